@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::place::Lines;
 
-use self::expression::{Binding, Compiler, described};
+use self::expression::{Compiler, described};
 use self::signature::Shape;
 use crate::clause::{Clause, Identify, IdentifyStep};
+use crate::code::Op;
 use crate::contract::{Contract, Operation, Service};
 use crate::declared_types::Promise;
 use crate::finding::{Findings, Span, suggestion};
@@ -148,9 +149,9 @@ impl ContractCompiler<'_> {
     }
 
     fn compiler<'c>(&'c self, kind: &ClauseKind, shape: &Shape, found: &'c mut Findings) -> Compiler<'c> {
-        let param = |(at, (name, of)): (usize, &(String, Type))| (name.clone(), Binding::Param(at as u16), of.clone());
+        let param = |(at, (name, of)): (usize, &(String, Type))| (name.clone(), Op::Param(at as u16), of.clone());
         let mut scope = shape.params.iter().enumerate().map(param).collect::<Vec<_>>();
-        scope.push(("receiver".to_owned(), Binding::Receiver, Type::Text));
+        scope.push(("receiver".to_owned(), Op::Receiver, Type::Text));
         let reply = match kind {
             ClauseKind::Expression(kind, _) => *kind == Kind::Postcondition,
             ClauseKind::Identifies(identifies) => identifies.direction == Direction::Reply,
@@ -158,12 +159,12 @@ impl ContractCompiler<'_> {
         };
         let mut absent = Vec::new();
         if reply {
-            scope.push(("result".to_owned(), Binding::Outcome, shape.result.clone()));
+            scope.push(("result".to_owned(), Op::Outcome, shape.result.clone()));
         } else {
             absent.push(("result", "only `ensures` and `reply identifies` have the result"));
         }
         if matches!(kind, ClauseKind::Expression(Kind::Exception, _)) {
-            scope.push(("error".to_owned(), Binding::Outcome, shape.error.clone()));
+            scope.push(("error".to_owned(), Op::Outcome, shape.error.clone()));
         } else {
             absent.push(("error", "only `on_error` has the exception or fault"));
         }

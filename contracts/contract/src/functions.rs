@@ -1,35 +1,31 @@
 //! The functions that clauses may call: names, parameters and results.
 
+use crate::formats;
+use crate::tape::Value;
 use crate::types::Type;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Function {
-    Contains,
-    EndsWith,
     Float,
     Get,
     Has,
     Int,
-    IsInt,
-    IsList,
-    IsMap,
-    IsText,
     Len,
     Lower,
     Matches,
     Max,
-    MimeValid,
     Min,
-    PgnValid,
     QueryParam,
-    Rfc3339,
-    Rfc822Date,
     Split,
-    StartsWith,
     Text,
     TimeMs,
     UrlHost,
-    Uuid4,
+    /// A test of a text, in linear time.
+    TextIs(fn(&str) -> bool),
+    /// A test of two texts, in linear time.
+    TextsAre(fn(&str, &str) -> bool),
+    /// A test of any value.
+    ValueIs(fn(Value<'_>) -> bool),
 }
 
 /// The type of a parameter.
@@ -76,35 +72,35 @@ const fn row(name: &'static str, function: Function, takes: &'static [ArgKind], 
     Row { name, function, takes, more: false, gives }
 }
 
-pub(crate) const TABLE: [Row; 26] = {
+pub(crate) static TABLE: [Row; 26] = {
     use ArgKind::{Any, Map, Number, Numeral, Pattern, Sized, Text};
     [
-        row("contains", Function::Contains, &[Text, Text], ReturnKind::Bool),
-        row("ends_with", Function::EndsWith, &[Text, Text], ReturnKind::Bool),
+        row("contains", Function::TextsAre(|text, part| text.contains(part)), &[Text, Text], ReturnKind::Bool),
+        row("ends_with", Function::TextsAre(|text, part| text.ends_with(part)), &[Text, Text], ReturnKind::Bool),
         row("float", Function::Float, &[Numeral], ReturnKind::Float),
         row("get", Function::Get, &[Map, Any, Any], ReturnKind::Last),
         row("has", Function::Has, &[Any], ReturnKind::Bool),
         row("int", Function::Int, &[Numeral], ReturnKind::Int),
-        row("is_int", Function::IsInt, &[Any], ReturnKind::Bool),
-        row("is_list", Function::IsList, &[Any], ReturnKind::Bool),
-        row("is_map", Function::IsMap, &[Any], ReturnKind::Bool),
-        row("is_text", Function::IsText, &[Any], ReturnKind::Bool),
+        row("is_int", Function::ValueIs(|value| matches!(value, Value::Int(_))), &[Any], ReturnKind::Bool),
+        row("is_list", Function::ValueIs(|value| value.kind() == "a list"), &[Any], ReturnKind::Bool),
+        row("is_map", Function::ValueIs(|value| value.kind() == "a map or record"), &[Any], ReturnKind::Bool),
+        row("is_text", Function::ValueIs(|value| matches!(value, Value::Text(_))), &[Any], ReturnKind::Bool),
         row("len", Function::Len, &[Sized], ReturnKind::Int),
         row("lower", Function::Lower, &[Text], ReturnKind::Text),
         row("matches", Function::Matches, &[Text, Pattern], ReturnKind::Bool),
         Row { name: "max", function: Function::Max, takes: &[Number, Number], more: true, gives: ReturnKind::Number },
-        row("mime_valid", Function::MimeValid, &[Text], ReturnKind::Bool),
+        row("mime_valid", Function::TextIs(formats::mime_valid), &[Text], ReturnKind::Bool),
         Row { name: "min", function: Function::Min, takes: &[Number, Number], more: true, gives: ReturnKind::Number },
-        row("pgn_valid", Function::PgnValid, &[Text], ReturnKind::Bool),
+        row("pgn_valid", Function::TextIs(formats::pgn_valid), &[Text], ReturnKind::Bool),
         row("query_param", Function::QueryParam, &[Text, Text], ReturnKind::Text),
-        row("rfc3339", Function::Rfc3339, &[Text], ReturnKind::Bool),
-        row("rfc822_date", Function::Rfc822Date, &[Text], ReturnKind::Bool),
+        row("rfc3339", Function::TextIs(|text| formats::time_ms(text, true).is_some()), &[Text], ReturnKind::Bool),
+        row("rfc822_date", Function::TextIs(formats::rfc822_date), &[Text], ReturnKind::Bool),
         row("split", Function::Split, &[Text, Pattern], ReturnKind::Texts),
-        row("starts_with", Function::StartsWith, &[Text, Text], ReturnKind::Bool),
+        row("starts_with", Function::TextsAre(|text, part| text.starts_with(part)), &[Text, Text], ReturnKind::Bool),
         row("text", Function::Text, &[Any], ReturnKind::Text),
         row("time_ms", Function::TimeMs, &[Text], ReturnKind::Int),
         row("url_host", Function::UrlHost, &[Text], ReturnKind::Text),
-        row("uuid4", Function::Uuid4, &[Text], ReturnKind::Bool),
+        row("uuid4", Function::TextIs(formats::uuid4), &[Text], ReturnKind::Bool),
     ]
 };
 
@@ -114,19 +110,16 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
 
 impl ArgKind {
     pub(crate) fn accepts(self, of: &Type) -> bool {
-        match self {
-            _ if *of == Type::Any => true,
-            Self::Any => true,
-            Self::Text | Self::Pattern => matches!(of, Type::Text | Type::Choice(_)),
-            Self::Number => matches!(of, Type::Int | Type::Float),
-            Self::Numeral => matches!(of, Type::Int | Type::Float | Type::Text | Type::Choice(_)),
-            Self::Sized => {
-                matches!(
-                    of,
-                    Type::Text | Type::Choice(_) | Type::Bytes | Type::List(_) | Type::Map(..) | Type::Tuple(_)
-                )
+        match of {
+            Type::Any => true,
+            Type::Text | Type::Choice(_) => {
+                matches!(self, Self::Any | Self::Text | Self::Pattern | Self::Numeral | Self::Sized)
             }
-            Self::Map => matches!(of, Type::Map(..) | Type::Record(_) | Type::Named(_)),
+            Type::Int | Type::Float => matches!(self, Self::Any | Self::Number | Self::Numeral),
+            Type::Bytes | Type::List(_) | Type::Tuple(_) => matches!(self, Self::Any | Self::Sized),
+            Type::Map(..) => matches!(self, Self::Any | Self::Sized | Self::Map),
+            Type::Record(_) | Type::Named(_) => matches!(self, Self::Any | Self::Map),
+            Type::Bool => self == Self::Any,
         }
     }
 

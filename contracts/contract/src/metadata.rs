@@ -205,7 +205,7 @@ pub fn put_count(out: &mut Vec<u8>, mut count: usize) {
     out.push(count as u8);
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_count(out, text.len());
     out.extend_from_slice(text.as_bytes());
 }
@@ -295,23 +295,21 @@ impl Table {
     }
 }
 
-struct Reader<'b> {
+pub(crate) struct Reader<'b> {
     block: &'b [u8],
     at: usize,
 }
 
 impl<'b> Reader<'b> {
-    fn new(block: &'b [u8]) -> Result<Self, MetadataError> {
+    pub(crate) fn new(block: &'b [u8]) -> Result<Self, MetadataError> {
         if block.len() > BLOCK_MAX_BYTES {
             return Err(MetadataError::Limit { what: "the length of the metadata", limit: BLOCK_MAX_BYTES });
         }
         Ok(Self { block, at: 0 })
     }
 
-    fn byte(&mut self) -> Result<u8, MetadataError> {
-        let byte = *self.block.get(self.at).ok_or(MetadataError::Short(self.block.len()))?;
-        self.at += 1;
-        Ok(byte)
+    pub(crate) fn byte(&mut self) -> Result<u8, MetadataError> {
+        Ok(self.take(1)?[0])
     }
 
     fn head(&mut self) -> Result<u8, MetadataError> {
@@ -323,9 +321,9 @@ impl<'b> Reader<'b> {
         }
     }
 
-    fn count(&mut self, what: &'static str, limit: usize) -> Result<usize, MetadataError> {
+    pub(crate) fn count(&mut self, what: &'static str, limit: usize) -> Result<usize, MetadataError> {
         let mut count = 0_usize;
-        for shift in [0, 7, 14, 21] {
+        for shift in [0, 7, 14, 21, 28] {
             let byte = self.byte()?;
             count |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
@@ -335,12 +333,16 @@ impl<'b> Reader<'b> {
         Err(MetadataError::Limit { what, limit })
     }
 
-    fn text(&mut self) -> Result<&'b str, MetadataError> {
+    pub(crate) fn text(&mut self) -> Result<&'b str, MetadataError> {
         let count = self.count("the length of a string", TEXT_MAX_BYTES)?;
+        let at = self.at;
+        std::str::from_utf8(self.take(count)?).map_err(|_| MetadataError::Utf8(at))
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'b [u8], MetadataError> {
         let bytes = self.block.get(self.at..self.at + count).ok_or(MetadataError::Short(self.block.len()))?;
-        let text = std::str::from_utf8(bytes).map_err(|_| MetadataError::Utf8(self.at))?;
         self.at += count;
-        Ok(text)
+        Ok(bytes)
     }
 
     fn entries(&mut self, known: CallContext<'_>, table: &mut Table) -> Result<Vec<Identified>, MetadataError> {
@@ -370,7 +372,7 @@ impl<'b> Reader<'b> {
         Ok(entries)
     }
 
-    fn end(&self) -> Result<(), MetadataError> {
+    pub(crate) fn end(&self) -> Result<(), MetadataError> {
         match self.block.len() - self.at {
             0 => Ok(()),
             left => Err(MetadataError::Long(left)),

@@ -375,8 +375,7 @@ impl<S: Store> Monitor<S> {
     fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
         let mut stepped = StepOutput::default();
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            stepped.actions.push(Action::Forward);
-            return stepped;
+            return StepOutput { actions: vec![Action::Forward], ..stepped };
         }
         let mut entries = Vec::new();
         if let Outcome::Result(result) = outcome {
@@ -387,7 +386,8 @@ impl<S: Store> Monitor<S> {
             }
         }
         if !ticket.enhanced || matches!(self.settings.placement.ensures, Side::Sender | Side::Both) {
-            self.ask_outcome(call, outcome, ticket, now_s, &mut stepped);
+            let (kind, outcome) = outcome.parts();
+            self.ask(kind, call, outcome, ticket, now_s, &mut stepped);
         }
         stepped.actions.push(match ticket.enhanced {
             true => Action::ForwardReply { metadata: ReplyMetadata { entries } },
@@ -406,8 +406,7 @@ impl<S: Store> Monitor<S> {
     ) -> StepOutput {
         let mut stepped = StepOutput::default();
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            stepped.actions.push(Action::Forward);
-            return stepped;
+            return StepOutput { actions: vec![Action::Forward], ..stepped };
         }
         if let Outcome::Result(result) = outcome {
             let introduced = self.introduced(call, result, Direction::Reply, ticket, &mut stepped);
@@ -423,7 +422,8 @@ impl<S: Store> Monitor<S> {
             }
         }
         if metadata.is_none() || matches!(self.settings.placement.ensures, Side::Receiver | Side::Both) {
-            self.ask_outcome(call, outcome, ticket, now_s, &mut stepped);
+            let (kind, outcome) = outcome.parts();
+            self.ask(kind, call, outcome, ticket, now_s, &mut stepped);
         }
         stepped.actions.push(Action::Forward);
         stepped
@@ -459,7 +459,7 @@ impl<S: Store> Monitor<S> {
     fn bypass(&mut self, sender: String) -> StepOutput {
         self.counts.bypassed += 1;
         let ticket = Ticket { bypassed: true, ..Ticket::unvouched(sender) };
-        StepOutput { actions: vec![Action::Forward], reports: Vec::new(), ticket: Some(ticket) }
+        StepOutput { actions: vec![Action::Forward], ticket: Some(ticket), ..StepOutput::default() }
     }
 
     fn number(&mut self, name: &str) -> Option<NameId> {

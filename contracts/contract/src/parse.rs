@@ -2,6 +2,8 @@
 
 mod expression;
 
+use config::nearest::did_you_mean;
+
 use crate::finding::{Findings, Severity, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{
@@ -81,7 +83,7 @@ impl Parser<'_> {
     }
 
     fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.token(), Token::Sign(found) if *found == sign)
+        self.is_sign_at(0, sign)
     }
 
     fn is_sign_at(&self, ahead: usize, sign: &str) -> bool {
@@ -113,14 +115,10 @@ impl Parser<'_> {
     }
 
     fn broken<T>(&mut self, expected: &str) -> Parsed<T> {
-        self.unexpected(expected, None)
+        self.broken_hint(expected, None)
     }
 
-    fn broken_hint<T>(&mut self, expected: &str, hint: String) -> Parsed<T> {
-        self.unexpected(expected, Some(hint))
-    }
-
-    fn unexpected<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
+    fn broken_hint<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
         // An unclosed text has been reported.
         if !self.is_unclosed() {
             let message = format!("expected {expected}, found {}", self.here());
@@ -146,6 +144,24 @@ impl Parser<'_> {
         let span = self.span();
         self.advance();
         Ok(Name { text, span })
+    }
+
+    fn take_text(&mut self) -> Option<Name> {
+        let (Token::Text(text), span) = self.tokens[self.at].clone() else { return None };
+        self.advance();
+        Some(Name { text, span })
+    }
+
+    /// Parses comma-separated items through the closing sign. A trailing comma is allowed.
+    fn list<T>(&mut self, close: &str, after: &str, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        while !self.take_sign(close) {
+            items.push(item(self)?);
+            if !self.take_sign(",") && !self.is_sign(close) {
+                return self.broken(&format!("`,` or `{close}`{after}"));
+            }
+        }
+        Ok(items)
     }
 
     /// Skips an operation with a syntax error after its first token, up to its end or the next
@@ -214,28 +230,19 @@ impl Parser<'_> {
             self.found.mistake_hint("version", self.span(), message, "write `contract 1` on the first line");
         }
         while self.take_word("schema") {
-            let span = self.span();
-            match self.token().clone() {
-                Token::Text(text) => {
-                    file.schemas.push(Name { text, span });
-                    self.advance();
-                }
-                _ => {
-                    let _ = self.broken::<()>("a quoted schema path");
-                    if !self.is_word("service") && !self.is_word("schema") {
-                        self.advance();
-                    }
-                }
+            if let Some(path) = self.take_text() {
+                file.schemas.push(path);
+                continue;
+            }
+            let _ = self.broken::<()>("a quoted schema path");
+            if !self.is_word("service") && !self.is_word("schema") {
+                self.advance();
             }
         }
         while !self.at_end() {
             if !self.is_word("service") {
-                let near = self.word_at(0).map(|word| suggestion(word, ["service", "schema"]));
-                let near = near.filter(|near| near.starts_with("did"));
-                match near {
-                    Some(near) => drop(self.broken_hint::<()>("`service`", near)),
-                    None => drop(self.broken::<()>("`service`")),
-                }
+                let hint = self.word_at(0).and_then(|word| did_you_mean(word, ["service", "schema"]));
+                let _ = self.broken_hint::<()>("`service`", hint);
                 self.advance();
                 self.skip_to_service();
                 continue;
@@ -277,39 +284,29 @@ impl Parser<'_> {
 
     fn operation(&mut self) -> Parsed<Operation> {
         let mut method = None;
-        let template = |at: &(Token, Span)| match at {
-            (Token::Text(text), span) => Some(Name { text: text.clone(), span: *span }),
-            _ => None,
-        };
-        let name = match template(&self.tokens[self.at]) {
-            Some(name) => {
+        let name = match self.take_text() {
+            Some(path) => {
                 let hint = "for example: `GET \"/path\"(args, headers, body)`";
-                self.found.mistake_hint("method", name.span, "missing method before the path", hint);
-                self.advance();
-                name
+                self.found.mistake_hint("method", path.span, "missing method before the path", hint);
+                path
             }
             None => {
                 let name = self.name("an operation name, or a method and a path,")?;
-                match template(&self.tokens[self.at]) {
+                match self.take_text() {
                     Some(path) => {
                         method = Some(name);
-                        self.advance();
                         path
                     }
                     None => name,
                 }
             }
         };
-        let mut params = Vec::new();
         self.expect_sign("(", "before the parameters")?;
-        while !self.take_sign(")") {
-            let name = self.name("a parameter name")?;
-            let of = if self.take_sign(":") { Some(self.type_tree()?) } else { None };
-            params.push(Param { name, of });
-            if !self.take_sign(",") && !self.is_sign(")") {
-                return self.broken("`,` or `)` after a parameter");
-            }
-        }
+        let params = self.list(")", " after a parameter", |parser| {
+            let name = parser.name("a parameter name")?;
+            let of = if parser.take_sign(":") { Some(parser.type_tree()?) } else { None };
+            Ok(Param { name, of })
+        })?;
         let result = if self.take_sign("->") { Some(self.type_tree()?) } else { None };
         let mut clauses = Vec::new();
         if !self.take_sign(";") {
@@ -385,7 +382,7 @@ impl Parser<'_> {
             _ => {
                 let keywords = Kind::KEYWORDS.map(|(keyword, _)| keyword).into_iter();
                 let hint = suggestion(&word, keywords.chain(["request", "reply", "untyped"]));
-                let result = self.broken_hint("a clause", hint);
+                let result = self.broken_hint("a clause", Some(hint));
                 // The word may only look like a clause; advancing prevents an endless loop.
                 self.advance();
                 return result;
@@ -396,11 +393,7 @@ impl Parser<'_> {
     }
 
     fn label(&mut self) -> Option<Name> {
-        if !self.is_sign_at(1, ":") {
-            return None;
-        }
-        let text = self.word_at(0)?.to_owned();
-        let span = self.span();
+        let (text, span) = (self.word_at(0).filter(|_| self.is_sign_at(1, ":"))?.to_owned(), self.span());
         self.advance();
         self.advance();
         Some(Name { text, span })
@@ -450,17 +443,12 @@ impl Parser<'_> {
     fn type_inside(&mut self) -> Parsed<TypeTree> {
         let start = self.span();
         let kind = if self.take_sign("{") {
-            let mut fields = Vec::new();
-            while !self.take_sign("}") {
-                let name = self.name("a field name, or `}`,")?;
-                let optional = self.take_sign("?");
-                self.expect_sign(":", "before the field type")?;
-                fields.push((name, optional, self.type_tree()?));
-                if !self.take_sign(",") && !self.is_sign("}") {
-                    return self.broken("`,` or `}` after a field");
-                }
-            }
-            TypeKind::Record(fields)
+            TypeKind::Record(self.list("}", " after a field", |parser| {
+                let name = parser.name("a field name, or `}`,")?;
+                let optional = parser.take_sign("?");
+                parser.expect_sign(":", "before the field type")?;
+                Ok((name, optional, parser.type_tree()?))
+            })?)
         } else {
             let name = self.name("a type")?;
             match name.text.as_str() {

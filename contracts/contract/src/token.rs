@@ -1,5 +1,9 @@
 //! Splits a contract into words, numbers, texts and signs.
 
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+
 use crate::finding::{Findings, Span};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -39,21 +43,15 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
             at += rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
             tokens.push((Token::Name, Span::new(start, at)));
         } else if byte.is_ascii_digit() {
-            at += number_length(rest.as_bytes());
+            at += NUMBER.find(rest).map_or(1, |number| number.end());
             let (span, digits) = (Span::new(start, at), &text[start..at]);
-            let token = match digits.parse::<i64>() {
-                Ok(number) => Some(Token::Int(number)),
-                Err(_) if digits.contains(['.', 'e', 'E']) => {
-                    digits.parse::<f64>().ok().filter(|number| number.is_finite()).map(Token::Float)
-                }
-                Err(_) => None,
+            let token = match digits.parse::<f64>() {
+                Ok(number) if digits.contains(['.', 'e', 'E']) => number.is_finite().then_some(Token::Float(number)),
+                _ => digits.parse().ok().map(Token::Int),
             };
             if token.is_none() {
-                found.mistake(
-                    "number",
-                    span,
-                    format!("the number `{digits}` is too large: whole numbers have 64 bits"),
-                );
+                let message = format!("the number `{digits}` is too large: whole numbers have 64 bits");
+                found.mistake("number", span, message);
             }
             // A number keeps the parser from reporting a second error.
             tokens.push((token.unwrap_or(Token::Int(0)), span));
@@ -66,10 +64,9 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
                     tokens.push((Token::Unclosed, Span::new(start, at)));
                     // The end of the text is unknown, but unmatched braces probably belong to the
                     // surrounding code.
-                    let lone = lone_braces(&text[start..at]).into_iter();
-                    tokens.extend(
-                        lone.map(|(within, sign)| (Token::Sign(sign), Span::new(start + within, start + within + 1))),
-                    );
+                    for (within, sign) in lone_braces(&text[start..at]) {
+                        tokens.push((Token::Sign(sign), Span::new(start + within, start + within + 1)));
+                    }
                 }
             }
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
@@ -87,21 +84,8 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
 }
 
 /// `12`, `1.5`, `1e9`, `1.5e-3`; `1.` is the number 1 and a point.
-fn number_length(bytes: &[u8]) -> usize {
-    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut length = digits(0);
-    if bytes.get(length) == Some(&b'.') && digits(length + 1) > 0 {
-        length += 1 + digits(length + 1);
-    }
-    if matches!(bytes.get(length), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(bytes.get(length + 1), Some(b'+' | b'-')));
-        let from = length + 1 + sign;
-        if from <= bytes.len() && digits(from) > 0 {
-            length = from + digits(from);
-        }
-    }
-    length
-}
+static NUMBER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?").expect("it is constant"));
 
 /// The unmatched braces of a text, with their positions.
 fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
@@ -146,12 +130,11 @@ fn quoted(rest: &str, start: usize, found: &mut Findings) -> (Option<String>, us
                             value.push(known);
                             chars.nth(code.chars().count() + 1);
                         }
-                        _ => within.mistake_hint(
-                            "escape",
-                            Span::new(start + at, start + at + 2),
-                            "`\\u` must be followed by a code point",
-                            "for example `\\u{e4}`",
-                        ),
+                        _ => {
+                            let span = Span::new(start + at, start + at + 2);
+                            let message = "`\\u` must be followed by a code point";
+                            within.mistake_hint("escape", span, message, "for example `\\u{e4}`");
+                        }
                     }
                 }
                 Some((after, other)) => within.mistake_hint(

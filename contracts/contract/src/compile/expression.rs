@@ -20,28 +20,19 @@ const LOCALS_MAX: u16 = 64;
 /// Words that cannot be names.
 pub(super) const RESERVED: [&str; 6] = ["result", "error", "receiver", "true", "false", "let"];
 
-/// The value that a name refers to.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Binding {
-    Param(u16),
-    Outcome,
-    Receiver,
-    Local(u16),
-}
-
 pub(super) struct Compiler<'c> {
     pub(super) schema: &'c Schema,
     pub(super) found: &'c mut Findings,
     pub(super) code: Code,
-    /// Names in scope. Later ones hide earlier ones.
-    pub(super) scope: Vec<(String, Binding, Type)>,
+    /// Names in scope, with the operations that read them. Later ones hide earlier ones.
+    pub(super) scope: Vec<(String, Op, Type)>,
     /// Names that exist only in other clauses, and why not here.
     pub(super) absent: Vec<(&'static str, &'static str)>,
     locals: u16,
 }
 
 impl<'c> Compiler<'c> {
-    pub(super) fn new(schema: &'c Schema, found: &'c mut Findings, scope: Vec<(String, Binding, Type)>) -> Self {
+    pub(super) fn new(schema: &'c Schema, found: &'c mut Findings, scope: Vec<(String, Op, Type)>) -> Self {
         Self { schema, found, code: Code::default(), scope, absent: Vec::new(), locals: 0 }
     }
 
@@ -73,12 +64,12 @@ impl<'c> Compiler<'c> {
         }
         self.locals += 1;
         self.code.locals = self.code.locals.max(self.locals);
-        self.scope.push((name.text.clone(), Binding::Local(local), of));
+        self.scope.push((name.text.clone(), Op::Local(local), of));
         local
     }
 
     fn unbind(&mut self) {
-        if let Some((_, Binding::Local(local), _)) = self.scope.pop() {
+        if let Some((_, Op::Local(local), _)) = self.scope.pop() {
             self.locals = local;
         }
     }
@@ -200,14 +191,8 @@ impl<'c> Compiler<'c> {
 
     fn name(&mut self, name: &str, span: Span) -> (Id, Type) {
         let known = self.scope.iter().rev().find(|(known, ..)| known == name);
-        if let Some((_, place, of)) = known {
-            let of = of.clone();
-            let op = match *place {
-                Binding::Param(at) => Op::Param(at),
-                Binding::Outcome => Op::Outcome,
-                Binding::Receiver => Op::Receiver,
-                Binding::Local(at) => Op::Local(at),
-            };
+        if let Some((_, op, of)) = known {
+            let (op, of) = (*op, of.clone());
             return (self.op(op, span), of);
         }
         if let Some((_, why)) = self.absent.iter().find(|(absent, _)| *absent == name) {
@@ -289,8 +274,8 @@ impl<'c> Compiler<'c> {
             let message = format!("`{}` takes {least}{wanted} argument{s}, not {}", row.name, arguments.len());
             self.found.mistake("arguments", span, message);
         }
-        if matches!(row.function, Function::Matches | Function::Split) {
-            return self.pattern(row.function == Function::Split, arguments, span);
+        if let Function::Matches | Function::Split = row.function {
+            return self.pattern(matches!(row.function, Function::Split), arguments, span);
         }
         let (first, count, types) = self.operands(arguments);
         for (at, (argument, of)) in arguments.iter().zip(&types).enumerate() {

@@ -1,6 +1,9 @@
 //! Determines the parameters and results of an operation from the contract or its schema.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
 
 use super::expression::RESERVED;
 use crate::finding::{Findings, suggestion};
@@ -112,19 +115,9 @@ fn of_http(operation: &Operation, known: &KnownSchema, found: &mut Findings) -> 
 
 /// The variables of a template, `/users/{id}`. `None` if its braces are unbalanced.
 fn variables(path: &str) -> Option<Vec<&str>> {
-    let mut variables = Vec::new();
-    let mut rest = path;
-    while let Some(at) = rest.find(['{', '}']) {
-        let (name, after) = rest[at..].strip_prefix('{')?.split_once('}')?;
-        let mut bytes = name.bytes();
-        let first = bytes.next()?;
-        if !(first.is_ascii_alphabetic() || first == b'_') || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return None;
-        }
-        variables.push(name);
-        rest = after;
-    }
-    Some(variables)
+    static VARIABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{([A-Za-z_]\w*)\}").expect("it is constant"));
+    let is_balanced = !VARIABLE.replace_all(path, "").contains(['{', '}']);
+    is_balanced.then(|| VARIABLE.captures_iter(path).map(|found| found.extract::<1>().1[0]).collect())
 }
 
 fn resolve_type(of: &TypeTree, known: &KnownSchema, found: &mut Findings) -> Type {

@@ -6,12 +6,11 @@ use super::{BYTES_A_STEP, NoValue, Outcome, Run, Why};
 use crate::code::Id;
 use crate::formats;
 use crate::functions::Function;
-use crate::tape::{Shape, Value};
+use crate::tape::Value;
 
 impl<'a> Run<'a> {
     pub(super) fn call(&mut self, id: Id, function: Function, first: u32, count: u32) -> Outcome<Value<'a>> {
-        let operand = |at: u32| first + at;
-        let argument = |run: &Self, at: u32| run.code.operands[operand(at) as usize];
+        let argument = |run: &Self, at: u32| run.code.operands[(first + at) as usize];
         let one = argument(self, 0);
         match function {
             Function::Has => match self.value(one) {
@@ -20,34 +19,26 @@ impl<'a> Run<'a> {
                 Err(NoValue) if self.reason().why == Why::Missing => Ok(Value::Bool(false)),
                 Err(NoValue) => Err(NoValue),
             },
-            Function::IsInt => Ok(Value::Bool(matches!(self.needed(one)?, Value::Int(_)))),
-            Function::IsText => Ok(Value::Bool(matches!(self.needed(one)?, Value::Text(_)))),
-            Function::IsList => Ok(Value::Bool(match self.needed(one)? {
-                Value::Node(node) => node.shape() == Shape::List,
-                other => matches!(other, Value::List(_)),
-            })),
-            Function::IsMap => {
-                let value = self.needed(one)?;
-                Ok(Value::Bool(matches!(value, Value::Node(node) if node.shape() == Shape::Map)))
+            Function::ValueIs(test) => self.needed(one).map(|value| Value::Bool(test(value))),
+            Function::TextIs(test) => {
+                let text = self.text(one)?;
+                self.charge_bytes(id, text.len())?;
+                Ok(Value::Bool(test(text)))
+            }
+            Function::TextsAre(test) => {
+                let (text, part) = (self.text(one)?, self.text(argument(self, 1))?);
+                // Substring search is linear: two-way search.
+                self.charge_bytes(id, text.len() + part.len())?;
+                Ok(Value::Bool(test(text, part)))
             }
             Function::Len => self.length(one),
             Function::Get => self.get(id, one, argument(self, 1), argument(self, 2)),
-            Function::Int | Function::Float => self.number(id, one, function == Function::Float),
+            Function::Int | Function::Float => self.number(id, one, matches!(function, Function::Float)),
             Function::Text => {
                 let value = self.needed(one)?;
                 self.shown(id, value).map(Value::Text)
             }
-            Function::Min | Function::Max => self.extreme(one, first, count, function == Function::Max),
-            Function::Contains | Function::StartsWith | Function::EndsWith => {
-                let (text, part) = (self.text(one)?, self.text(argument(self, 1))?);
-                // Substring search is linear: two-way search.
-                self.charge_bytes(id, text.len() + part.len())?;
-                Ok(Value::Bool(match function {
-                    Function::Contains => text.contains(part),
-                    Function::StartsWith => text.starts_with(part),
-                    _ => text.ends_with(part),
-                }))
-            }
+            Function::Min | Function::Max => self.extreme(one, first, count, matches!(function, Function::Max)),
             Function::Lower => {
                 let text = self.text(one)?;
                 // Lower case may need three times the bytes.
@@ -71,17 +62,6 @@ impl<'a> Run<'a> {
                 self.charge_bytes(id, text.len())?;
                 let time = formats::time_ms(text, false);
                 time.map_or_else(|| self.stop(id, Why::NotA("time in RFC 3339 format")), |time| Ok(Value::Int(time)))
-            }
-            Function::MimeValid | Function::PgnValid | Function::Rfc3339 | Function::Rfc822Date | Function::Uuid4 => {
-                let text = self.text(one)?;
-                self.charge_bytes(id, text.len())?;
-                Ok(Value::Bool(match function {
-                    Function::MimeValid => formats::mime_valid(text),
-                    Function::PgnValid => formats::pgn_valid(text),
-                    Function::Rfc3339 => formats::time_ms(text, true).is_some(),
-                    Function::Rfc822Date => formats::rfc822_date(text),
-                    _ => formats::uuid4(text),
-                }))
             }
             Function::Matches | Function::Split => unreachable!("these are operations of their own"),
         }

@@ -3,7 +3,7 @@
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::store::Key;
-use crate::metadata::put_count;
+use crate::metadata::{MetadataError, Reader, put_count, put_text};
 
 pub(crate) type NameId = u32;
 
@@ -85,8 +85,7 @@ impl Entry {
         put(&mut out, self.endpoint);
         put(&mut out, self.service);
         if let Some(index) = &self.index {
-            put(&mut out, index.len() as u32);
-            out.extend_from_slice(index.as_bytes());
+            put_text(&mut out, index);
         }
         put(&mut out, self.labels.len() as u32);
         self.labels.iter().chain(&self.peer).for_each(|&name| put(&mut out, name));
@@ -112,41 +111,31 @@ impl Entry {
 
     /// Decodes an entry of a store. `None` if it is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut rest = bytes;
-        let flags = *take(&mut rest, 1)?.first()?;
-        let (endpoint, service) = (number(&mut rest)?, number(&mut rest)?);
-        let index = match flags & 1 {
-            0 => None,
-            _ => {
-                let length = number(&mut rest)? as usize;
-                Some(std::str::from_utf8(take(&mut rest, length)?).ok()?.to_owned())
-            }
-        };
-        let count = number(&mut rest)? as usize;
-        let labels = (0..count.min(rest.len() + 1)).map(|_| number(&mut rest)).collect::<Option<Vec<_>>>()?;
-        let peer = if flags & 4 == 0 { None } else { Some(number(&mut rest)?) };
+        Self::read(bytes).ok()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, MetadataError> {
+        let mut reader = Reader::new(bytes)?;
+        let name = |reader: &mut Reader<'_>| Ok(reader.count("a name", u32::MAX as usize)? as NameId);
+        let flags = reader.byte()?;
+        let (endpoint, service) = (name(&mut reader)?, name(&mut reader)?);
+        let index = if flags & 1 == 0 { None } else { Some(reader.text()?.to_owned()) };
+        let count = reader.count("the number of labels", bytes.len())?;
+        let labels = (0..count).map(|_| name(&mut reader)).collect::<Result<Vec<_>, _>>()?;
+        let peer = if flags & 4 == 0 { None } else { Some(name(&mut reader)?) };
         let mut origins = Vec::new();
         for _ in 0..flags >> 4 & 7 {
-            origins.push(match *take(&mut rest, 1)?.first()? {
+            origins.push(match reader.byte()? {
                 0 => Origin::Configured,
-                1 => Origin::Request(number(&mut rest)?),
-                2 => Origin::Reply(take(&mut rest, 12)?.try_into().ok()?),
-                3 => Origin::Carried(number(&mut rest)?),
-                _ => return None,
+                1 => Origin::Request(name(&mut reader)?),
+                2 => Origin::Reply(*reader.take(12)?.first_chunk().expect("12 bytes were taken")),
+                3 => Origin::Carried(name(&mut reader)?),
+                _ => return Err(MetadataError::Reference(0)),
             });
         }
+        reader.end()?;
         let (secret, more_origins, is_orphan) = (flags & 2 != 0, flags & 8 != 0, flags & 0x80 != 0);
-        rest.is_empty().then_some(Self {
-            endpoint,
-            service,
-            index,
-            secret,
-            labels,
-            peer,
-            origins,
-            more_origins,
-            is_orphan,
-        })
+        Ok(Self { endpoint, service, index, secret, labels, peer, origins, more_origins, is_orphan })
     }
 }
 
@@ -170,24 +159,6 @@ pub(crate) fn key_of(endpoint: &str, service: &str, index: Option<&str>) -> Key 
 
 fn put(out: &mut Vec<u8>, number: u32) {
     put_count(out, number as usize);
-}
-
-fn take<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
-    let (taken, left) = rest.split_at_checked(count)?;
-    *rest = left;
-    Some(taken)
-}
-
-fn number(rest: &mut &[u8]) -> Option<u32> {
-    let mut number = 0;
-    for shift in [0, 7, 14, 21, 28] {
-        let byte = *take(rest, 1)?.first()?;
-        number |= u32::from(byte & 0x7f).checked_shl(shift)?;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::contract::OperationId;
 use crate::metadata::{ReplyMetadata, RequestMetadata};
 use crate::tape::Value;
 
-use super::report::Report;
+use super::report::{Kind, Report};
 use super::store::Key;
 
 /// A call and its arguments.
@@ -26,6 +26,16 @@ pub enum Outcome<'a> {
     Result(Value<'a>),
     /// A declared exception or a fault, which `on_error` applies to.
     Error(Value<'a>),
+}
+
+impl<'a> Outcome<'a> {
+    /// The kind of clauses that apply to it, and its value.
+    pub(super) fn parts(self) -> (Kind, Value<'a>) {
+        match self {
+            Self::Result(result) => (Kind::Postcondition, result),
+            Self::Error(error) => (Kind::Exception, error),
+        }
+    }
 }
 
 /// An event at an adapter.

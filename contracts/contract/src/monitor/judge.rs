@@ -6,7 +6,7 @@ use config::place::line_and_column;
 
 use super::Monitor;
 use super::entry::{Entry, Origin};
-use super::event::{Call, Outcome, StepOutput, Ticket};
+use super::event::{Call, StepOutput, Ticket};
 use super::keep_entry::Introduced;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
 use super::shown_entry::{ORPHAN, redacted};
@@ -59,20 +59,6 @@ impl<S: Store> Monitor<S> {
             }
         }
         all
-    }
-
-    pub(super) fn ask_outcome(
-        &mut self,
-        call: Call<'_>,
-        outcome: Outcome<'_>,
-        ticket: &Ticket,
-        now_s: u64,
-        stepped: &mut StepOutput,
-    ) {
-        match outcome {
-            Outcome::Result(result) => self.ask(Kind::Postcondition, call, result, ticket, now_s, stepped),
-            Outcome::Error(error) => self.ask(Kind::Exception, call, error, ticket, now_s, stepped),
-        }
     }
 
     /// Evaluates all clauses of one kind, whatever their verdicts.

@@ -2,7 +2,7 @@
 
 use super::{Broken, DEPTH_MAX, Parsed, Parser};
 use crate::finding::Span;
-use crate::syntax::{Binary, Expr, ExprKind, Name, Quantifier};
+use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 use crate::token::Token;
 
 impl Parser<'_> {
@@ -74,30 +74,22 @@ impl Parser<'_> {
             let right = self.deeper(|parser| parser.binary(strength + 1))?;
             left = self.node(start, ExprKind::Binary(operator, Box::new(left), Box::new(right)));
         }
-        for (wrong, right) in [("=", "=="), ("&", "&&"), ("|", "||")] {
-            if self.is_sign(wrong) {
-                return self.broken_hint("an operator or the end of the clause", format!("did you mean `{right}`?"));
-            }
-        }
-        for (wrong, right) in [("and", "&&"), ("or", "||"), ("is", "==")] {
-            if self.is_word(wrong) {
-                return self.broken_hint("an operator or the end of the clause", format!("did you mean `{right}`?"));
-            }
+        let wrong = [("=", "=="), ("&", "&&"), ("|", "||"), ("and", "&&"), ("or", "||"), ("is", "==")];
+        if let Some((_, right)) = wrong.iter().find(|(wrong, _)| self.is_sign(wrong) || self.is_word(wrong)) {
+            let hint = Some(format!("did you mean `{right}`?"));
+            return self.broken_hint("an operator or the end of the clause", hint);
         }
         Ok(left)
     }
 
     fn unary(&mut self) -> Parsed<Expr> {
         let start = self.span();
-        if self.take_sign("!") {
-            let of = self.deeper(Self::unary)?;
-            return Ok(self.node(start, ExprKind::Not(Box::new(of))));
+        let is_not = self.take_sign("!");
+        if !is_not && !self.take_sign("-") {
+            return self.postfix();
         }
-        if self.take_sign("-") {
-            let of = self.deeper(Self::unary)?;
-            return Ok(self.node(start, ExprKind::Minus(Box::new(of))));
-        }
-        self.postfix()
+        let of = Box::new(self.deeper(Self::unary)?);
+        Ok(self.node(start, if is_not { ExprKind::Not(of) } else { ExprKind::Minus(of) }))
     }
 
     fn postfix(&mut self) -> Parsed<Expr> {
@@ -130,7 +122,7 @@ impl Parser<'_> {
             }
             Token::Sign("[") => {
                 self.advance();
-                let items = self.items("]")?;
+                let items = self.list("]", "", Self::expression)?;
                 return Ok(self.node(start, ExprKind::List(items)));
             }
             _ => return self.broken("an expression"),
@@ -149,20 +141,8 @@ impl Parser<'_> {
         }
         self.expect_sign(",", "or `)`")?;
         let mut items = vec![first];
-        items.extend(self.items(")")?);
+        items.extend(self.list(")", "", Self::expression)?);
         Ok(self.node(start, ExprKind::Tuple(items)))
-    }
-
-    /// Parses comma-separated expressions through the closing sign. A trailing comma is allowed.
-    fn items(&mut self, close: &str) -> Parsed<Vec<Expr>> {
-        let mut items = Vec::new();
-        while !self.take_sign(close) {
-            items.push(self.expression()?);
-            if !self.take_sign(",") && !self.is_sign(close) {
-                return self.broken(&format!("`,` or `{close}`"));
-            }
-        }
-        Ok(items)
     }
 
     fn word(&mut self, start: Span) -> Parsed<Expr> {
@@ -191,8 +171,7 @@ impl Parser<'_> {
             self.expect_sign(")", "after the condition on each item")?;
             return Ok(self.node(start, ExprKind::Quantifier(*each, item, Box::new(within), Box::new(body))));
         }
-        let arguments = self.items(")")?;
-        let Name { .. } = name;
+        let arguments = self.list(")", "", Self::expression)?;
         Ok(self.node(start, ExprKind::Call(name, arguments)))
     }
 }
