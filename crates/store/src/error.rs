@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+use study::record::RECORD_VERSION;
 
+use crate::layout::LAYOUT_VERSION;
 use crate::run_file::RunFileError;
 
 /// Why a store cannot be opened, read or written.
@@ -25,8 +27,8 @@ pub enum StoreError {
     },
     /// A later version of quintain wrote the file.
     #[error(
-        "`{}` has layout version {found}, this quintain supports versions up to {known}: use a newer quintain, or \
-         another file with --store",
+        "`{}` has layout version {found}, this quintain supports versions up to {LAYOUT_VERSION}: use a newer \
+         quintain, or another file with --store",
         path.display()
     )]
     Newer {
@@ -34,8 +36,6 @@ pub enum StoreError {
         path: PathBuf,
         /// Its layout version.
         found: i64,
-        /// The highest layout version supported.
-        known: i64,
     },
     /// An SQLite file of another program.
     #[error("`{}` is an SQLite file of another program: choose another file with --store", path.display())]
@@ -63,12 +63,10 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Locked by another process for too long.
-    #[error("`{}` is locked by another process, waited {waited_s} s", path.display())]
+    #[error("`{}` is locked by another process, waited {BUSY_S} s", path.display())]
     Busy {
         /// Path of the store.
         path: PathBuf,
-        /// Time waited, in seconds.
-        waited_s: u64,
     },
     /// A run with this name exists.
     #[error("run `{run}` already exists in `{}`", path.display())]
@@ -126,7 +124,7 @@ pub enum StoreError {
         candidates: Vec<String>,
     },
     /// Stored JSON that this build cannot parse.
-    #[error("cannot read {what} in `{}` (format version {version}, this quintain supports {known}): {source}", path.display())]
+    #[error("cannot read {what} in `{}` (format version {version}, this quintain supports {RECORD_VERSION}): {source}", path.display())]
     Unreadable {
         /// Path of the store.
         path: PathBuf,
@@ -134,8 +132,6 @@ pub enum StoreError {
         what: String,
         /// Its format version; `?` if missing.
         version: String,
-        /// The format version supported.
-        known: u32,
         /// The parse error.
         source: serde_json::Error,
     },
@@ -194,7 +190,7 @@ impl StoreError {
                 StoreError::Unopenable { path, why }
             }
             Some(ErrorCode::DiskFull) => StoreError::Full { path },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, waited_s: BUSY_S },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
             _ => StoreError::Sqlite { path, source },
         }
     }

@@ -110,16 +110,8 @@ struct Head {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Last {
-    End(End),
-}
-
-#[derive(Serialize, Deserialize)]
-struct End {
-    trials: u64,
-    bytes: u64,
-    sha256: String,
+struct Last {
+    end: Content,
 }
 
 /// JSON of a line between the first and the last.
@@ -132,7 +124,7 @@ pub enum Line<'a> {
 }
 
 /// Size and checksum of the content written or read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// Number of trials.
     pub trials: u64,
@@ -205,16 +197,11 @@ impl<W: Write> Writer<W> {
     /// Errors of the output.
     pub fn end(mut self) -> Result<(W, Content)> {
         // Excludes the first line and the run.
-        let content = Content {
-            trials: self.lines.saturating_sub(2),
-            bytes: self.bytes,
-            sha256: hex(self.sum.finish().as_ref()),
-        };
-        let Content { trials, bytes, sha256 } = content.clone();
-        let last = Last::End(End { trials, bytes, sha256 });
+        let trials = self.lines.saturating_sub(2);
+        let last = Last { end: Content { trials, bytes: self.bytes, sha256: hex(self.sum.finish().as_ref()) } };
         self.out.write_all(&serde_json::to_vec(&last).map_err(io::Error::from)?)?;
         self.out.write_all(b"\n")?;
-        Ok((self.out.finish()?, content))
+        Ok((self.out.finish()?, last.end))
     }
 }
 
@@ -254,25 +241,24 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
             }
             trials += 1;
             if trials > TRIALS_MAX {
-                return Err(RunFileError::TooLarge {
-                    what: "the number of trials".to_owned(),
-                    limit: TRIALS_MAX.to_string(),
-                });
+                let what = "the number of trials".to_owned();
+                return Err(RunFileError::TooLarge { what, limit: TRIALS_MAX.to_string() });
             }
             each(number, Line::Trial(json))?;
         } else if text.starts_with("{\"end\":") && has_run {
-            let Last::End(end) = serde_json::from_str(text).map_err(|error| invalid(&error.to_string()))?;
-            let found = hex(sum.finish().as_ref());
-            if (&end.sha256, end.bytes, end.trials) != (&found, before, trials) {
-                let of = |sha256: &str, bytes, trials| format!("{sha256} ({bytes} bytes, {trials} trials)");
-                let expected = of(end.sha256.get(..64).unwrap_or(""), end.bytes, end.trials);
-                return Err(RunFileError::Checksum { expected, found: of(&found, before, trials) });
+            let Last { end } = serde_json::from_str(text).map_err(|error| invalid(&error.to_string()))?;
+            let found = Content { trials, bytes: before, sha256: hex(sum.finish().as_ref()) };
+            if end != found {
+                let [expected, found] = [end, found].map(|Content { trials, bytes, sha256 }| {
+                    format!("{} ({bytes} bytes, {trials} trials)", sha256.get(..64).unwrap_or(""))
+                });
+                return Err(RunFileError::Checksum { expected, found });
             }
             // Reading on also verifies gzip's own checksum and finds trailing data.
             if lines.next()?.is_some() || !lines.is_at_end()? {
                 return Err(RunFileError::Invalid { line: number + 1, why: "expected the end of the file".to_owned() });
             }
-            return Ok(Content { trials, bytes: before, sha256: found });
+            return Ok(found);
         } else {
             return Err(invalid("expected `{\"run\":`, `{\"trial\":` or `{\"end\":`"));
         }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 use serde_json::Value;
-use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run, RunState};
+use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
 use study::spec::Protocol;
 
 use crate::error::{BUSY_S, StoreError};
-use crate::layout::{self, LAYOUT_VERSION, Layout};
+use crate::layout::{self, Layout};
 use crate::owner::{self, Owner, Refused};
 use crate::run_file::{self, Check, Content, Line, RunFileError};
 
@@ -67,7 +67,7 @@ pub struct Freed {
 }
 
 impl Store {
-    /// Opens the file, creates it if it is missing, and upgrades an older layout.
+    /// Opens the file, and creates it if it is missing.
     ///
     /// # Errors
     /// The file is newer, foreign, damaged or locked, or cannot be created.
@@ -101,18 +101,22 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(uri, flags).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
-        let unopenable = |why| Err(StoreError::Unopenable { path: path.to_path_buf(), why });
         match layout::look(&connection) {
-            Ok(Some(Layout::Current)) => Ok(Store { connection, path: path.to_path_buf() }),
-            Ok(Some(Layout::Newer(found))) => {
-                Err(StoreError::Newer { path: path.to_path_buf(), found, known: LAYOUT_VERSION })
-            }
-            Ok(Some(Layout::Foreign)) => Err(StoreError::Foreign { path: path.to_path_buf() }),
-            Ok(None) => unopenable("its layout is outdated and cannot be upgraded here".to_owned()),
             Err(_) if logged => {
-                unopenable(format!("{why}, and `{}` contains trials; copy both elsewhere", log.display()))
+                let why = format!("{why}, and `{}` contains trials; copy both elsewhere", log.display());
+                Err(StoreError::Unopenable { path: path.to_path_buf(), why })
             }
-            Err(error) => Err(sqlite(error)),
+            layout => Store::new(connection, path, layout.map_err(sqlite)?),
+        }
+    }
+
+    fn new(connection: Connection, path: &Path, layout: Layout) -> Result<Store> {
+        let path = path.to_path_buf();
+        match layout {
+            Layout::Current => Ok(Store { connection, path }),
+            Layout::Empty => Err(StoreError::Unopenable { path, why: "it is empty".to_owned() }),
+            Layout::Newer(found) => Err(StoreError::Newer { path, found }),
+            Layout::Foreign => Err(StoreError::Foreign { path }),
         }
     }
 
@@ -124,19 +128,14 @@ impl Store {
         // Takes effect in a new file and when an older one is rewritten. The time of a removal is
         // then proportional to the data removed.
         connection.pragma_update(None, "auto_vacuum", "incremental").map_err(sqlite)?;
-        match layout::migrate(&mut connection).map_err(sqlite)? {
-            Layout::Current => {}
-            Layout::Newer(found) => {
-                return Err(StoreError::Newer { path: path.to_path_buf(), found, known: LAYOUT_VERSION });
-            }
-            Layout::Foreign => return Err(StoreError::Foreign { path: path.to_path_buf() }),
-        }
+        let layout = layout::create(&mut connection).map_err(sqlite)?;
+        let store = Store::new(connection, path, layout)?;
         // A write-ahead log lets `report` read while `run` writes. Losing a trial costs seconds,
         // so each commit is synced.
-        connection.pragma_update(None, "journal_mode", "wal").map_err(sqlite)?;
-        connection.pragma_update(None, "synchronous", "full").map_err(sqlite)?;
-        connection.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
-        Ok(Store { connection, path: path.to_path_buf() })
+        for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
+            store.connection.pragma_update(None, name, value).map_err(sqlite)?;
+        }
+        Ok(store)
     }
 
     /// Path of the file.
@@ -289,15 +288,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] and file errors.
     pub fn resolve(&self, name: &str) -> Result<String> {
+        // Not LIKE: names may contain its wildcards.
+        let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, started DESC";
         let ids: Vec<String> = match name {
-            "latest" => {
-                self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 1", [], |row| row.get(0))?
-            }
-            name => {
-                // Not LIKE: names may contain its wildcards.
-                let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, started DESC";
-                self.query(sql, [name], |row| row.get(0))?
-            }
+            "latest" => self.latest(1)?,
+            name => self.query(sql, [name], |row| row.get(0))?,
         };
         match ids.as_slice() {
             [id] => Ok(id.clone()),
@@ -313,8 +308,7 @@ impl Store {
     /// [`StoreError::Unreadable`] and file errors.
     pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
         let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
-        let ids: Vec<String> = self.query(sql, [study], |row| row.get(0))?;
-        ids.first().map(|id| self.read_run(id)).transpose()
+        self.query_one::<String>(sql, [study])?.map(|id| self.read_run(&id)).transpose()
     }
 
     fn read_run(&self, id: &str) -> Result<Run> {
@@ -340,11 +334,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::Unreadable`] and file errors.
     pub fn records(&self, run: &str) -> Result<Vec<Record>> {
-        let known = self.connection.query_row("SELECT 1 FROM runs WHERE id = ?1", [run], |_| Ok(())).optional();
-        if known.map_err(|error| self.sqlite(error))?.is_none() {
+        if self.query_one::<i64>("SELECT 1 FROM runs WHERE id = ?1", [run])?.is_none() {
             return Err(self.unknown(run)?);
         }
-        self.read_trials("SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial", run, [run])
+        self.read_trials(TRIALS_OF_RUN, run, [run])
     }
 
     /// Trials of one design point of a run (full name), in execution order. Together with
@@ -368,20 +361,33 @@ impl Store {
     }
 
     fn read_trials(&self, sql: &str, run: &str, params: impl rusqlite::Params) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
+        self.for_each_trial(sql, params, |index, json| {
+            records.push(self.parse(json, || format!("trial {index} of run `{run}`"))?);
+            Ok(())
+        })?;
+        Ok(records)
+    }
+
+    /// Calls `each` with the number and the JSON of the trials whose IDs `sql` selects.
+    fn for_each_trial(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        mut each: impl FnMut(usize, &str) -> Result<()>,
+    ) -> Result<()> {
         // Sorts only the row IDs; sorting the records would copy them.
         let trials: Vec<i64> = self.query(sql, params, |row| row.get(0))?;
         let sqlite = |error| self.sqlite(error);
         let mut statement =
             self.connection.prepare_cached("SELECT record FROM trials WHERE rowid = ?1").map_err(sqlite)?;
-        let mut records = Vec::with_capacity(trials.len());
         for (index, trial) in trials.into_iter().enumerate() {
             let mut rows = statement.query([trial]).map_err(sqlite)?;
             // Removed after the list was read.
             let Some(row) = rows.next().map_err(sqlite)? else { continue };
-            let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(sqlite)?;
-            records.push(self.parse(json, || format!("trial {index} of run `{run}`"))?);
+            each(index, row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(sqlite)?)?;
         }
-        Ok(records)
+        Ok(())
     }
 
     /// The digest of a run (full name) by `maker`; `None` if this maker stored none or the run has
@@ -392,8 +398,7 @@ impl Store {
     pub fn digest(&self, run: &str, maker: &str) -> Result<Option<String>> {
         let sql = "SELECT digest FROM digests WHERE run = ?1 AND maker = ?2
                    AND trials = (SELECT count(*) FROM trial_index WHERE trial_index.run = ?1)";
-        let found = self.connection.query_row(sql, [run, maker], |row| row.get(0)).optional();
-        found.map_err(|error| self.sqlite(error))
+        self.query_one(sql, [run, maker])
     }
 
     /// Stores a digest of the first `trials` trials of a run (full name). [`Store::digest`] returns
@@ -403,10 +408,7 @@ impl Store {
     /// File errors.
     pub fn put_digest(&self, run: &str, maker: &str, trials: u64, digest: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO digests (run, maker, trials, digest) VALUES (?1, ?2, ?3, ?4)";
-        self.connection
-            .execute(sql, params![run, maker, trials as i64, digest])
-            .map(drop)
-            .map_err(|error| self.sqlite(error))
+        self.execute(sql, params![run, maker, trials as i64, digest])
     }
 
     /// Full names of the runs of a study, by start time.
@@ -460,10 +462,8 @@ impl Store {
         if let Some(run) = runs.iter().find(|run| self.is_owned(run)) {
             return Ok(Some(format!("run `{run}` is in progress")));
         }
-        let pragma = |name: &str| -> Result<u64> {
-            let found = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-            Ok(found.map_err(|error| self.sqlite(error))?.unsigned_abs())
-        };
+        let pragma =
+            |name: &str| self.query_one(&format!("PRAGMA {name}"), []).map(|found| found.map_or(0, i64::unsigned_abs));
         let (unused, pages) = (pragma("freelist_count")?, pragma("page_count")?);
         let is_incremental = pragma("auto_vacuum")? == 2;
         let rest_bytes = pages.saturating_sub(unused).saturating_mul(pragma("page_size")?);
@@ -507,25 +507,14 @@ impl Store {
             return Err(StoreError::Owned { run: run.to_owned(), pid: None });
         }
         // The run and its trials come from one snapshot.
-        let transaction = self.connection.unchecked_transaction().map_err(|error| self.sqlite(error))?;
+        let _snapshot = self.connection.unchecked_transaction().map_err(|error| self.sqlite(error))?;
         let sql = "SELECT CASE WHEN json_extract(run, '$.imported') IS NULL THEN run
                                ELSE json_remove(run, '$.imported') END
                    FROM runs WHERE id = ?1";
-        let json = transaction.query_row(sql, [run], |row| row.get::<_, String>(0)).optional();
-        let Some(json) = json.map_err(|error| self.sqlite(error))? else { return Err(self.unknown(run)?) };
+        let Some(json) = self.query_one::<String>(sql, [run])? else { return Err(self.unknown(run)?) };
         let mut writer = run_file::Writer::new(out, quintain)?;
         writer.line(Line::Run(&json))?;
-        let sql = "SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial";
-        let trials: Vec<i64> = self.query(sql, [run], |row| row.get(0))?;
-        let mut statement =
-            transaction.prepare("SELECT record FROM trials WHERE rowid = ?1").map_err(|error| self.sqlite(error))?;
-        for trial in trials {
-            let mut rows = statement.query([trial]).map_err(|error| self.sqlite(error))?;
-            let Some(row) = rows.next().map_err(|error| self.sqlite(error))? else { continue };
-            let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?));
-            writer.line(Line::Trial(json.map_err(|error| self.sqlite(error))?))?;
-        }
-        drop(statement);
+        self.for_each_trial(TRIALS_OF_RUN, [run], |_, json| Ok(writer.line(Line::Trial(json))?))?;
         Ok(writer.end()?)
     }
 
@@ -595,7 +584,7 @@ impl Store {
     pub fn add_calibration(&self, host: &str, calibration: &Calibration) -> Result<()> {
         let json = to_json(calibration, || "a calibration".to_owned())?;
         let sql = "INSERT INTO calibrations (host, calibration) VALUES (?1, ?2)";
-        self.connection.execute(sql, [host, &json]).map(drop).map_err(|error| self.sqlite(error))
+        self.execute(sql, [host, &json])
     }
 
     /// All calibrations of a host, latest first.
@@ -629,15 +618,26 @@ impl Store {
         rows().map_err(|error| self.sqlite(error))
     }
 
+    fn query_one<T: rusqlite::types::FromSql>(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<T>> {
+        self.connection.query_row(sql, params, |row| row.get(0)).optional().map_err(|error| self.sqlite(error))
+    }
+
+    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<()> {
+        self.connection.execute(sql, params).map(drop).map_err(|error| self.sqlite(error))
+    }
+
     fn sqlite(&self, error: rusqlite::Error) -> StoreError {
         StoreError::from_sqlite(&self.path, error)
     }
 
     /// Builds the error for an unknown run. Fails if the file cannot be read.
     fn unknown(&self, name: &str) -> Result<StoreError> {
-        let known =
-            self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 5", [], |row| row.get(0))?;
-        Ok(StoreError::UnknownRun { path: self.path.clone(), name: name.to_owned(), known })
+        Ok(StoreError::UnknownRun { path: self.path.clone(), name: name.to_owned(), known: self.latest(5)? })
+    }
+
+    /// Names of the latest runs.
+    fn latest(&self, count: u32) -> Result<Vec<String>> {
+        self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT ?1", [count], |row| row.get(0))
     }
 
     fn parse<T: serde::de::DeserializeOwned>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
@@ -648,7 +648,6 @@ impl Store {
                 Value::Null => "?".to_owned(),
                 version => version.to_string(),
             }),
-            known: RECORD_VERSION,
             source,
         })
     }
@@ -657,6 +656,9 @@ impl Store {
 /// Maximum remaining data, in bytes, for a removal to rewrite a store of an older layout. Such a
 /// rewrite takes a few seconds.
 const REWRITE_MAX: u64 = 512 << 20;
+
+/// Row IDs of the trials of a run, in execution order.
+const TRIALS_OF_RUN: &str = "SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial";
 
 /// A row of the index of trials.
 struct TrialKey {
@@ -748,8 +750,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no file of SQLite's beside it");
 
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
-        let error = Store::open_read_only(&path, String::new()).unwrap_err().to_string();
-        assert!(error.contains("its layout is outdated"), "{error}");
+        assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Foreign { .. })));
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Newer { found: 99, .. })));
     }
