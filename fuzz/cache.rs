@@ -126,7 +126,7 @@ pub(crate) fn memcached_answers(
     expected: &[memcached::Expected<'_>],
     pieces: &[&[u8]],
 ) -> Vec<String> {
-    use memcached::{Event, Progress};
+    use memcached::Event;
     let mut reader = memcached::ResponseReader::new(limits);
     let (mut words, mut found, mut data) = (Vec::new(), String::new(), Vec::new());
     for piece in pieces {
@@ -141,8 +141,8 @@ pub(crate) fn memcached_answers(
                 Event::Text(line) => found += &format!("{} {}", take(&mut data), text(line)),
             });
             match progress {
-                Ok(Progress::More) => rest = &[],
-                Ok(Progress::Done { used, outcome }) => {
+                Ok(None) => rest = &[],
+                Ok(Some((used, outcome))) => {
                     assert!(used > 0 && used <= rest.len() && reader.is_between());
                     words.push(format!("{outcome:?}{}{}", std::mem::take(&mut found), take(&mut data)));
                     rest = &rest[used..];
@@ -253,7 +253,7 @@ pub(crate) fn resp_reply(bytes: &[u8]) {
 
 /// The replies that a client reads from a stream, with their text.
 pub(crate) fn resp_replies(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String> {
-    use resp::{Event, Progress};
+    use resp::Event;
     let mut reader = resp::ReplyReader::new(limits);
     let (mut words, mut data) = (Vec::new(), Vec::new());
     for piece in pieces {
@@ -264,8 +264,8 @@ pub(crate) fn resp_replies(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String
                 Event::BulkLength(_) => assert!(data.is_empty()),
             });
             match progress {
-                Ok(Progress::More) => rest = &[],
-                Ok(Progress::Done { used, reply }) => {
+                Ok(None) => rest = &[],
+                Ok(Some((used, reply))) => {
                     assert!(used > 0 && used <= rest.len() && reader.is_between());
                     words.push(format!("{reply:?}{}", take(&mut data)));
                     rest = &rest[used..];

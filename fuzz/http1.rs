@@ -2,7 +2,7 @@
 //! and where the stream is cut.
 
 use wire::http1::{
-    Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, RequestMethod, Response, ResponseError,
+    Body, BodyReader, Limits, Memo, RequestError, RequestMethod, Response, ResponseError,
     ResponseReader, compose_request, parse_request,
 };
 
@@ -51,11 +51,11 @@ fn answers(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8
         let mut rest = *piece;
         while !rest.is_empty() {
             match reader.read(memo, asked, rest, |data| body.extend_from_slice(data)) {
-                Ok(Progress::More) => {
+                Ok(None) => {
                     at += rest.len();
                     rest = &[];
                 }
-                Ok(Progress::Done { used, response }) => {
+                Ok(Some((used, response))) => {
                     assert!(used > 0, "a response is not nothing");
                     assert_eq!(response.body_bytes, body.len() as u64);
                     at += used;
@@ -308,13 +308,13 @@ fn asks(limits: Limits, pieces: &[&[u8]]) -> Asks {
         loop {
             if let Some((head, reader, body)) = &mut reading {
                 match reader.read(&buffer, |data| body.extend_from_slice(data)) {
-                    Ok(BodyProgress::Done { used }) => {
+                    Ok(Some(used)) => {
                         assert_eq!(reader.read_bytes(), body.len() as u64);
                         complete.push((std::mem::take(head), std::mem::take(body)));
                         buffer.drain(..used);
                         reading = None;
                     }
-                    Ok(BodyProgress::More) => {
+                    Ok(None) => {
                         buffer.clear();
                         break;
                     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 
 use crate::address::Address;
-use crate::driver::{Close, CloseReason, Config, Conn, Driver, Event, KernelDriver, Nanos};
+use crate::driver::{Close, CloseReason, Config, Driver, Event, KernelDriver, Nanos};
 use crate::uring::Uring;
 
 /// The user's choice.
@@ -84,7 +84,7 @@ fn try_out<D: KernelDriver>(mut driver: D) -> io::Result<()> {
 
     for round in 0..3u8 {
         let ping = [round; 4];
-        give(&mut driver, conn, &ping)?;
+        driver.send(conn, &ping).map_err(io::Error::other)?;
         driver.turn(Some(0))?; // The kernel has the data when this returns.
         let mut pong = [0; 4];
         peer.read_exact(&mut pong)?;
@@ -107,7 +107,7 @@ fn bulk<D: KernelDriver>(driver: &mut D, listener: &TcpListener) -> io::Result<(
     peer.set_nonblocking(true)?;
     let conn = driver.adopt(socket.into())?;
     let sent: Vec<u8> = (0..BULK).map(|index| (index >> 8) as u8).collect();
-    give(driver, conn, &sent)?;
+    driver.send(conn, &sent).map_err(io::Error::other)?;
     driver.turn(Some(0))?;
     let mut received = vec![0; BULK];
     let mut at = 0;
@@ -127,10 +127,6 @@ fn bulk<D: KernelDriver>(driver: &mut D, listener: &TcpListener) -> io::Result<(
     check(sent == received, "a slow reader got wrong bytes")?;
     driver.close(conn, Close::Graceful);
     expect(driver, |event, _| matches!(event, Event::Closed(c, CloseReason::Local) if c == conn))
-}
-
-fn give<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) -> io::Result<()> {
-    driver.send(conn, bytes).map_err(io::Error::other)
 }
 
 fn expect<D: Driver>(driver: &mut D, is_it: impl Fn(Event, &[u8]) -> bool) -> io::Result<()> {

@@ -33,7 +33,6 @@ pub struct Listener(pub(crate) u32);
 #[derive(Clone, Copy, Debug)]
 pub struct Data {
     pub(crate) buffer: u32,
-    pub(crate) start: u32,
     pub(crate) len: u32,
 }
 

@@ -46,7 +46,7 @@ pub struct Epoll {
     _stays_on_its_thread: PhantomData<*const ()>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Connection {
     /// `None` once closed. The slot stays in use until the event is delivered.
     socket: Option<OwnedFd>,
@@ -61,8 +61,9 @@ struct Connection {
     broken: Option<CloseReason>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
+    #[default]
     Connecting,
     Open,
     Closing,
@@ -103,18 +104,8 @@ impl Epoll {
     }
 
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
-        let connection = Connection {
-            socket: None,
-            phase,
-            watched: if phase == Phase::Connecting { EventFlags::OUT } else { EventFlags::IN },
-            outgoing: Outgoing::default(),
-            end_received: false,
-            end_sent: false,
-            notify_when_sent: false,
-            paused: false,
-            broken: None,
-        };
-        let watched = connection.watched;
+        let watched = if phase == Phase::Connecting { EventFlags::OUT } else { EventFlags::IN };
+        let connection = Connection { phase, watched, ..Connection::default() };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         if let Err(error) = epoll::add(&self.epoll, &socket, note(conn.slot, conn.generation), watched) {
             self.connections.remove(conn);
@@ -218,7 +209,7 @@ impl Epoll {
                     }
                     Some(reason) => reason,
                 },
-                Ok((count, _)) => return Some(Event::Data(conn, Data { buffer: 0, start: 0, len: count as u32 })),
+                Ok((count, _)) => return Some(Event::Data(conn, Data { buffer: 0, len: count as u32 })),
                 Err(Errno::AGAIN | Errno::INTR) => return None,
                 Err(error) => socket::reason(error),
             };
@@ -245,10 +236,10 @@ impl Connection {
         if !self.outgoing.is_empty() || (self.notify_when_sent && self.phase == Phase::Open) {
             wanted |= EventFlags::OUT;
         }
-        if wanted == self.watched {
-            return;
-        }
-        if let Some(socket) = &self.socket
+        // A pending connect completes first.
+        if self.phase != Phase::Connecting
+            && wanted != self.watched
+            && let Some(socket) = &self.socket
             && epoll::modify(epoll, socket, note(conn.slot, conn.generation), wanted).is_ok()
         {
             self.watched = wanted;
@@ -354,9 +345,7 @@ impl Driver for Epoll {
         };
         if sent < bytes.len() {
             connection.outgoing.push(&bytes[sent..]);
-            if connection.phase == Phase::Open {
-                connection.watch(&self.epoll, conn, &self.config);
-            }
+            connection.watch(&self.epoll, conn, &self.config);
         }
         Ok(())
     }
@@ -364,18 +353,14 @@ impl Driver for Epoll {
     fn notify_when_sent(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn) {
             connection.notify_when_sent = true;
-            if connection.phase == Phase::Open {
-                connection.watch(&self.epoll, conn, &self.config);
-            }
+            connection.watch(&self.epoll, conn, &self.config);
         }
     }
 
     fn pause_reads(&mut self, conn: Conn, paused: bool) {
         if let Some(connection) = self.connections.get_mut(conn) {
             connection.paused = paused;
-            if connection.phase == Phase::Open {
-                connection.watch(&self.epoll, conn, &self.config);
-            }
+            connection.watch(&self.epoll, conn, &self.config);
         }
     }
 
@@ -470,7 +455,7 @@ impl Driver for Epoll {
 
     #[inline]
     fn bytes(&self, data: Data) -> &[u8] {
-        &self.received[data.start as usize..][..data.len as usize]
+        &self.received[..data.len as usize]
     }
 }
 

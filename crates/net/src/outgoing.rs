@@ -23,11 +23,6 @@ impl Outgoing {
         self.bytes.capacity()
     }
 
-    #[inline]
-    pub(crate) fn has_memory(&self) -> bool {
-        self.capacity() > 0
-    }
-
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -1,14 +1,14 @@
 //! HTTP/1.1 codec: client and server side, framed exactly as RFC 9112 and RFC 9110 require.
 //!
 //! ```
-//! use wire::http1::{RequestMethod, Limits, Memo, Progress, ResponseReader};
+//! use wire::http1::{RequestMethod, Limits, Memo, ResponseReader};
 //!
 //! let mut reader = ResponseReader::new(Limits::DEFAULT);
 //! let mut memo = Memo::new();
 //! let mut body = Vec::new();
 //! let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntestHTTP/1.1 ";
 //! let progress = reader.read(&mut memo, RequestMethod::Get, bytes, |piece| body.extend_from_slice(piece)).unwrap();
-//! let Progress::Done { used, response } = progress else { panic!("the response is complete") };
+//! let Some((used, response)) = progress else { panic!("the response is complete") };
 //! assert_eq!((used, response.status, body.as_slice()), (42, 200, b"test".as_slice()));
 //! ```
 //!
@@ -45,8 +45,8 @@ mod response;
 pub use chunks::ChunkError;
 pub use compose::{ComposeError, compose_request};
 pub use fields::{FieldError, Fields};
-pub use request::{BodyProgress, BodyReader, Request, RequestError, parse_request};
-pub use response::{Memo, Progress, RequestMethod, Response, ResponseError, ResponseReader};
+pub use request::{BodyReader, Request, RequestError, parse_request};
+pub use response::{Memo, RequestMethod, Response, ResponseError, ResponseReader};
 
 /// Limits on the head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -57,7 +57,7 @@ pub use compose::{
     KeyError, compose_delete, compose_get, compose_number, compose_set, compose_value, compose_value_end,
 };
 pub use request::{Command, Expiry, Get, Keys, Read, Refusal, RequestReader, Store, Verb};
-pub use response::{Event, Expected, Outcome, Progress, ResponseError, ResponseReader};
+pub use response::{Event, Expected, Outcome, ResponseError, ResponseReader};
 
 /// Limits on requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

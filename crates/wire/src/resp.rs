@@ -41,7 +41,7 @@ pub use command::{Name, SetError, SetOptions, When, parse_set};
 pub use compose::{
     Version, compose_array, compose_bulk, compose_error, compose_integer, compose_map, compose_null, compose_request,
 };
-pub use reply::{Event, Progress, Reply, ReplyError, ReplyReader};
+pub use reply::{Event, Reply, ReplyError, ReplyReader};
 pub use request::{Read, Refusal, Request, RequestReader};
 
 /// Limits on requests and replies, checked before any allocation.

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use wire::http1::{Limits, Memo, Progress, RequestMethod, Response, ResponseReader};
+use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 
 use crate::protocol::http_fault;
 use crate::recorder::Fault;
@@ -119,11 +119,11 @@ impl Connection {
             return Err((Fault::Body, format!("the body exceeds {limit} bytes")));
         }
         match progress.map_err(framing)? {
-            Progress::More => {
+            None => {
                 self.inbox.clear();
                 Ok(Piece::More)
             }
-            Progress::Done { used, response } => {
+            Some((used, response)) => {
                 self.inbox.drain(..used);
                 Ok(Piece::Done(response))
             }

@@ -48,10 +48,13 @@ pub(crate) enum Reply {
     Wrong,
 }
 
+/// A complete response; see [`Parsed::Answer`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    More,
-    Done { used: usize, reply: Reply, status: u16, last: bool },
+pub(crate) struct Response {
+    pub(crate) used: usize,
+    pub(crate) reply: Reply,
+    pub(crate) status: u16,
+    pub(crate) last: bool,
 }
 
 /// Replaces the error response that is kept.
@@ -73,7 +76,8 @@ pub(crate) trait Codec {
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// Fails with a fault and its explanation if the stream cannot be parsed further.
+    /// `None`: all bytes were used and the response is incomplete. Fails with a fault and its
+    /// explanation if the stream cannot be parsed further.
     fn read(
         &mut self,
         reader: &mut Self::Reader,
@@ -82,7 +86,7 @@ pub(crate) trait Codec {
         bytes: &[u8],
         error: &mut Vec<u8>,
         sink: impl FnMut(Piece<'_>),
-    ) -> Result<Step, (Fault, String)>;
+    ) -> Result<Option<Response>, (Fault, String)>;
 
     /// Whether the stream ended between responses, not inside one.
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
@@ -440,8 +444,8 @@ impl<C: Codec> Protocol for Cache<C> {
         let shared = &*self.shared;
         let sink = |piece: Piece<'_>| value.take(shared, expected.key, known, piece);
         match self.codec.read(reader, verb, key, bytes, &mut self.error, sink) {
-            Ok(Step::More) => Parsed::More,
-            Ok(Step::Done { used, reply, status, last }) => {
+            Ok(None) => Parsed::More,
+            Ok(Some(Response { used, reply, status, last })) => {
                 let value = std::mem::take(value);
                 let (seen, fault) = match self.judge(value, caused, expected, reply, now) {
                     Ok(seen) => (seen, None),

@@ -3,7 +3,7 @@
 use net::Nanos;
 use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
-use wire::http1::{self, Limits, Memo, Progress, RequestMethod, ResponseError, ResponseReader};
+use wire::http1::{self, Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
 use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
@@ -147,8 +147,8 @@ impl Protocol for Http {
             }
         };
         match reader.read(&mut self.memo, asked, bytes, compare) {
-            Ok(Progress::More) => Parsed::More,
-            Ok(Progress::Done { used, response }) => {
+            Ok(None) => Parsed::More,
+            Ok(Some((used, response))) => {
                 let fault = self.judge(stream, response, asked);
                 Parsed::Answer {
                     used,

@@ -1,9 +1,9 @@
 //! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. The engine's keys and values
 //! need no escaping in a target.
 
-use wire::http1::{Limits, Memo, Progress, RequestMethod, ResponseReader};
+use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
 
-use super::cache::{Codec, Piece, Reply, Step, Verb, keep_error};
+use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
@@ -61,13 +61,10 @@ impl Codec for HttpCache {
         bytes: &[u8],
         error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
-    ) -> Result<Step, (Fault, String)> {
+    ) -> Result<Option<Response>, (Fault, String)> {
         let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Piece::Data(piece)));
-        let (used, response) = match read {
-            Ok(Progress::More) => return Ok(Step::More),
-            Ok(Progress::Done { used, response }) => (used, response),
-            Err(broken) => return Err((super::http_fault(&broken), broken.to_string())),
-        };
+        let read = read.map_err(|error| (super::http_fault(&error), error.to_string()))?;
+        let Some((used, response)) = read else { return Ok(None) };
         let reply = match (verb, response.status) {
             (Verb::Get, 200) => Reply::Value,
             (Verb::Get | Verb::Delete, 404) => Reply::Nothing,
@@ -80,7 +77,7 @@ impl Codec for HttpCache {
                 Reply::Error
             }
         };
-        Ok(Step::Done { used, reply, status: response.status, last: !response.keep_alive })
+        Ok(Some(Response { used, reply, status: response.status, last: !response.keep_alive }))
     }
 
     fn is_between(&self, reader: &mut ResponseReader) -> bool {

@@ -1,10 +1,10 @@
 //! The client side of memcached's text protocol.
 
 use wire::memcached::{
-    Event, Expected, Limits, Outcome, Progress, ResponseError, ResponseReader, compose_delete, compose_get, compose_set,
+    Event, Expected, Limits, Outcome, ResponseError, ResponseReader, compose_delete, compose_get, compose_set,
 };
 
-use super::cache::{Codec, Piece, Reply, Step, Verb, keep_error};
+use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
 use crate::recorder::Fault;
 
 /// Keys of [`crate::workload::Texts`] are always valid.
@@ -55,7 +55,7 @@ impl Codec for Memcached {
         bytes: &[u8],
         error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
-    ) -> Result<Step, (Fault, String)> {
+    ) -> Result<Option<Response>, (Fault, String)> {
         let expected = match verb {
             Verb::Get => Expected::Get(key),
             Verb::Set => Expected::Set,
@@ -69,14 +69,11 @@ impl Codec for Memcached {
             Event::Data(data) => sink(Piece::Data(data)),
             Event::Text(text) => keep_error(error, text),
         });
-        let (used, outcome) = match read {
-            Ok(Progress::More) => return Ok(Step::More),
-            Ok(Progress::Done { used, outcome }) => (used, outcome),
-            Err(error) => {
-                let fault = if error == ResponseError::WrongKey { Fault::Value } else { Fault::Framing };
-                return Err((fault, error.to_string()));
-            }
-        };
+        let read = read.map_err(|error| {
+            let fault = if error == ResponseError::WrongKey { Fault::Value } else { Fault::Framing };
+            (fault, error.to_string())
+        })?;
+        let Some((used, outcome)) = read else { return Ok(None) };
         let reply = match (verb, outcome) {
             (_, Outcome::Hit) => Reply::Value,
             (_, Outcome::Miss | Outcome::NotFound) => Reply::Nothing,
@@ -85,7 +82,7 @@ impl Codec for Memcached {
             (_, Outcome::Error | Outcome::ServerError) => Reply::Error,
             (_, Outcome::NotStored) => Reply::Wrong,
         };
-        Ok(Step::Done { used, reply, status: 0, last: false })
+        Ok(Some(Response { used, reply, status: 0, last: false }))
     }
 
     fn is_between(&self, reader: &mut ResponseReader) -> bool {

@@ -1,9 +1,9 @@
 //! The client side of RESP2, for Redis and Valkey.
 
 use wire::number;
-use wire::resp::{Event, Limits, Progress, Reply as Resp, ReplyReader, compose_request};
+use wire::resp::{Event, Limits, Reply as Resp, ReplyReader, compose_request};
 
-use super::cache::{Codec, Piece, Reply, Step, Verb, keep_error};
+use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
@@ -58,17 +58,14 @@ impl Codec for Redis {
         bytes: &[u8],
         error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
-    ) -> Result<Step, (Fault, String)> {
+    ) -> Result<Option<Response>, (Fault, String)> {
         let read = reader.read(bytes, |event| match event {
             Event::BulkLength(bytes) => sink(Piece::Length(bytes)),
             Event::Data(data) => sink(Piece::Data(data)),
             Event::Text(text) => keep_error(error, text),
         });
-        let (used, resp) = match read {
-            Ok(Progress::More) => return Ok(Step::More),
-            Ok(Progress::Done { used, reply }) => (used, reply),
-            Err(error) => return Err((Fault::Framing, error.to_string())),
-        };
+        let read = read.map_err(|error| (Fault::Framing, error.to_string()))?;
+        let Some((used, resp)) = read else { return Ok(None) };
         let reply = match (verb, resp) {
             (Verb::Get, Resp::Bulk(_)) => Reply::Value,
             (Verb::Get, Resp::Null) => Reply::Nothing,
@@ -82,7 +79,7 @@ impl Codec for Redis {
             (_, Resp::Error) => Reply::Error,
             _ => Reply::Wrong,
         };
-        Ok(Step::Done { used, reply, status: 0, last: false })
+        Ok(Some(Response { used, reply, status: 0, last: false }))
     }
 
     fn is_between(&self, reader: &mut ReplyReader) -> bool {

@@ -95,7 +95,7 @@ impl Sim {
         let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
         let (paused, most) = (self.is_paused(conn, link, side), self.dice.within_usize(&self.network.read_bytes));
         let most = most.min(self.config.receive_bytes).max(1);
-        let end = self.links[link].as_mut().map(|link| &mut link.ends[side])?;
+        let end = self.links[link].as_mut().map(|ends| &mut ends[side])?;
         end.noted = false;
         if phase != Phase::Open || paused {
             return None;
@@ -106,7 +106,7 @@ impl Sim {
             self.received.extend(end.inbox.drain(..count));
             self.taken(link, side, count);
             self.note(conn);
-            return Some(Event::Data(conn, Data { buffer: 0, start: 0, len: count as u32 }));
+            return Some(Event::Data(conn, Data { buffer: 0, len: count as u32 }));
         }
         if end.reset_arrived {
             self.finish(conn, CloseReason::Reset);
@@ -235,21 +235,20 @@ impl Driver for Sim {
     fn close(&mut self, conn: Conn, how: Close) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         let (link, side, phase) = (connection.link, connection.side, connection.phase);
-        let Some(end) = self.links[link].as_mut().map(|link| &mut link.ends[side]) else { return };
-        match (how, phase) {
-            (_, Phase::Finished) | (Close::Graceful | Close::GracefulThenReset, Phase::Closing) => {}
-            (Close::Graceful | Close::GracefulThenReset, _) if !end.outgoing.is_empty() => {
-                connection.phase = Phase::Closing;
-            }
-            (Close::Graceful | Close::GracefulThenReset, Phase::Open) => self.leave(conn),
-            (Close::Graceful | Close::GracefulThenReset, _) => self.finish(conn, CloseReason::Local),
-            (Close::Reset, _) => {
+        let Some(end) = self.links[link].as_mut().map(|ends| &mut ends[side]) else { return };
+        match phase {
+            Phase::Finished => {}
+            _ if how == Close::Reset => {
                 end.outgoing.clear();
                 if end.stands {
                     self.travel(link, side, What::Reset { link, to: 1 - side });
                 }
                 self.finish(conn, CloseReason::Local);
             }
+            Phase::Closing => {}
+            _ if !end.outgoing.is_empty() => connection.phase = Phase::Closing,
+            Phase::Open => self.leave(conn),
+            Phase::Connecting => self.finish(conn, CloseReason::Local),
         }
     }
 
@@ -294,6 +293,6 @@ impl Driver for Sim {
     }
 
     fn bytes(&self, data: Data) -> &[u8] {
-        &self.received[data.start as usize..][..data.len as usize]
+        &self.received[..data.len as usize]
     }
 }

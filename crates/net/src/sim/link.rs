@@ -1,24 +1,22 @@
-//! A simulated connection: its two ends and the data between them.
+//! One end of a simulated connection, and the data in transit from it.
 
 use std::collections::VecDeque;
 
 use super::peer::Peer;
 use crate::driver::{Conn, Nanos};
 
-/// Both ends: 0 is the connecting side, 1 the accepting side.
-pub(super) struct Link {
-    pub(super) ends: [End; 2],
-}
-
+#[derive(Default)]
 pub(super) enum Who {
     Driver(Conn),
     /// Not accepted by a listener of the driver yet, or not assigned yet.
+    #[default]
     Waiting,
     Peer(Box<dyn Peer>),
     /// Closed. Arriving data is answered with a reset.
     Gone,
 }
 
+#[derive(Default)]
 pub(super) struct End {
     pub(super) who: Who,
     pub(super) outgoing: VecDeque<u8>,
@@ -34,24 +32,4 @@ pub(super) struct End {
     pub(super) reset_arrived: bool,
     pub(super) stalled_until: Nanos,
     pub(super) noted: bool,
-}
-
-impl End {
-    pub(super) fn new(who: Who) -> Self {
-        Self {
-            who,
-            outgoing: VecDeque::new(),
-            stands: false,
-            in_flight: 0,
-            arrives: 0,
-            end_wanted: false,
-            end_sent: false,
-            inbox: VecDeque::new(),
-            end_arrived: false,
-            end_told: false,
-            reset_arrived: false,
-            stalled_until: 0,
-            noted: false,
-        }
-    }
 }

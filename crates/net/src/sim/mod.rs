@@ -32,14 +32,13 @@ mod network;
 mod peer;
 pub mod peers;
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 pub use self::network::Network;
 pub use self::peer::{Actions, Answer, Peer};
 
-use self::link::{End, Link, Who};
+use self::link::{End, Who};
 use self::network::Dice;
 use self::peer::Action;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
@@ -56,10 +55,12 @@ pub struct Sim {
     network: Network,
     dice: Dice,
     now: Nanos,
-    agenda: BinaryHeap<Reverse<Due>>,
-    /// Number of items ever put on the agenda. Simultaneous items occur in this order.
+    /// By time, then in the order of writing.
+    agenda: BTreeMap<(Nanos, u64), What>,
+    /// Number of items ever put on the agenda.
     written: u64,
-    links: Vec<Option<Link>>,
+    /// Both ends of each connection: 0 is the connecting side, 1 the accepting side.
+    links: Vec<Option<[End; 2]>>,
     connections: Slots<Connection>,
     listeners: Vec<Option<Listening>>,
     port_next: u16,
@@ -103,12 +104,6 @@ enum Note {
     Accept(u32),
 }
 
-struct Due {
-    at: Nanos,
-    number: u64,
-    what: What,
-}
-
 enum What {
     Connect { link: usize, address: SocketAddr, tries: u32 },
     Connected { link: usize },
@@ -121,26 +116,6 @@ enum What {
     Client { link: usize, address: SocketAddr },
 }
 
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
 impl Sim {
     /// Creates a driver whose clock is at zero, in an empty network.
     pub fn new(seed: u64, config: &Config, network: Network) -> Self {
@@ -150,7 +125,7 @@ impl Sim {
             network,
             dice: Dice::new(seed),
             now: 0,
-            agenda: BinaryHeap::new(),
+            agenda: BTreeMap::new(),
             written: 0,
             links: Vec::new(),
             listeners: Vec::new(),
@@ -175,17 +150,17 @@ impl Sim {
     }
 
     fn link(&mut self, who: Who) -> usize {
-        self.links.push(Some(Link { ends: [End::new(who), End::new(Who::Waiting)] }));
+        self.links.push(Some([End { who, ..End::default() }, End::default()]));
         self.links.len() - 1
     }
 
     fn put(&mut self, at: Nanos, what: What) {
-        self.agenda.push(Reverse(Due { at, number: self.written, what }));
+        self.agenda.insert((at, self.written), what);
         self.written += 1;
     }
 
     fn end(&mut self, link: usize, side: usize) -> Option<&mut End> {
-        Some(&mut self.links[link].as_mut()?.ends[side])
+        Some(&mut self.links[link].as_mut()?[side])
     }
 
     /// Schedules the arrival of `what`, after everything sent from `side` before.
@@ -225,13 +200,14 @@ impl Sim {
     }
 
     fn step(&mut self, limit: Option<Nanos>) -> bool {
-        let Some(Reverse(next)) = self.agenda.peek() else { return false };
-        if limit.is_some_and(|limit| next.at > limit) {
+        let Some(next) = self.agenda.first_entry() else { return false };
+        let (at, _) = *next.key();
+        if limit.is_some_and(|limit| at > limit) {
             return false;
         }
-        let Reverse(due) = self.agenda.pop().expect("just seen");
-        self.now = self.now.max(due.at);
-        match due.what {
+        let what = next.remove();
+        self.now = self.now.max(at);
+        match what {
             What::Connect { link, address, tries } => self.connect_arrives(link, address, tries),
             What::Connected { link } => self.connected(link),
             What::Failed { link, reason } => self.failed(link, reason),
@@ -411,8 +387,7 @@ impl Sim {
     }
 
     fn drop_if_gone(&mut self, link: usize) {
-        let gone = |link: &Link| link.ends.iter().all(|end| matches!(end.who, Who::Gone));
-        if self.links[link].as_ref().is_some_and(gone) {
+        if self.links[link].iter().flatten().all(|end| matches!(end.who, Who::Gone)) {
             self.links[link] = None;
         }
     }

@@ -1,51 +1,21 @@
 //! The state of one connection of the io_uring driver, and its operations in the kernel.
 
-use std::ops::{BitOr, BitOrAssign};
 use std::os::fd::OwnedFd;
 
 use super::tag::Kind;
 use crate::driver::{CloseReason, Config};
 use crate::outgoing::Outgoing;
 
+/// A set of the operations that stay in the kernel.
+pub(super) type Operations = u8;
+
+pub(super) const fn operation(kind: Kind) -> Operations {
+    1 << kind as u8
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ops(u8);
-
-impl Ops {
-    pub(super) const NONE: Ops = Ops(0);
-    pub(super) const RECEIVE: Ops = Ops(1);
-    pub(super) const WRITABLE: Ops = Ops(2);
-    /// Used while reads are paused, and after the peer's stream has ended, when a receive would
-    /// report nothing more.
-    pub(super) const HANG_UP: Ops = Ops(4);
-
-    pub(super) const EACH: [(Ops, Kind); 3] =
-        [(Self::RECEIVE, Kind::Receive), (Self::WRITABLE, Kind::Writable), (Self::HANG_UP, Kind::HangUp)];
-
-    #[inline]
-    pub(super) fn has(self, op: Ops) -> bool {
-        self.0 & op.0 != 0
-    }
-
-    pub(super) fn remove(&mut self, op: Ops) {
-        self.0 &= !op.0;
-    }
-}
-
-impl BitOr for Ops {
-    type Output = Ops;
-    fn bitor(self, other: Ops) -> Ops {
-        Ops(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for Ops {
-    fn bitor_assign(&mut self, other: Ops) {
-        self.0 |= other.0;
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
+    #[default]
     Connecting,
     Open,
     Closing,
@@ -53,13 +23,13 @@ pub(super) enum Phase {
     Finished(CloseReason),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Connection {
     /// `None` once closed. The slot stays in use until the event is delivered.
     pub(super) socket: Option<OwnedFd>,
     pub(super) phase: Phase,
-    pub(super) armed: Ops,
-    pub(super) cancelling: Ops,
+    pub(super) armed: Operations,
+    pub(super) cancelling: Operations,
     pub(super) queued: bool,
     pub(super) outgoing: Outgoing,
     /// Bytes handed to the kernel in this turn.
@@ -76,39 +46,23 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: OwnedFd, phase: Phase) -> Self {
-        Self {
-            socket: Some(socket),
-            phase,
-            armed: Ops::NONE,
-            cancelling: Ops::NONE,
-            queued: false,
-            outgoing: Outgoing::default(),
-            sending: 0,
-            blocked: false,
-            end_received: false,
-            end_sent: false,
-            shut: false,
-            notify_when_sent: false,
-            paused: false,
-            broken: None,
-        }
-    }
-
     /// The operations to have, assuming that the kernel takes the bytes handed to it. But reads
     /// paused by unsent bytes resume only once those are sent ([`Connection::is_slow`]).
     #[inline]
-    pub(super) fn wanted(&self, config: &Config) -> Ops {
+    pub(super) fn wanted(&self, config: &Config) -> Operations {
+        // Used while reads are paused, and after the peer's stream has ended, when a receive would
+        // report nothing more.
+        const HANG_UP: Operations = operation(Kind::HangUp);
         let notify_when_sent = self.notify_when_sent && self.phase == Phase::Open && self.broken.is_none();
-        let writable = if self.blocked || notify_when_sent { Ops::WRITABLE } else { Ops::NONE };
+        let writable = if self.blocked || notify_when_sent { operation(Kind::Writable) } else { 0 };
         match self.phase {
-            Phase::Connecting => Ops::WRITABLE,
-            Phase::Open if self.end_received => writable | Ops::HANG_UP,
+            Phase::Connecting => operation(Kind::Writable),
+            Phase::Open if self.end_received => writable | HANG_UP,
             Phase::Open if self.is_slow(config) => writable,
-            Phase::Open if self.paused => writable | Ops::HANG_UP,
-            Phase::Open => writable | Ops::RECEIVE,
+            Phase::Open if self.paused => writable | HANG_UP,
+            Phase::Open => writable | operation(Kind::Receive),
             Phase::Closing => writable,
-            Phase::Finished(_) => Ops::NONE,
+            Phase::Finished(_) => 0,
         }
     }
 

@@ -3,15 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::net::Shutdown;
-
 use super::connection::Phase;
 use super::ring::Completion;
 use super::{Uring, tag};
-use crate::address::Address;
 use crate::driver::{Event, Listener};
 use crate::socket::{self, Bound};
 
+#[derive(Default)]
 pub(super) struct Listening {
     pub(super) bound: Option<Bound>,
     pub(super) stopped: bool,
@@ -21,34 +19,6 @@ pub(super) struct Listening {
 }
 
 impl Uring {
-    pub(super) fn start_listening(
-        &mut self,
-        address: &Address,
-        backlog: u32,
-        shared: bool,
-    ) -> io::Result<(Listener, Address)> {
-        let (bound, at) = socket::listening(address, backlog, shared)?;
-        let index = self.listeners.len() as u32;
-        let bound = Some(bound);
-        self.listeners.push(Listening { bound, stopped: false, paused: false, armed: false, cancelling: false });
-        Ok((Listener(index), at))
-    }
-
-    pub(super) fn end_listening(&mut self, listener: Listener) {
-        self.unseated.retain(|(of, _)| *of != listener);
-        let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
-        listening.stopped = true;
-        if listening.armed {
-            // The kernel's accept still holds the socket. Shutting it down stops listening at once.
-            if let Some(bound) = &mut listening.bound {
-                bound.remove_path();
-                let _ = rustix::net::shutdown(&bound.socket, Shutdown::Both);
-            }
-        } else {
-            listening.bound = None;
-        }
-    }
-
     pub(super) fn prepare_listeners(&mut self) -> io::Result<()> {
         let has_room = !self.connections.is_full() && self.unseated.is_empty();
         for (index, listening) in self.listeners.iter_mut().enumerate() {

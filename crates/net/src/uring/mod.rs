@@ -30,7 +30,7 @@ use rustix::io::Errno;
 use rustix::net::Shutdown;
 
 use self::buffers::Buffers;
-use self::connection::{Connection, Ops, Phase};
+use self::connection::{Connection, Phase, operation};
 use self::listening::Listening;
 use self::ring::{Completion, Ring};
 use self::tag::Kind;
@@ -119,7 +119,7 @@ impl Uring {
     }
 
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
-        let connection = Connection::new(socket, phase);
+        let connection = Connection { socket: Some(socket), phase, ..Connection::default() };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         // A single receive holds one buffer, so connections need no more than one each.
         self.ring.buffers.hand_over(self.connections.len());
@@ -130,9 +130,8 @@ impl Uring {
     #[inline]
     fn change(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn)
-            && !connection.queued
+            && !std::mem::replace(&mut connection.queued, true)
         {
-            connection.queued = true;
             self.changed.push(conn);
         }
     }
@@ -146,7 +145,7 @@ impl Uring {
         connection.phase = Phase::Finished(reason);
         connection.outgoing.clear();
         connection.blocked = false;
-        if connection.armed == Ops::NONE { self.let_go(conn) } else { self.change(conn) }
+        if connection.armed == 0 { self.let_go(conn) } else { self.change(conn) }
     }
 
     fn let_go(&mut self, conn: Conn) {
@@ -160,9 +159,10 @@ impl Uring {
 
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
         let mut connection = self.connections.remove(conn)?;
-        assert!(connection.armed == Ops::NONE, "the kernel still has operations on this connection");
+        assert!(connection.armed == 0, "the kernel still has operations on this connection");
         // After a failure the kernel may still use the buffer until the ring is dropped.
-        if connection.outgoing.has_memory() && (connection.outgoing.capacity() <= OUTGOING_KEPT_BYTES || self.failed) {
+        let capacity = connection.outgoing.capacity();
+        if capacity > 0 && (capacity <= OUTGOING_KEPT_BYTES || self.failed) {
             connection.outgoing.clear();
             self.spare.push(connection.outgoing);
         }
@@ -225,9 +225,9 @@ impl Uring {
         if wanted == connection.armed {
             return Ok(());
         }
-        for (op, kind) in Ops::EACH {
-            let tag = tag::connection_tag(kind, conn);
-            if wanted.has(op) && !connection.armed.has(op) {
+        for kind in [Kind::Receive, Kind::Writable, Kind::HangUp] {
+            let (op, tag) = (operation(kind), tag::connection_tag(kind, conn));
+            if wanted & !connection.armed & op != 0 {
                 match kind {
                     Kind::Receive => {
                         self.ring.receive(socket.as_fd(), receives_again(&self.config), tag)?;
@@ -236,7 +236,7 @@ impl Uring {
                     _ => self.ring.poll(socket.as_fd(), PollFlags::empty(), true, tag)?,
                 }
                 connection.armed |= op;
-            } else if connection.armed.has(op) && !wanted.has(op) && !connection.cancelling.has(op) {
+            } else if connection.armed & !wanted & !connection.cancelling & op != 0 {
                 self.ring.cancel(tag)?;
                 connection.cancelling |= op;
             }
@@ -297,7 +297,7 @@ impl Uring {
         connection.outgoing.consume(std::mem::take(&mut connection.sending));
         if let Some(reason) = connection.broken {
             connection.outgoing.clear();
-            if connection.phase == Phase::Open && connection.armed.has(Ops::RECEIVE) {
+            if connection.phase == Phase::Open && connection.armed & operation(Kind::Receive) != 0 {
                 if let Some(socket) = &connection.socket {
                     let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
                 }
@@ -328,23 +328,21 @@ impl Uring {
     #[inline]
     fn interpret(&mut self, done: Completion) -> Option<Event> {
         let (kind, conn) = tag::split(done.tag);
-        let op = match kind {
-            Kind::Receive => Ops::RECEIVE,
-            Kind::Writable => Ops::WRITABLE,
-            Kind::HangUp => Ops::HANG_UP,
+        match kind {
+            Kind::Receive | Kind::Writable | Kind::HangUp => {}
             Kind::Accept => return self.accepted(conn.slot, done),
             Kind::Wake => {
                 self.waker_armed = false;
                 return self.waker.clear().then_some(Event::Woken);
             }
             Kind::Send => unreachable!("sends are handled when they are reaped"),
-        };
+        }
         let connection = self.connections.get_mut(conn).expect("a slot is kept while the kernel has operations on it");
         if !done.has_more() {
-            connection.armed.remove(op);
-            connection.cancelling.remove(op);
+            connection.armed &= !operation(kind);
+            connection.cancelling &= !operation(kind);
             if matches!(connection.phase, Phase::Finished(_)) {
-                if connection.armed == Ops::NONE {
+                if connection.armed == 0 {
                     self.let_go(conn);
                 }
             } else {
@@ -368,7 +366,7 @@ impl Uring {
         if let Some(buffer) = done.buffer() {
             if is_open && done.result > 0 {
                 self.lent = Some(buffer);
-                return Some(Event::Data(conn, Data { buffer: buffer.into(), start: 0, len: done.result as u32 }));
+                return Some(Event::Data(conn, Data { buffer: buffer.into(), len: done.result as u32 }));
             }
             self.ring.buffers.give_back(buffer);
         }
@@ -444,11 +442,23 @@ impl Driver for Uring {
     }
 
     fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)> {
-        self.start_listening(address, backlog, shared)
+        let (bound, at) = socket::listening(address, backlog, shared)?;
+        let index = self.listeners.len() as u32;
+        self.listeners.push(Listening { bound: Some(bound), ..Listening::default() });
+        Ok((Listener(index), at))
     }
 
     fn stop_listening(&mut self, listener: Listener) {
-        self.end_listening(listener);
+        self.unseated.retain(|(of, _)| *of != listener);
+        let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
+        listening.stopped = true;
+        if !listening.armed {
+            listening.bound = None;
+        } else if let Some(bound) = &mut listening.bound {
+            // The kernel's accept still holds the socket. Shutting it down stops listening at once.
+            bound.remove_path();
+            let _ = rustix::net::shutdown(&bound.socket, Shutdown::Both);
+        }
     }
 
     fn connect(&mut self, address: &Address) -> io::Result<Conn> {
@@ -474,14 +484,13 @@ impl Driver for Uring {
         if bytes.len() > limit - connection.outgoing.len() {
             return Err(SendError::Full { limit });
         }
-        if !connection.outgoing.has_memory()
+        if connection.outgoing.capacity() == 0
             && let Some(spare) = self.spare.pop()
         {
             connection.outgoing = spare;
         }
         connection.outgoing.push(bytes);
-        if !connection.queued {
-            connection.queued = true;
+        if !std::mem::replace(&mut connection.queued, true) {
             self.changed.push(conn);
         }
         Ok(())

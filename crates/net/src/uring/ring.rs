@@ -68,9 +68,16 @@ impl Ring {
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
-            match Self::build(submissions, completions) {
+            let built = IoUring::builder()
+                .setup_single_issuer()
+                .setup_defer_taskrun()
+                .setup_taskrun_flag()
+                .setup_submit_all()
+                .setup_cqsize(completions)
+                .build(submissions);
+            match built {
                 Ok(queues) => break queues,
-                Err(error) if is_no_memory(&error) && completions > LEAST => {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::NOMEM) && completions > LEAST => {
                     submissions = (submissions / 2).max(LEAST / 2);
                     completions = (completions / 2).max(LEAST);
                 }
@@ -94,16 +101,6 @@ impl Ring {
             submitter.register_buf_ring_with_flags(buffers.address(), buffers.count(), GROUP, 0)?;
         }
         Ok(Self { queues: ManuallyDrop::new(queues), buffers: ManuallyDrop::new(buffers), in_kernel: 0 })
-    }
-
-    fn build(submissions: u32, completions: u32) -> io::Result<IoUring> {
-        IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .setup_submit_all()
-            .setup_cqsize(completions)
-            .build(submissions)
     }
 
     /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows
@@ -237,9 +234,7 @@ impl Ring {
             self.submit(0, None)?; // Fetches completions that did not fit.
         }
     }
-}
 
-impl Ring {
     fn drain(&mut self) -> io::Result<()> {
         let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().flags(Flags::SKIP_SUCCESS);
         // SAFETY: the entry contains no pointer.
@@ -267,10 +262,6 @@ impl Drop for Ring {
             }
         }
     }
-}
-
-fn is_no_memory(error: &io::Error) -> bool {
-    Errno::from_io_error(error) == Some(Errno::NOMEM)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use cache::{Meta, Mode, Refusal};
 use wire::cache_http::{self, ALLOW, Encoded, Operation};
-use wire::http1::{Body, BodyProgress, BodyReader, Request, parse_request};
+use wire::http1::{Body, BodyReader, Request, parse_request};
 
 use super::connection::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
@@ -27,8 +27,8 @@ impl Executor {
             let rest = &bytes[at..];
             if let Some((reader, refusal, keep_alive)) = &mut http.body {
                 match reader.read(rest, |_| {}) {
-                    Ok(BodyProgress::More) => return bytes.len(),
-                    Ok(BodyProgress::Done { used }) => {
+                    Ok(None) => return bytes.len(),
+                    Ok(Some(used)) => {
                         at += used;
                         let (refusal, keep_alive) = (*refusal, *keep_alive && !self.is_ending);
                         http.body = None;

@@ -1,7 +1,7 @@
 //! Executes requests without a network.
 
 use net::Nanos;
-use wire::http1::{Body, BodyProgress, BodyReader, RequestError};
+use wire::http1::{Body, BodyReader, RequestError};
 
 use super::answers;
 use super::connection::{Incoming, Phase, Stream};
@@ -103,11 +103,11 @@ impl Http {
             answers::end_chunk(out, start);
         }
         match progress {
-            Ok(BodyProgress::More) => {
+            Ok(None) => {
                 incoming.begun = is_echo;
                 Some(bytes.len())
             }
-            Ok(BodyProgress::Done { used }) => {
+            Ok(Some(used)) => {
                 if is_echo {
                     if length == Length::Chunked {
                         out.extend_from_slice(answers::LAST_CHUNK);

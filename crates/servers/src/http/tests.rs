@@ -7,7 +7,7 @@ use std::rc::Rc;
 use net::sim::{Actions, Network, Peer, Sim};
 use net::{Config, Driver, Nanos};
 use proptest::prelude::*;
-use wire::http1::{Memo, Progress, RequestMethod, ResponseReader};
+use wire::http1::{Memo, RequestMethod, ResponseReader};
 
 use super::*;
 use crate::pool::{self, Handler};
@@ -192,11 +192,11 @@ fn render(sent: &[u8], seen: &Seen) -> String {
         let asked = asked.next().unwrap_or(RequestMethod::Get);
         let progress = reader.read(&mut memo, asked, rest, |piece| body.extend_from_slice(piece)).unwrap();
         let response = match progress {
-            Progress::Done { used, response } => {
+            Some((used, response)) => {
                 rest = &rest[used..];
                 response
             }
-            Progress::More => match reader.end() {
+            None => match reader.end() {
                 Ok(Some(response)) => {
                     rest = &[];
                     response

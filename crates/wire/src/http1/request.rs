@@ -363,18 +363,6 @@ fn body(declared: &Declared, minor_version: u8) -> Result<Body, RequestError> {
     }
 }
 
-/// The state of a body after a call to [`BodyReader::read`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyProgress {
-    /// All bytes were used; the body is incomplete.
-    More,
-    /// The body is complete.
-    Done {
-        /// Bytes of the input that belong to this body.
-        used: usize,
-    },
-}
-
 /// Reads the body of one request in pieces, without a buffer.
 #[derive(Debug, Clone)]
 pub struct BodyReader {
@@ -416,11 +404,11 @@ impl BodyReader {
         self.read_bytes
     }
 
-    /// Reads the next `bytes` and passes data to `sink` as slices of them. Stops after the body; do
-    /// not call it again after that.
+    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the bytes used if
+    /// the body is complete, or `None` if all were used; do not call it again after the end.
     ///
     /// Fails if the chunked coding is invalid or the body over the limit, and then on every call.
-    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<BodyProgress, RequestError> {
+    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, RequestError> {
         match &mut self.state {
             BodyState::Length(left) => {
                 let taken = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
@@ -429,7 +417,7 @@ impl BodyReader {
                 }
                 *left -= taken as u64;
                 self.read_bytes += taken as u64;
-                Ok(if *left == 0 { BodyProgress::Done { used: taken } } else { BodyProgress::More })
+                Ok((*left == 0).then_some(taken))
             }
             BodyState::Chunked(chunks) => {
                 let (read_bytes, limit_bytes) = (&mut self.read_bytes, self.limit_bytes);
@@ -441,9 +429,7 @@ impl BodyReader {
                 });
                 let result = match result {
                     _ if self.read_bytes > limit_bytes => Err(RequestError::BodyTooLarge { limit: limit_bytes }),
-                    Ok(Some(used)) => Ok(BodyProgress::Done { used }),
-                    Ok(None) => Ok(BodyProgress::More),
-                    Err(error) => Err(RequestError::BadChunk(error)),
+                    result => result.map_err(RequestError::BadChunk),
                 };
                 if let Err(error) = &result {
                     self.state = BodyState::Failed(*error);

@@ -41,20 +41,6 @@ pub struct Response {
     pub body_bytes: u64,
 }
 
-/// The state of a response after a call to [`ResponseReader::read`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// All bytes were used; the response is incomplete.
-    More,
-    /// The response is complete.
-    Done {
-        /// Bytes of the input that belong to this response.
-        used: usize,
-        /// The response.
-        response: Response,
-    },
-}
-
 /// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
@@ -216,8 +202,9 @@ impl ResponseReader {
     }
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as
-    /// slices of `bytes`. Stops after a complete response; pass the remaining bytes to the next
-    /// call. Skips interim responses (1xx). Results do not depend on how the stream is split.
+    /// slices of `bytes`. Skips interim responses (1xx). Returns a complete response with the bytes
+    /// used, or `None` if all bytes were used and it is incomplete; pass the remaining bytes to the
+    /// next call. Results do not depend on how the stream is split.
     ///
     /// Fails if the bytes violate RFC 9112, and then on every call.
     #[inline]
@@ -227,7 +214,7 @@ impl ResponseReader {
         asked: RequestMethod,
         bytes: &[u8],
         mut body: impl FnMut(&[u8]),
-    ) -> Result<Progress, ResponseError> {
+    ) -> Result<Option<(usize, Response)>, ResponseError> {
         let mut used = 0;
         if let State::Head = self.state {
             if self.is_between()
@@ -243,14 +230,14 @@ impl ResponseReader {
                     }
                     let Head { status, keep_alive, .. } = head;
                     let response = Response { status, keep_alive, head_bytes: head_bytes as u64, body_bytes };
-                    return Ok(Progress::Done { used, response });
+                    return Ok(Some((used, response)));
                 }
                 self.begin_body(head, head_bytes);
                 used = head_bytes;
             } else {
                 match self.read_heads(memo, asked, bytes) {
                     Ok(Some(head_bytes)) => used = head_bytes,
-                    Ok(None) => return Ok(Progress::More),
+                    Ok(None) => return Ok(None),
                     Err(error) => return Err(self.fail(error)),
                 }
             }
@@ -289,10 +276,7 @@ impl ResponseReader {
             State::Failed(error) => return Err(*error),
             State::Head => None,
         };
-        Ok(match taken {
-            Some(taken) => Progress::Done { used: used + taken, response: self.finish() },
-            None => Progress::More,
-        })
+        Ok(taken.map(|taken| (used + taken, self.finish())))
     }
 
     /// Ends the stream. Returns the response whose body ended with it, or `None` between responses.

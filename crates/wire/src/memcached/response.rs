@@ -52,20 +52,6 @@ pub enum Event<'e> {
     Text(&'e [u8]),
 }
 
-/// The state of a response after a call to [`ResponseReader::read`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// All bytes were used; the response is incomplete.
-    More,
-    /// The response is complete.
-    Done {
-        /// Bytes of the input that belong to this response.
-        used: usize,
-        /// The response.
-        outcome: Outcome,
-    },
-}
-
 /// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
@@ -127,9 +113,9 @@ impl ResponseReader {
         !self.has_value && self.blocks.is_at_line()
     }
 
-    /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Stops
-    /// after a complete response. Results do not depend on how the stream is split. `expected` must
-    /// not change within a response.
+    /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Returns a
+    /// complete response with the bytes used, or `None` if all were used. Results do not depend on
+    /// how the stream is split. `expected` must not change within a response.
     ///
     /// Fails if the bytes do not fit the request, and then on every call.
     #[inline]
@@ -138,9 +124,9 @@ impl ResponseReader {
         expected: Expected<'_>,
         bytes: &[u8],
         mut sink: impl FnMut(Event<'_>),
-    ) -> Result<Progress, ResponseError> {
+    ) -> Result<Option<(usize, Outcome)>, ResponseError> {
         let Self { limits, blocks, has_value } = self;
-        let done = blocks.read(limits.line_bytes, bytes, |part| match part {
+        blocks.read(limits.line_bytes, bytes, |part| match part {
             Part::Line(line) => {
                 let next = parse_line(limits, *has_value, expected, line, &mut sink)?;
                 *has_value = matches!(next, Next::Block(_));
@@ -151,8 +137,7 @@ impl ResponseReader {
                 Ok(Next::Line)
             }
             Part::BlockEnd => Ok(Next::Line),
-        })?;
-        Ok(done.map_or(Progress::More, |(used, outcome)| Progress::Done { used, outcome }))
+        })
     }
 }
 

@@ -30,20 +30,6 @@ pub enum Event<'e> {
     Text(&'e [u8]),
 }
 
-/// The state of a reply after a call to [`ReplyReader::read`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// All bytes were used; the reply is incomplete.
-    More,
-    /// The reply is complete.
-    Done {
-        /// Bytes of the input that belong to this reply.
-        used: usize,
-        /// The reply.
-        reply: Reply,
-    },
-}
-
 /// An error in a stream of replies. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
@@ -106,11 +92,11 @@ impl ReplyReader {
         self.blocks.is_at_line()
     }
 
-    /// Reads the next `bytes` and passes parts of the reply to `sink`. Stops after a complete
-    /// reply. Results do not depend on how the stream is split.
+    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply with
+    /// the bytes used, or `None` if all were used. Results do not depend on how the stream is split.
     ///
     /// Fails if bytes are invalid, and then on every call.
-    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<Progress, ReplyError> {
+    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<Option<(usize, Reply)>, ReplyError> {
         if self.is_between()
             && let Some(&byte) = bytes.first()
             && !b"+-:$".contains(&byte)
@@ -118,7 +104,7 @@ impl ReplyReader {
             return Err(self.blocks.fail(ReplyError::BadType { byte }));
         }
         let Self { limits, blocks, bulk_bytes } = self;
-        let done = blocks.read(limits.line_bytes, bytes, |part| match part {
+        blocks.read(limits.line_bytes, bytes, |part| match part {
             Part::Line(line) => {
                 let next = parse_line(limits, line, &mut sink)?;
                 if let Next::Block(bytes) = next {
@@ -131,8 +117,7 @@ impl ReplyReader {
                 Ok(Next::Line)
             }
             Part::BlockEnd => Ok(Next::Done(Reply::Bulk(*bulk_bytes))),
-        })?;
-        Ok(done.map_or(Progress::More, |(used, reply)| Progress::Done { used, reply }))
+        })
     }
 }
 

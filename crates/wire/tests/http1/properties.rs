@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wire::http1::{
-    Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestMethod, ResponseReader, compose_request,
+    Body, BodyReader, Limits, Memo, RequestMethod, ResponseReader, compose_request,
     parse_request,
 };
 
@@ -94,11 +94,11 @@ proptest! {
                 let mut rest = piece;
                 while !rest.is_empty() {
                     match reader.read(&mut memo, RequestMethod::Get, rest, |data| body.extend_from_slice(data)).unwrap() {
-                        Progress::More => {
+                        None => {
                             at += rest.len();
                             rest = &[];
                         }
-                        Progress::Done { used, response } => {
+                        Some((used, response)) => {
                             at += used;
                             rest = &rest[used..];
                             read.push((response, std::mem::take(&mut body), at));
@@ -144,7 +144,7 @@ proptest! {
         prop_assert!(["Content-Length", "Connection"].ends_with(&added) || added == ["Content-Length"]);
         let mut data = Vec::new();
         let progress = BodyReader::new(request.body).read(&out[used..], |piece| data.extend_from_slice(piece));
-        prop_assert_eq!(progress, Ok(BodyProgress::Done { used: body.len() }));
+        prop_assert_eq!(progress, Ok(Some(body.len())));
         prop_assert_eq!(data, body);
         prop_assert_eq!(used + request_body_bytes(request.body), out.len());
     }

@@ -1,6 +1,6 @@
 //! Table tests of requests.
 
-use wire::http1::{Body, BodyProgress, BodyReader, Limits, RequestError, parse_request};
+use wire::http1::{Body, BodyReader, Limits, RequestError, parse_request};
 
 use crate::streams;
 
@@ -221,7 +221,7 @@ fn rejects_bodies_over_the_limit() {
             BodyReader::with_limits(body, &limits, limit_bytes).read(bytes, |piece| data.extend_from_slice(piece));
         (result.map_err(|error| (error.status(), crate::streams::variant(error))), data.len())
     };
-    let done = |used| Ok(BodyProgress::Done { used });
+    let done = |used| Ok(Some(used));
     let any = Limits::DEFAULT;
     assert_eq!(read(Body::Length(4), any, 4, b"testGET"), (done(4), 4));
     assert_eq!(read(Body::Length(5), any, 4, b"tests"), (Err((413, "body-too-large".to_owned())), 0));

@@ -1,6 +1,6 @@
 //! Table tests of responses.
 
-use wire::http1::{Limits, Memo, Progress, RequestMethod, ResponseError, ResponseReader};
+use wire::http1::{Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
 use crate::streams;
 
@@ -429,7 +429,7 @@ fn rejects_endless_streams() {
         let mut reader = ResponseReader::new(Limits::DEFAULT);
         let mut memo = Memo::new();
         let mut read = |bytes: &[u8]| reader.read(&mut memo, RequestMethod::Get, bytes, |_| {});
-        assert!(matches!(read(begin.as_bytes()), Ok(Progress::More)), "{name}");
+        assert!(matches!(read(begin.as_bytes()), Ok(None)), "{name}");
         let found = (0..100_000).find_map(|_| read(more.as_bytes()).err());
         assert_eq!(found.map(crate::streams::variant).as_deref(), Some(expect), "{name}");
     }
@@ -444,7 +444,7 @@ fn accepts_many_small_chunks() {
     let mut data_bytes = 0;
     let mut reader = ResponseReader::new(Limits::DEFAULT);
     let progress = reader.read(&mut Memo::new(), RequestMethod::Get, &stream, |data| data_bytes += data.len()).unwrap();
-    let Progress::Done { used, response } = progress else { panic!("{progress:?}") };
+    let Some((used, response)) = progress else { panic!("{progress:?}") };
     assert_eq!((used, response.body_bytes, data_bytes), (stream.len(), 50_000, 50_000));
 }
 
@@ -454,7 +454,7 @@ fn counts_head_and_body_bytes() {
         b"HTTP/1.1 100 x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nA: b\r\n\r\nmore";
     let mut reader = ResponseReader::new(Limits::DEFAULT);
     let progress = reader.read(&mut Memo::new(), RequestMethod::Get, bytes, |_| {}).unwrap();
-    let Progress::Done { used, response } = progress else { panic!("{progress:?}") };
+    let Some((used, response)) = progress else { panic!("{progress:?}") };
     assert_eq!((used, response.head_bytes, response.body_bytes), (bytes.len() - 4, 18 + 47, 2));
 }
 

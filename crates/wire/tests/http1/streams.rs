@@ -1,7 +1,7 @@
 //! Describes in words how the readers parse a stream, for any split.
 
 use wire::http1::{
-    Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, RequestMethod, ResponseReader, parse_request,
+    Body, BodyReader, Limits, Memo, RequestError, RequestMethod, ResponseReader, parse_request,
 };
 
 /// A client's view of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`, in
@@ -24,8 +24,8 @@ pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, p
                 assert!(!data.is_empty() && rest.as_ptr_range().contains(&data.as_ptr()));
                 body.extend_from_slice(data);
             }) {
-                Ok(Progress::More) => rest = &[],
-                Ok(Progress::Done { used, response }) => {
+                Ok(None) => rest = &[],
+                Ok(Some((used, response))) => {
                     assert!(used <= rest.len());
                     assert!(reader.is_between());
                     words.push(describe(response, &mut body));
@@ -64,14 +64,14 @@ pub(crate) fn requests(limits: Limits, pieces: &[&[u8]]) -> String {
         loop {
             if let Some(reader) = &mut reading {
                 match reader.read(&buffer, |data| body.extend_from_slice(data)) {
-                    Ok(BodyProgress::Done { used }) => {
+                    Ok(Some(used)) => {
                         assert_eq!(reader.read_bytes(), body.len() as u64);
                         buffer.drain(..used);
                         words.last_mut().unwrap().push_str(&format!(" {}", quoted(&body)));
                         body.clear();
                         reading = None;
                     }
-                    Ok(BodyProgress::More) => {
+                    Ok(None) => {
                         buffer.clear();
                         break;
                     }
