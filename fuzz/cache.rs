@@ -94,8 +94,8 @@ fn command_words(command: &memcached::Command<'_>) -> String {
         Command::Touch { key, expiry, noreply } => format!("touch {} {expiry:?}{}", text(key), silent(noreply)),
         Command::FlushAll { delay_s, noreply } => format!("flush_all {delay_s}{}", silent(noreply)),
         Command::Version => "version".to_owned(),
-        Command::Verbosity { noreply } => format!("verbosity{}", silent(noreply)),
-        Command::Stats { argument } => format!("stats {}", text(argument)),
+        Command::Verbosity(noreply) => format!("verbosity{}", silent(noreply)),
+        Command::Stats(argument) => format!("stats {}", text(argument)),
         Command::Quit => "quit".to_owned(),
         Command::Noop => "mn".to_owned(),
     }
@@ -298,7 +298,7 @@ pub(crate) fn cache_http(bytes: &[u8]) {
     };
     match cache_http::parse_target(method, target, &limits) {
         Err(refusal) => assert!([400, 404, 405, 413, 414].contains(&refusal.status())),
-        Ok(Operation::Get { key, .. } | Operation::Delete { key }) => check(key),
+        Ok(Operation::Get { key, .. } | Operation::Delete(key)) => check(key),
         Ok(Operation::Put { key, value }) => {
             check(key);
             check(value);

@@ -2,8 +2,8 @@
 //! and where the stream is cut.
 
 use wire::http1::{
-    Body, BodyReader, Limits, Memo, RequestError, RequestMethod, Response, ResponseError,
-    ResponseReader, compose_request, parse_request,
+    Body, BodyReader, Limits, Memo, RequestError, RequestMethod, Response, ResponseError, ResponseReader,
+    compose_request, parse_request,
 };
 
 /// Streams up to this size reach no limit on chunk lines, chunk extensions or heads.

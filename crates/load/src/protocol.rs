@@ -113,8 +113,8 @@ pub(crate) trait Protocol {
 pub(crate) fn http_fault(error: &wire::http1::ResponseError) -> Fault {
     use wire::http1::ResponseError;
     match error {
-        ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
-        ResponseError::Truncated { .. } => Fault::Truncated,
+        ResponseError::HeadTooLarge(_) | ResponseError::TooManyHeaders(_) => Fault::HeadTooLarge,
+        ResponseError::Truncated(_) => Fault::Truncated,
         _ => Fault::Framing,
     }
 }

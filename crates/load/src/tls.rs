@@ -41,26 +41,21 @@ pub enum TlsError {
         /// The reason.
         reason: String,
     },
-    /// No root certificates are installed on this machine.
+    /// No root certificates are installed on this machine. Contains the problem with the
+    /// certificates found, after a colon, or empty if there are none.
     #[error(
-        "this machine has no root certificates{reason}: set `ca_file` (`--cacert`) to a PEM file, or install `ca-certificates`"
+        "this machine has no root certificates{0}: set `ca_file` (`--cacert`) to a PEM file, or install `ca-certificates`"
     )]
-    NoRoots {
-        /// The problem with the certificates found, after a colon, or empty if there are none.
-        reason: String,
-    },
+    NoRoots(String),
     /// `Tls::server_name` is not a valid server name.
     #[error("`{0}` is neither a host name nor an IP address")]
     ServerName(String),
     /// The server's certificate is not trusted.
     #[error(transparent)]
     Certificate(#[from] BadCertificate),
-    /// The server does not speak TLS.
-    #[error("the server does not speak TLS: its first bytes are `{begins}`")]
-    NotTls {
-        /// The first bytes received, escaped.
-        begins: String,
-    },
+    /// The server does not speak TLS. Contains the first bytes received, escaped.
+    #[error("the server does not speak TLS: its first bytes are `{0}`")]
+    NotTls(String),
     /// The server insists on a protocol other than HTTP/1.1.
     #[error("the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`){0}")]
     Alpn(&'static str),
@@ -74,12 +69,9 @@ pub enum TlsError {
         /// The likely cause, after a colon, or empty.
         hint: &'static str,
     },
-    /// The handshake is larger than any real one.
-    #[error("the server sent more than {limit} bytes in the TLS handshake")]
-    HandshakeTooLong {
-        /// The limit, in bytes.
-        limit: usize,
-    },
+    /// The handshake is larger than any real one. Contains the limit, in bytes.
+    #[error("the server sent more than {0} bytes in the TLS handshake")]
+    HandshakeTooLong(usize),
     /// The server violated the TLS protocol.
     #[error("TLS protocol error of the server in the {during}: {reason}")]
     Protocol {
@@ -143,7 +135,7 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
         let (taken, _) = roots.add_parsable_certificates(found.certs);
         if taken == 0 {
             let reason = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
-            return Err(TlsError::NoRoots { reason });
+            return Err(TlsError::NoRoots(reason));
         }
         return Ok(TrustedRoots { roots, named: Vec::new() });
     };
@@ -188,7 +180,7 @@ impl Session {
             && let Some(&first) = wire.first()
             && !CONTENT_TYPES.contains(&first)
         {
-            return Err(TlsError::NotTls { begins: escaped_start(wire) });
+            return Err(TlsError::NotTls(escaped_start(wire)));
         }
         while !wire.is_empty() && !self.ended {
             let before = wire.len();
@@ -198,7 +190,7 @@ impl Session {
             if during == HANDSHAKE {
                 self.handshake_bytes += before - wire.len();
                 if self.handshake_bytes > HANDSHAKE_BYTES_MAX {
-                    return Err(TlsError::HandshakeTooLong { limit: HANDSHAKE_BYTES_MAX });
+                    return Err(TlsError::HandshakeTooLong(HANDSHAKE_BYTES_MAX));
                 }
             }
             let processed = self.connection.process_new_packets();

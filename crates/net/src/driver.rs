@@ -99,11 +99,9 @@ pub enum SendError {
     Closed,
     /// The peer reads too slowly: more than `Config::send_bytes_max` bytes would wait to be sent.
     /// Nothing was queued. The limit includes the new bytes, so it also bounds a single send.
-    #[error("more than {limit} bytes would be waiting to be sent")]
-    Full {
-        /// The limit, in bytes.
-        limit: usize,
-    },
+    /// Contains the limit, in bytes.
+    #[error("more than {0} bytes would be waiting to be sent")]
+    Full(usize),
 }
 
 /// Sizes, all fixed at creation.
@@ -174,7 +172,8 @@ pub trait Driver {
     /// signal. Fails only if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
-    /// The next event, or `None` at the end of this turn. Invalidates the bytes of the previous one.
+    /// The next event, or `None` at the end of this turn. Invalidates the bytes of the previous
+    /// one.
     fn next_event(&mut self) -> Option<Event>;
 
     /// The bytes of the latest [`Event::Data`].

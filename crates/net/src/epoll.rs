@@ -329,7 +329,7 @@ impl Driver for Epoll {
             return Err(SendError::Closed);
         }
         if bytes.len() > limit - connection.outgoing.len() {
-            return Err(SendError::Full { limit });
+            return Err(SendError::Full(limit));
         }
         let sent = if connection.phase == Phase::Connecting || !connection.outgoing.is_empty() {
             0

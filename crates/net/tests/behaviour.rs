@@ -305,9 +305,9 @@ fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
         }
         panic!("no limit in sight");
     };
-    assert_eq!(full(&mut pair.driver, pair.client), SendError::Full { limit });
-    assert_eq!(full(&mut pair.driver, pair.server), SendError::Full { limit });
-    assert_eq!(pair.driver.send(pair.client, &vec![0; limit + 1]), Err(SendError::Full { limit }));
+    assert_eq!(full(&mut pair.driver, pair.client), SendError::Full(limit));
+    assert_eq!(full(&mut pair.driver, pair.server), SendError::Full(limit));
+    assert_eq!(pair.driver.send(pair.client, &vec![0; limit + 1]), Err(SendError::Full(limit)));
     // The connection can still be closed. The second close ends the wait for the peer.
     pair.driver.close(pair.client, Close::Graceful);
     pair.driver.close(pair.client, Close::Reset);

@@ -175,7 +175,7 @@ impl<D: Driver> Model<D> {
                     self.sent.insert((name, end.is_client), end.sent);
                 }
             }
-            Err(SendError::Full { limit }) => assert_eq!(limit, LIMIT),
+            Err(SendError::Full(limit)) => assert_eq!(limit, LIMIT),
             Err(SendError::Closed) => {}
         }
     }

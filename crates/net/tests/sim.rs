@@ -108,10 +108,10 @@ fn nonreading_peer_fills_window_and_send_buffer() {
             Err(error) => break error,
         }
     };
-    assert_eq!(error, SendError::Full { limit });
+    assert_eq!(error, SendError::Full(limit));
     assert!(taken >= 65_536 + limit - 100 && taken <= 65_536 + limit, "{taken}");
     settle(&mut driver, |_, event| panic!("{event:?}"));
-    assert_eq!(driver.send(conn, &[0; 100]), Err(SendError::Full { limit }));
+    assert_eq!(driver.send(conn, &[0; 100]), Err(SendError::Full(limit)));
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl<S: State> Connections<S> {
                 connection.state.set_closing();
                 connection.deadline = NEVER;
             }
-            SendError::Full { .. } => self.cut_off(driver, conn),
+            SendError::Full(_) => self.cut_off(driver, conn),
         }
     }
 

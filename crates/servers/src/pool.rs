@@ -424,7 +424,7 @@ impl Worker<'_> {
 
 /// Sends `bytes`, or resets a connection whose peer does not read.
 pub(crate) fn send_or_close<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) {
-    if let Err(net::SendError::Full { .. }) = driver.send(conn, bytes) {
+    if let Err(net::SendError::Full(_)) = driver.send(conn, bytes) {
         driver.close(conn, Close::Reset);
     }
 }

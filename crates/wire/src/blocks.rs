@@ -30,13 +30,10 @@ pub(crate) enum Next<T> {
 #[derive(Debug, Clone, Copy)]
 enum State<E> {
     Line,
-    Data {
-        left: u64,
-    },
-    /// CRLF after a block; `seen` bytes of it have arrived.
-    DataEnd {
-        seen: usize,
-    },
+    /// In a block of which this many bytes are left.
+    Data(u64),
+    /// CRLF after a block, of which this many bytes have arrived.
+    DataEnd(usize),
     Failed(E),
 }
 
@@ -106,7 +103,7 @@ impl<E: StreamError> BlockReader<E> {
                         next?
                     }
                 }
-                State::Data { left } => {
+                State::Data(left) => {
                     let piece = &rest[..usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()))];
                     if !piece.is_empty() {
                         take(Part::Data(piece))?;
@@ -114,13 +111,13 @@ impl<E: StreamError> BlockReader<E> {
                     used += piece.len();
                     let left = left - piece.len() as u64;
                     if left > 0 {
-                        self.state = State::Data { left };
+                        self.state = State::Data(left);
                         return Ok(None);
                     }
-                    self.state = State::DataEnd { seen: 0 };
+                    self.state = State::DataEnd(0);
                     continue;
                 }
-                State::DataEnd { seen } => {
+                State::DataEnd(seen) => {
                     let wanted = &b"\r\n"[seen..];
                     let shown = &rest[..rest.len().min(wanted.len())];
                     if !wanted.starts_with(shown) {
@@ -128,7 +125,7 @@ impl<E: StreamError> BlockReader<E> {
                     }
                     used += shown.len();
                     if shown.len() < wanted.len() {
-                        self.state = State::DataEnd { seen: seen + shown.len() };
+                        self.state = State::DataEnd(seen + shown.len());
                         return Ok(None);
                     }
                     take(Part::BlockEnd)?
@@ -136,7 +133,7 @@ impl<E: StreamError> BlockReader<E> {
                 State::Failed(error) => return Err(error),
             };
             self.state = match next {
-                Next::Block(left) => State::Data { left },
+                Next::Block(left) => State::Data(left),
                 Next::Line | Next::Done(_) => State::Line,
             };
             if let Next::Done(message) = next {

@@ -57,12 +57,6 @@ impl Limits {
     pub const DEFAULT: Limits = Limits { key_bytes: 250, value_bytes: 1 << 20 };
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits::DEFAULT
-    }
-}
-
 /// Valid, still percent-encoded bytes of a target. Source: RFC 3986 section 2.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded<'a> {
@@ -123,11 +117,8 @@ pub enum Operation<'a> {
         /// The value, possibly empty.
         value: Encoded<'a>,
     },
-    /// Delete a key.
-    Delete {
-        /// The key.
-        key: Encoded<'a>,
-    },
+    /// Delete a key. Contains the key.
+    Delete(Encoded<'a>),
     /// Report memory use.
     Status,
     /// Delete all keys.
@@ -249,7 +240,7 @@ pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Resul
             return Err(Refusal::ValueTooLarge { bytes: value.bytes, limit: limits.value_bytes });
         }
         (_, Some(value)) => Operation::Put { key, value },
-        ("DELETE", None) => Operation::Delete { key },
+        ("DELETE", None) => Operation::Delete(key),
         (_, None) => Operation::Get { key, head: method == "HEAD" },
     })
 }

@@ -85,9 +85,3 @@ impl Limits {
         swallow_bytes: 1 << 31,
     };
 }
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits::DEFAULT
-    }
-}

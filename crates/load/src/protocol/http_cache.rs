@@ -106,7 +106,7 @@ mod tests {
                 cache_http::Operation::Put { key, value } => {
                     format!("put {:?} {:?}", key.as_plain().unwrap(), value.as_plain().unwrap())
                 }
-                cache_http::Operation::Delete { key } => format!("delete {:?}", key.as_plain().unwrap()),
+                cache_http::Operation::Delete(key) => format!("delete {:?}", key.as_plain().unwrap()),
                 other => format!("{other:?}"),
             });
             rest = &rest[used..];

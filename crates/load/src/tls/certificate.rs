@@ -44,14 +44,11 @@ pub enum BadCertificate {
         /// The names in the certificate.
         presented: String,
     },
-    /// The certificate is self-signed and not among the roots.
+    /// The certificate is self-signed and not among the roots. Contains its subject.
     #[error(
-        "the certificate of `{subject}` is self-signed: add it with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)"
+        "the certificate of `{0}` is self-signed: add it with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)"
     )]
-    SelfSigned {
-        /// The certificate's subject.
-        subject: String,
-    },
+    SelfSigned(String),
     /// Neither the issuer nor the issuers that the server sent lead to a root.
     #[error(
         "the certificate of `{subject}` is from `{issuer}`, which is not trusted{hint}: add its root with `ca_file` (`--cacert`), \
@@ -66,14 +63,12 @@ pub enum BadCertificate {
         hint: &'static str,
     },
     /// A certificate in the chain is signed with a key other than that of the named issuer.
+    /// Contains its subject.
     #[error(
-        "the certificate of `{subject}` leads to an issuer with the right name but another key: is the root in \
+        "the certificate of `{0}` leads to an issuer with the right name but another key: is the root in \
          `ca_file` (`--cacert`) outdated?"
     )]
-    OtherRoot {
-        /// The certificate's subject.
-        subject: String,
-    },
+    OtherRoot(String),
     /// The handshake is signed with a key other than the certificate's.
     #[error("the server does not have the key of its certificate: invalid handshake signature")]
     OtherKey,
@@ -215,7 +210,7 @@ fn judge(
             BadCertificate::WrongName { wanted: expected.to_str().into_owned(), presented: listed(&presented) }
         }
         CertificateError::UnknownIssuer if parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) => {
-            BadCertificate::SelfSigned { subject }
+            BadCertificate::SelfSigned(subject)
         }
         CertificateError::UnknownIssuer => {
             let issuer = parsed.map(|cert| title(cert.issuer())).unwrap_or_default();
@@ -223,12 +218,12 @@ fn judge(
                 if intermediates.is_empty() { ", and the server did not send its issuer's certificate" } else { "" };
             BadCertificate::UnknownIssuer { subject, issuer, hint }
         }
-        CertificateError::BadSignature => BadCertificate::OtherRoot { subject },
+        CertificateError::BadSignature => BadCertificate::OtherRoot(subject),
         CertificateError::Other(OtherError(inner))
             if inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
                 && parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) =>
         {
-            BadCertificate::SelfSigned { subject }
+            BadCertificate::SelfSigned(subject)
         }
         other => {
             let subject = if subject.is_empty() { subject } else { format!(" of `{subject}`") };

@@ -474,7 +474,7 @@ fn hostile_server_causes_only_errors() {
     record.extend([2, 0xff, 0xff, 0xff]);
     record.resize(5 + 0x4000, 0);
     let error = (0..1000).find_map(|_| session.read(&record, &mut Vec::new()).err());
-    assert!(matches!(error, Some(TlsError::Protocol { .. } | TlsError::HandshakeTooLong { .. })), "{error:?}");
+    assert!(matches!(error, Some(TlsError::Protocol { .. } | TlsError::HandshakeTooLong(_))), "{error:?}");
     // Endless cipher changes and warnings.
     for record in [&[20, 3, 3, 0, 1, 1][..], &[21, 3, 3, 0, 2, 1, 90], &[22, 3, 3, 0, 0], &[23, 3, 3, 0, 1, 0]] {
         let mut session = connector.start();
@@ -530,7 +530,7 @@ fn user_errors_are_explained() {
 fn the_roots_of_this_machine_are_there_or_missed() {
     match Connector::new(&tls("localhost")) {
         Ok(_) => {}
-        Err(TlsError::NoRoots { .. }) => println!("not checked: this machine has no root certificates"),
+        Err(TlsError::NoRoots(_)) => println!("not checked: this machine has no root certificates"),
         Err(other) => panic!("{other}"),
     }
 }

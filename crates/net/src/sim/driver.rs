@@ -199,7 +199,7 @@ impl Driver for Sim {
             return Err(SendError::Closed);
         }
         if bytes.len() > limit - end.outgoing.len() {
-            return Err(SendError::Full { limit });
+            return Err(SendError::Full(limit));
         }
         end.outgoing.extend(bytes);
         self.pump(link, side);

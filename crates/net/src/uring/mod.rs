@@ -482,7 +482,7 @@ impl Driver for Uring {
             return Err(SendError::Closed);
         }
         if bytes.len() > limit - connection.outgoing.len() {
-            return Err(SendError::Full { limit });
+            return Err(SendError::Full(limit));
         }
         if connection.outgoing.capacity() == 0
             && let Some(spare) = self.spare.pop()

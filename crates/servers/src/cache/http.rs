@@ -160,7 +160,7 @@ impl Executor {
                 }
                 self.shrink();
             }
-            Operation::Delete { key } => {
+            Operation::Delete(key) => {
                 let key = plain(key, first);
                 if cache.delete(key, cache.hash(key), now_ms) {
                     push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, "");

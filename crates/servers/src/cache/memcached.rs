@@ -175,13 +175,13 @@ impl Executor {
                 self.flush(delay_s);
                 (noreply, b"OK\r\n")
             }
-            Command::Verbosity { noreply } => (noreply, b"OK\r\n"),
+            Command::Verbosity(noreply) => (noreply, b"OK\r\n"),
             Command::Version => {
                 let _ = write!(self.out, "VERSION {MEMCACHED_VERSION}\r\n");
                 return;
             }
-            Command::Stats { argument: b"" } => return self.memcached_stats(),
-            Command::Stats { .. } => (false, b"ERROR\r\n"),
+            Command::Stats(b"") => return self.memcached_stats(),
+            Command::Stats(_) => (false, b"ERROR\r\n"),
             Command::Noop => (false, b"MN\r\n"),
             Command::Get(_) | Command::Store(_) | Command::Quit => return, // Handled in `take_memcached`.
         };

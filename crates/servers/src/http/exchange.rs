@@ -59,7 +59,7 @@ impl Http {
     fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
         let limit = self.limits.body_bytes;
         if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
-            return self.fail(slot, RequestError::BodyTooLarge { limit });
+            return self.fail(slot, RequestError::BodyTooLarge(limit));
         }
         let waits = asked.expect_continue && !is_coming;
         if let Err(refusal) = asked.route

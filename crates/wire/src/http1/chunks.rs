@@ -13,50 +13,34 @@ pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The line does not start with hexadecimal digits, or they are not followed by an extension.
-    #[error("0x{byte:02x} in a chunk size")]
-    BadSize {
-        /// The byte.
-        byte: u8,
-    },
+    /// Contains the byte.
+    #[error("0x{0:02x} in a chunk size")]
+    BadSize(u8),
     /// The size exceeds 64 bits.
     #[error("a chunk of more than 2^64 - 1 bytes")]
     SizeOverflow,
     /// A control character, a bare CR or a bare LF in a chunk line.
     #[error("{0} in a chunk-size line")]
     Line(FieldError),
-    /// A chunk line over the limit.
-    #[error("a chunk-size line of more than {limit} bytes")]
-    LineTooLong {
-        /// The limit, in bytes.
-        limit: u32,
-    },
-    /// Chunk lines outweigh the data.
-    #[error("chunk extensions of more than {limit} bytes")]
-    TooMuchExtension {
-        /// The limit, in bytes.
-        limit: u64,
-    },
-    /// No CRLF after the data of a chunk, which is longer or shorter than its size.
-    #[error("expected CRLF after the chunk data, found 0x{byte:02x}")]
-    BadEnd {
-        /// The byte.
-        byte: u8,
-    },
+    /// A chunk line over the limit. Contains the limit, in bytes.
+    #[error("a chunk-size line of more than {0} bytes")]
+    LineTooLong(u32),
+    /// Chunk lines outweigh the data. Contains the limit, in bytes.
+    #[error("chunk extensions of more than {0} bytes")]
+    TooMuchExtension(u64),
+    /// No CRLF after the data of a chunk, which is longer or shorter than its size. Contains the
+    /// byte.
+    #[error("expected CRLF after the chunk data, found 0x{0:02x}")]
+    BadEnd(u8),
     /// A trailer field is invalid.
     #[error("{0} in the trailer section")]
     Trailer(FieldError),
-    /// The trailer section exceeds the size limit of a head.
-    #[error("a trailer section of more than {limit} bytes")]
-    TrailersTooLarge {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// The trailer section exceeds the field limit of a head.
-    #[error("more than {limit} trailer fields")]
-    TooManyTrailers {
-        /// The limit.
-        limit: usize,
-    },
+    /// The trailer section exceeds the size limit of a head. Contains the limit, in bytes.
+    #[error("a trailer section of more than {0} bytes")]
+    TrailersTooLarge(usize),
+    /// The trailer section exceeds the field limit of a head. Contains the limit.
+    #[error("more than {0} trailer fields")]
+    TooManyTrailers(usize),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -125,7 +109,7 @@ impl Chunks {
                     self.state = State::Size;
                     self.line_bytes = 0;
                 }
-                State::DataCr | State::DataLf => return Err(ChunkError::BadEnd { byte }),
+                State::DataCr | State::DataLf => return Err(ChunkError::BadEnd(byte)),
                 State::EndLf if byte == b'\n' => return Ok(Some(at)),
                 State::Trailer | State::TrailerName | State::TrailerValue | State::TrailerLf | State::EndLf => {
                     self.trailer(limits, byte)?;
@@ -138,7 +122,7 @@ impl Chunks {
     fn line(&mut self, byte: u8) -> Result<(), ChunkError> {
         self.line_bytes += 1;
         if self.line_bytes > LINE_BYTES_MAX {
-            return Err(ChunkError::LineTooLong { limit: LINE_BYTES_MAX });
+            return Err(ChunkError::LineTooLong(LINE_BYTES_MAX));
         }
         self.state = match (self.state, byte) {
             (State::Size | State::MoreSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -157,15 +141,15 @@ impl Chunks {
                 let fair = self.size.saturating_mul(2).saturating_add(16);
                 self.excess_bytes = (self.excess_bytes + u64::from(self.line_bytes)).saturating_sub(fair);
                 if self.excess_bytes > EXCESS_BYTES_MAX {
-                    return Err(ChunkError::TooMuchExtension { limit: EXCESS_BYTES_MAX });
+                    return Err(ChunkError::TooMuchExtension(EXCESS_BYTES_MAX));
                 }
                 if self.size == 0 { State::Trailer } else { State::Data }
             }
             (State::SizeLf, _) => return Err(ChunkError::Line(FieldError::BareCr)),
             (_, b'\n') => return Err(ChunkError::Line(FieldError::BareLf)),
-            (State::Extension, _) if is_control(byte) => return Err(ChunkError::Line(FieldError::Control { byte })),
+            (State::Extension, _) if is_control(byte) => return Err(ChunkError::Line(FieldError::Control(byte))),
             (State::Extension, _) => State::Extension,
-            _ => return Err(ChunkError::BadSize { byte }),
+            _ => return Err(ChunkError::BadSize(byte)),
         };
         Ok(())
     }
@@ -174,7 +158,7 @@ impl Chunks {
     fn trailer(&mut self, limits: &Limits, byte: u8) -> Result<(), ChunkError> {
         self.trailer_bytes += 1;
         if self.trailer_bytes > limits.head_bytes as u64 {
-            return Err(ChunkError::TrailersTooLarge { limit: limits.head_bytes });
+            return Err(ChunkError::TrailersTooLarge(limits.head_bytes));
         }
         let wrong = |error| Err(ChunkError::Trailer(error));
         self.state = match (self.state, byte) {
@@ -185,7 +169,7 @@ impl Chunks {
             (State::Trailer, _) if is_token_byte(byte) => {
                 self.trailer_fields += 1;
                 if self.trailer_fields as usize > limits.headers {
-                    return Err(ChunkError::TooManyTrailers { limit: limits.headers });
+                    return Err(ChunkError::TooManyTrailers(limits.headers));
                 }
                 State::TrailerName
             }
@@ -197,9 +181,9 @@ impl Chunks {
             (State::TrailerLf, b'\n') => State::Trailer,
             (State::TrailerLf | State::EndLf, _) => return wrong(FieldError::BareCr),
             (_, b'\n') => return wrong(FieldError::BareLf),
-            (State::TrailerValue, _) if is_control(byte) => return wrong(FieldError::Control { byte }),
+            (State::TrailerValue, _) if is_control(byte) => return wrong(FieldError::Control(byte)),
             (State::TrailerValue, _) => State::TrailerValue,
-            _ => return wrong(FieldError::BadName { byte }),
+            _ => return wrong(FieldError::BadName(byte)),
         };
         Ok(())
     }

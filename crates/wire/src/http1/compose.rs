@@ -7,12 +7,9 @@ use crate::number;
 /// Why a message cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeError {
-    /// RFC 9110 9.1: a method is a token.
-    #[error("`{}` is not a valid method: only letters, digits and {MARKS}", method.escape_debug())]
-    Method {
-        /// The method.
-        method: String,
-    },
+    /// RFC 9110 9.1: a method is a token. Contains the method.
+    #[error("`{}` is not a valid method: only letters, digits and {MARKS}", .0.escape_debug())]
+    Method(String),
     /// RFC 9112 3.2: the target of a request line.
     #[error(
         "`{}` is not a valid target for {method}: expected an ASCII path that starts with `/`, without spaces or `#`",
@@ -24,12 +21,9 @@ pub enum ComposeError {
         /// The target.
         target: String,
     },
-    /// RFC 9110 5.1: the name of a field is a token.
-    #[error("`{}` is not a valid header name: only letters, digits and {MARKS}", name.escape_debug())]
-    HeaderName {
-        /// The name.
-        name: String,
-    },
+    /// RFC 9110 5.1: the name of a field is a token. Contains the name.
+    #[error("`{}` is not a valid header name: only letters, digits and {MARKS}", .0.escape_debug())]
+    HeaderName(String),
     /// RFC 9110 5.5: control characters would end the value and inject a header.
     #[error("0x{byte:02x} in the value of header `{name}`, at byte {at}: control characters cannot be sent")]
     HeaderValue {
@@ -40,18 +34,12 @@ pub enum ComposeError {
         /// Its position in the value, from 0.
         at: usize,
     },
-    /// RFC 9112 3.2: an HTTP/1.1 request has one `Host`.
-    #[error("{count} `Host` headers: a request has exactly one")]
-    Host {
-        /// How many there are.
-        count: usize,
-    },
-    /// RFC 9112 3.2: `Host` is a host with an optional port.
-    #[error("`{}` is not a valid host and port", value.escape_debug())]
-    HostValue {
-        /// The value.
-        value: String,
-    },
+    /// RFC 9112 3.2: an HTTP/1.1 request has one `Host`. Contains their number.
+    #[error("{0} `Host` headers: a request has exactly one")]
+    Host(usize),
+    /// RFC 9112 3.2: `Host` is a host with an optional port. Contains the value.
+    #[error("`{}` is not a valid host and port", .0.escape_debug())]
+    HostValue(String),
     /// RFC 9112 6.2: `Content-Length` is the length of the body.
     #[error("`Content-Length: {}` for a body of {body_bytes} bytes: drop it, it is added automatically", value.escape_debug())]
     Length {
@@ -81,7 +69,7 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     close: bool,
 ) -> Result<(), ComposeError> {
     if !is_token(method.as_bytes()) {
-        return Err(ComposeError::Method { method: method.to_owned() });
+        return Err(ComposeError::Method(method.to_owned()));
     }
     if check_target(method, target).is_err() {
         return Err(ComposeError::Target { method: method.to_owned(), target: target.to_owned() });
@@ -89,7 +77,7 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     let (mut hosts, mut has_length, mut has_close) = (0, false, false);
     for (name, value) in headers.iter().map(|(name, value)| (name.as_ref(), value.as_ref())) {
         if !is_token(name.as_bytes()) {
-            return Err(ComposeError::HeaderName { name: name.to_owned() });
+            return Err(ComposeError::HeaderName(name.to_owned()));
         }
         if let Some((at, byte)) = value.bytes().enumerate().find(|&(_, byte)| fields::is_control(byte)) {
             return Err(ComposeError::HeaderValue { name: name.to_owned(), byte, at });
@@ -98,7 +86,7 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
         if is("host") {
             hosts += 1;
             if !is_host(fields::trim(value.as_bytes())) {
-                return Err(ComposeError::HostValue { value: value.to_owned() });
+                return Err(ComposeError::HostValue(value.to_owned()));
             }
         } else if is("content-length") {
             has_length = true;
@@ -112,7 +100,7 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
         }
     }
     if hosts != 1 {
-        return Err(ComposeError::Host { count: hosts });
+        return Err(ComposeError::Host(hosts));
     }
     push(out, &[method, " ", target, " HTTP/1.1\r\n"]);
     for (name, value) in headers {

@@ -9,24 +9,19 @@ pub enum FieldError {
     /// RFC 9112 2.2: LF without CR.
     #[error("a line that ends in LF without CR")]
     BareLf,
-    /// RFC 9110 5.5: CR, LF, NUL and other control characters are not allowed in a value.
-    #[error("the control character 0x{byte:02x}")]
-    Control {
-        /// The character.
-        byte: u8,
-    },
+    /// RFC 9110 5.5: CR, LF, NUL and other control characters are not allowed in a value. Contains
+    /// the character.
+    #[error("the control character 0x{0:02x}")]
+    Control(u8),
     /// RFC 9112 5: the line has no colon.
     #[error("a header without a colon")]
     NoColon,
     /// RFC 9110 5.1: a name is a token of at least one character.
     #[error("a header without a name")]
     EmptyName,
-    /// RFC 9110 5.6.2: not a token character.
-    #[error("0x{byte:02x} in a header name")]
-    BadName {
-        /// The character.
-        byte: u8,
-    },
+    /// RFC 9110 5.6.2: not a token character. Contains the character.
+    #[error("0x{0:02x} in a header name")]
+    BadName(u8),
     /// RFC 9112 5.1: no white space between name and colon.
     #[error("white space between a header name and its colon")]
     SpaceBeforeColon,
@@ -51,7 +46,7 @@ fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
         [b'\r', b'\n', ..] => Err(FieldError::NoColon),
         [b'\r', ..] => Err(FieldError::BareCr),
         [b'\n', ..] => Err(FieldError::BareLf),
-        [byte, ..] => Err(FieldError::BadName { byte: *byte }),
+        [byte, ..] => Err(FieldError::BadName(*byte)),
         [] => Ok(None),
     }
 }
@@ -65,7 +60,7 @@ pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
             Some(b'\r') => break,
             Some(b'\t') => at += 1 + control_at(&bytes[at + 1..]),
             Some(b'\n') => return Err(FieldError::BareLf),
-            Some(&byte) => return Err(FieldError::Control { byte }),
+            Some(&byte) => return Err(FieldError::Control(byte)),
             None => return Ok(None),
         }
     }

@@ -50,12 +50,9 @@ pub enum RequestError {
     /// RFC 9112 3.2: a target in none of the four forms, or in one the method does not allow.
     #[error("a target that is not a path, a URI, `*` (OPTIONS) or an authority (CONNECT)")]
     BadTarget,
-    /// RFC 9112 3: the request line exceeds the limit on heads.
-    #[error("a target of more than {limit} bytes")]
-    TargetTooLong {
-        /// The limit, in bytes.
-        limit: usize,
-    },
+    /// RFC 9112 3: the request line exceeds the limit on heads. Contains the limit, in bytes.
+    #[error("a target of more than {0} bytes")]
+    TargetTooLong(usize),
     /// RFC 9112 5.1 and 5.2, RFC 9110 5.1: no token before the colon, no colon, or a folded line.
     #[error("a header whose name is not a token followed by a colon, or a folded line")]
     BadFieldName,
@@ -68,18 +65,13 @@ pub enum RequestError {
     /// RFC 9112 2.2: CR without LF, or another byte where the request line or the head should end.
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
-    /// The head exceeds the limit. Source of the status: RFC 6585 section 5.
-    #[error("a head of more than {limit} bytes")]
-    HeadTooLarge {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// The head has more fields than the limit.
-    #[error("more than {limit} headers")]
-    TooManyHeaders {
-        /// The limit.
-        limit: usize,
-    },
+    /// The head exceeds the limit. Source of the status: RFC 6585 section 5. Contains the limit, in
+    /// bytes.
+    #[error("a head of more than {0} bytes")]
+    HeadTooLarge(usize),
+    /// The head has more fields than the limit. Contains the limit.
+    #[error("more than {0} headers")]
+    TooManyHeaders(usize),
     /// RFC 9112 3.2: an HTTP/1.1 request has a `Host`.
     #[error("missing `Host`")]
     MissingHost,
@@ -110,23 +102,20 @@ pub enum RequestError {
     /// The chunked body is invalid.
     #[error("chunked body: {0}")]
     BadChunk(#[from] ChunkError),
-    /// The body is larger than the limit.
-    #[error("a body of more than {limit} bytes")]
-    BodyTooLarge {
-        /// The limit, in bytes.
-        limit: u64,
-    },
+    /// The body is larger than the limit. Contains the limit, in bytes.
+    #[error("a body of more than {0} bytes")]
+    BodyTooLarge(u64),
 }
 
 impl RequestError {
     /// The response status: 400, 413, 414, 431, 501 or 505. Close the connection after it.
     pub fn status(&self) -> u16 {
         match self {
-            RequestError::BodyTooLarge { .. } => 413,
-            RequestError::TargetTooLong { .. } => 414,
-            RequestError::HeadTooLarge { .. }
-            | RequestError::TooManyHeaders { .. }
-            | RequestError::BadChunk(ChunkError::TrailersTooLarge { .. } | ChunkError::TooManyTrailers { .. }) => 431,
+            RequestError::BodyTooLarge(_) => 413,
+            RequestError::TargetTooLong(_) => 414,
+            RequestError::HeadTooLarge(_)
+            | RequestError::TooManyHeaders(_)
+            | RequestError::BadChunk(ChunkError::TrailersTooLarge(_) | ChunkError::TooManyTrailers(_)) => 431,
             RequestError::UnknownEncoding => 501,
             RequestError::BadVersion => 505,
             _ => 400,
@@ -158,8 +147,8 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
         let has_line = memchr::memchr(b'\n', shown).is_some();
         match is_cut {
             false => Ok(None),
-            true if has_line || shown.is_empty() => Err(RequestError::HeadTooLarge { limit: limits.head_bytes }),
-            true => Err(RequestError::TargetTooLong { limit: limits.head_bytes }),
+            true if has_line || shown.is_empty() => Err(RequestError::HeadTooLarge(limits.head_bytes)),
+            true => Err(RequestError::TargetTooLong(limits.head_bytes)),
         }
     };
     if shown.len() >= PARTIAL_SEARCHED_BYTES && !is_cut && !has_head_end(shown) {
@@ -277,7 +266,7 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Re
         httparse::Error::HeaderName => RequestError::BadFieldName,
         httparse::Error::HeaderValue => RequestError::BadFieldValue,
         httparse::Error::NewLine => RequestError::BadLineEnd,
-        httparse::Error::TooManyHeaders => RequestError::TooManyHeaders { limit: headers_max },
+        httparse::Error::TooManyHeaders => RequestError::TooManyHeaders(headers_max),
         httparse::Error::Version if names_other_version(bytes) => RequestError::BadVersion,
         _ => RequestError::BadRequestLine,
     }
@@ -389,9 +378,7 @@ impl BodyReader {
     /// fails if the announced length exceeds the limit.
     pub fn with_limits(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
-            Body::Length(bytes) if bytes > limit_bytes => {
-                BodyState::Failed(RequestError::BodyTooLarge { limit: limit_bytes })
-            }
+            Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(RequestError::BodyTooLarge(limit_bytes)),
             Body::None => BodyState::Length(0),
             Body::Length(bytes) => BodyState::Length(bytes),
             Body::Chunked => BodyState::Chunked(Chunks::new(false)),
@@ -404,8 +391,8 @@ impl BodyReader {
         self.read_bytes
     }
 
-    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the bytes used if
-    /// the body is complete, or `None` if all were used; do not call it again after the end.
+    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the bytes used
+    /// if the body is complete, or `None` if all were used; do not call it again after the end.
     ///
     /// Fails if the chunked coding is invalid or the body over the limit, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, RequestError> {
@@ -428,7 +415,7 @@ impl BodyReader {
                     }
                 });
                 let result = match result {
-                    _ if self.read_bytes > limit_bytes => Err(RequestError::BodyTooLarge { limit: limit_bytes }),
+                    _ if self.read_bytes > limit_bytes => Err(RequestError::BodyTooLarge(limit_bytes)),
                     result => result.map_err(RequestError::BadChunk),
                 };
                 if let Err(error) = &result {

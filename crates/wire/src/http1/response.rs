@@ -53,12 +53,9 @@ pub enum ResponseError {
     /// RFC 9112 4: not `HTTP/1.1 200 OK`.
     #[error("a status line that is not `HTTP/1.1`, space, three digits")]
     BadStatusLine,
-    /// RFC 9112 2.3: another major version.
-    #[error("HTTP/{major}, which is not HTTP/1")]
-    BadVersion {
-        /// The major version.
-        major: u8,
-    },
+    /// RFC 9112 2.3: another major version. Contains the major version.
+    #[error("HTTP/{0}, which is not HTTP/1")]
+    BadVersion(u8),
     /// A line of the head is invalid.
     #[error("{error} in line {line} of the head")]
     Field {
@@ -67,18 +64,12 @@ pub enum ResponseError {
         /// The error.
         error: FieldError,
     },
-    /// The head is larger than the limit.
-    #[error("a head of more than {limit} bytes")]
-    HeadTooLarge {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// The head has more fields than the limit.
-    #[error("more than {limit} headers")]
-    TooManyHeaders {
-        /// The limit.
-        limit: usize,
-    },
+    /// The head is larger than the limit. Contains the limit, in bytes.
+    #[error("a head of more than {0} bytes")]
+    HeadTooLarge(usize),
+    /// The head has more fields than the limit. Contains the limit.
+    #[error("more than {0} headers")]
+    TooManyHeaders(usize),
     /// RFC 9112 6.3, rule 5: different lengths.
     #[error("conflicting `Content-Length` headers")]
     ConflictingLength,
@@ -100,12 +91,10 @@ pub enum ResponseError {
     /// RFC 9110 15.2.2: the server left HTTP/1.1 without a request to do so.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// RFC 9112 8: the stream ended inside a response.
-    #[error("the stream ended in the middle of {}", if *.head { "a head" } else { "a body" })]
-    Truncated {
-        /// Whether the stream ended in a head, or between an interim response and the final one.
-        head: bool,
-    },
+    /// RFC 9112 8: the stream ended inside a response. Contains whether the stream ended in a head,
+    /// or between an interim response and the final one.
+    #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
+    Truncated(bool),
 }
 
 /// A cache of parsed heads, shared by all connections of a worker. A response with identical head
@@ -168,7 +157,7 @@ struct Head {
 }
 
 /// Reads a connection's responses from pieces. Buffers incomplete heads, but no bodies.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
     state: State,
@@ -181,9 +170,8 @@ pub struct ResponseReader {
     parser: Parser,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 enum State {
-    #[default]
     Head,
     /// Body bytes left.
     Length(u64),
@@ -198,7 +186,15 @@ const PARTIAL_KEPT_BYTES: usize = 4096;
 impl ResponseReader {
     /// Creates a reader for a new connection. Allocates only when a head is split.
     pub fn new(limits: Limits) -> ResponseReader {
-        ResponseReader { limits, ..ResponseReader::default() }
+        ResponseReader {
+            limits,
+            state: State::Head,
+            head: Head::default(),
+            head_bytes: 0,
+            body_bytes: 0,
+            partial: Vec::new(),
+            parser: Parser::default(),
+        }
     }
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as
@@ -294,9 +290,9 @@ impl ResponseReader {
                     [] => None,
                     partial => self.parser.advance(partial, &self.limits, partial.len()).err(),
                 };
-                Err(self.fail(wrong.unwrap_or(ResponseError::Truncated { head: true })))
+                Err(self.fail(wrong.unwrap_or(ResponseError::Truncated(true))))
             }
-            State::Length(_) | State::Chunked(_) => Err(self.fail(ResponseError::Truncated { head: false })),
+            State::Length(_) | State::Chunked(_) => Err(self.fail(ResponseError::Truncated(false))),
             State::UntilEnd => Ok(Some(self.finish())),
             State::Failed(error) => Err(error),
         }
@@ -456,11 +452,7 @@ impl Parser {
             };
             let Some(end) = end else {
                 let is_too_large = bytes.len() > room;
-                return if is_too_large {
-                    Err(ResponseError::HeadTooLarge { limit: limits.head_bytes })
-                } else {
-                    Ok(None)
-                };
+                return if is_too_large { Err(ResponseError::HeadTooLarge(limits.head_bytes)) } else { Ok(None) };
             };
             self.lines += 1;
             self.line_start = start + end + 2;
@@ -512,7 +504,7 @@ impl Parser {
         self.settle(shown);
         self.fields += 1;
         if self.fields > limits.headers {
-            return Err(ResponseError::TooManyHeaders { limit: limits.headers });
+            return Err(ResponseError::TooManyHeaders(limits.headers));
         }
         let end = colon + 1 + value_bytes;
         if let Some(field) = Field::from_name(&line[..colon]) {
@@ -579,7 +571,7 @@ fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, ResponseError> {
             6 if byte != b'.' => return Err(ResponseError::BadStatusLine),
             8 if byte != b' ' => return Err(ResponseError::BadStatusLine),
             5 | 7 | 9..12 if !byte.is_ascii_digit() => return Err(ResponseError::BadStatusLine),
-            7 if line[5] != b'1' => return Err(ResponseError::BadVersion { major: line[5] - b'0' }),
+            7 if line[5] != b'1' => return Err(ResponseError::BadVersion(line[5] - b'0')),
             _ => {}
         }
     }

@@ -138,16 +138,10 @@ pub enum Command<'a> {
     },
     /// `version`.
     Version,
-    /// `verbosity`: ignored; the response is `OK`.
-    Verbosity {
-        /// `noreply`.
-        noreply: bool,
-    },
-    /// `stats`.
-    Stats {
-        /// The rest of the line; empty for general statistics.
-        argument: &'a [u8],
-    },
+    /// `verbosity`: ignored; the response is `OK`. Contains `noreply`.
+    Verbosity(bool),
+    /// `stats`. Contains the rest of the line; empty for general statistics.
+    Stats(&'a [u8]),
     /// `quit`: close the connection without a response.
     Quit,
     /// `mn`, the only meta command: the response `MN` marks the end of a pipeline.
@@ -237,18 +231,12 @@ pub enum Read<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// The first `scanned` bytes contain no line end.
-    Line {
-        scanned: usize,
-    },
-    /// A storage command whose line and block take `total` bytes.
-    Block {
-        total: usize,
-    },
-    /// Skipping a rejected block.
-    Swallow {
-        left: u64,
-    },
+    /// This many bytes were searched and contain no line end.
+    Line(usize),
+    /// A storage command whose line and block take this many bytes.
+    Block(usize),
+    /// Skipping a rejected block of which this many bytes are left.
+    Swallow(u64),
     SwallowLine,
     Closed,
 }
@@ -275,7 +263,7 @@ enum Line<'a> {
 impl RequestReader {
     /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> RequestReader {
-        RequestReader { limits, state: State::Line { scanned: 0 } }
+        RequestReader { limits, state: State::Line(0) }
     }
 
     /// Reads the next request from `bytes`, the unused part of the stream. Call again with the
@@ -284,7 +272,7 @@ impl RequestReader {
     #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         // Fast path for most requests: one key, received whole.
-        if let State::Line { scanned: 0 } = self.state
+        if let State::Line(0) = self.state
             && let Some(read) = self.read_single_get(bytes)
         {
             return read;
@@ -296,12 +284,12 @@ impl RequestReader {
     /// [`Read::Need`] if the server has no memory for the value. `None` without an incomplete
     /// block.
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
-        let State::Block { total } = self.state else { return None };
+        let State::Block(total) = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];
         let Line::Store(store, _) = parse_line(line.strip_suffix(b"\r").unwrap_or(line), &self.limits) else {
             return None;
         };
-        self.state = State::Swallow { left: (total - bytes.len()) as u64 };
+        self.state = State::Swallow((total - bytes.len()) as u64);
         Some(Read::Refused {
             used: bytes.len(),
             refusal: Refusal::OutOfMemory,
@@ -330,24 +318,24 @@ impl RequestReader {
         loop {
             let rest = &bytes[at..];
             match self.state {
-                State::Line { scanned } => return self.read_line(bytes, at, scanned.min(rest.len())),
-                State::Block { total } if rest.len() < total => {
+                State::Line(scanned) => return self.read_line(bytes, at, scanned.min(rest.len())),
+                State::Block(total) if rest.len() < total => {
                     return Read::Need { used: at, more: total - rest.len() };
                 }
-                State::Block { .. } => return self.read_line(bytes, at, 0),
-                State::Swallow { left } if left > rest.len() as u64 => {
+                State::Block(_) => return self.read_line(bytes, at, 0),
+                State::Swallow(left) if left > rest.len() as u64 => {
                     let left = left - rest.len() as u64;
-                    self.state = State::Swallow { left };
+                    self.state = State::Swallow(left);
                     return Read::Need { used: bytes.len(), more: 1 };
                 }
-                State::Swallow { left } => {
+                State::Swallow(left) => {
                     at += left as usize;
-                    self.state = State::Line { scanned: 0 };
+                    self.state = State::Line(0);
                 }
                 State::SwallowLine => match memchr::memchr(b'\n', rest) {
                     Some(end) => {
                         at += end + 1;
-                        self.state = State::Line { scanned: 0 };
+                        self.state = State::Line(0);
                     }
                     None => return Read::Need { used: bytes.len(), more: 1 },
                 },
@@ -369,12 +357,12 @@ impl RequestReader {
                 let refusal = Refusal::LineTooLong;
                 return Read::Refused { used: at + shown.len(), refusal, noreply: false, close, outdated: None };
             }
-            self.state = State::Line { scanned: rest.len() };
+            self.state = State::Line(rest.len());
             return Read::Need { used: at, more: 1 };
         };
         let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         let line_bytes = end + 1;
-        self.state = State::Line { scanned: 0 };
+        self.state = State::Line(0);
         match parse_line(line, &self.limits) {
             Line::Store(store, data_bytes) => self.read_block(rest, at, line_bytes, store, data_bytes),
             Line::Command(command) => Read::Command { used: at + line_bytes, command },
@@ -382,8 +370,7 @@ impl RequestReader {
                 let mut close = false;
                 if let Some(block_bytes) = block_bytes {
                     close = block_bytes > self.limits.swallow_bytes;
-                    self.state =
-                        if close { State::Closed } else { State::Swallow { left: block_bytes.saturating_add(2) } };
+                    self.state = if close { State::Closed } else { State::Swallow(block_bytes.saturating_add(2)) };
                 }
                 Read::Refused { used: at + line_bytes, refusal, noreply, close, outdated }
             }
@@ -400,7 +387,7 @@ impl RequestReader {
     ) -> Read<'a> {
         let total = line_bytes.saturating_add(data_bytes).saturating_add(2);
         if rest.len() < total {
-            self.state = State::Block { total };
+            self.state = State::Block(total);
             return Read::Need { used: at, more: total - rest.len() };
         }
         if &rest[total - 2..total] != b"\r\n" {
@@ -587,10 +574,10 @@ fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
     match name {
         b"version" => Line::Command(Command::Version),
         b"quit" => Line::Command(Command::Quit),
-        b"stats" => Line::Command(Command::Stats { argument: rest.trim_ascii() }),
+        b"stats" => Line::Command(Command::Stats(rest.trim_ascii())),
         b"verbosity" if found.count == 0 => refuse(Refusal::UnknownCommand),
         b"verbosity" if number::unsigned(found.words[0]).is_none() && !noreply => refuse(Refusal::BadLine),
-        b"verbosity" => Line::Command(Command::Verbosity { noreply }),
+        b"verbosity" => Line::Command(Command::Verbosity(noreply)),
         _ => {
             let delay_s = match (found.count - usize::from(noreply), noreply) {
                 (0, _) => 0,

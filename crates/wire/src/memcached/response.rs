@@ -58,12 +58,9 @@ pub enum ResponseError {
     /// A line that does not fit the request: another protocol, a wrong length, or a wrong order.
     #[error("a line that is not a response to the request")]
     Unexpected,
-    /// A line without an end within the limit.
-    #[error("a line of more than {limit} bytes")]
-    LineTooLong {
-        /// The limit, in bytes.
-        limit: usize,
-    },
+    /// A line without an end within the limit. Contains the limit, in bytes.
+    #[error("a line of more than {0} bytes")]
+    LineTooLong(usize),
     /// LF without CR, or CR without LF.
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
@@ -90,7 +87,7 @@ impl StreamError for ResponseError {
     const BAD_BLOCK_END: Self = ResponseError::BadValueEnd;
 
     fn line_too_long(limit: usize) -> Self {
-        ResponseError::LineTooLong { limit }
+        ResponseError::LineTooLong(limit)
     }
 }
 

@@ -34,17 +34,12 @@ pub enum Event<'e> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     /// A byte that starts no expected reply: another protocol, or a string longer than announced.
-    #[error("byte 0x{byte:02x} at the start of a reply")]
-    BadType {
-        /// The byte.
-        byte: u8,
-    },
-    /// A line without an end within the limit.
-    #[error("a line of more than {limit} bytes")]
-    LineTooLong {
-        /// The limit, in bytes.
-        limit: usize,
-    },
+    /// Contains the byte.
+    #[error("byte 0x{0:02x} at the start of a reply")]
+    BadType(u8),
+    /// A line without an end within the limit. Contains the limit, in bytes.
+    #[error("a line of more than {0} bytes")]
+    LineTooLong(usize),
     /// CR without LF, or LF without CR.
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
@@ -68,7 +63,7 @@ impl StreamError for ReplyError {
     const BAD_BLOCK_END: Self = ReplyError::BadBulkEnd;
 
     fn line_too_long(limit: usize) -> Self {
-        ReplyError::LineTooLong { limit }
+        ReplyError::LineTooLong(limit)
     }
 }
 
@@ -92,16 +87,21 @@ impl ReplyReader {
         self.blocks.is_at_line()
     }
 
-    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply with
-    /// the bytes used, or `None` if all were used. Results do not depend on how the stream is split.
+    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply
+    /// with the bytes used, or `None` if all were used. Results do not depend on how the stream is
+    /// split.
     ///
     /// Fails if bytes are invalid, and then on every call.
-    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<Option<(usize, Reply)>, ReplyError> {
+    pub fn read(
+        &mut self,
+        bytes: &[u8],
+        mut sink: impl FnMut(Event<'_>),
+    ) -> Result<Option<(usize, Reply)>, ReplyError> {
         if self.is_between()
             && let Some(&byte) = bytes.first()
             && !b"+-:$".contains(&byte)
         {
-            return Err(self.blocks.fail(ReplyError::BadType { byte }));
+            return Err(self.blocks.fail(ReplyError::BadType(byte)));
         }
         let Self { limits, blocks, bulk_bytes } = self;
         blocks.read(limits.line_bytes, bytes, |part| match part {

@@ -49,7 +49,7 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
     #[inline]
     pub fn command(&self) -> Result<Name, Refusal> {
         let name = Name::parse(self.argument(0)).ok_or(Refusal::UnknownCommand)?;
-        if name.takes(self.count()) { Ok(name) } else { Err(Refusal::WrongCount { name }) }
+        if name.takes(self.count()) { Ok(name) } else { Err(Refusal::WrongCount(name)) }
     }
 }
 
@@ -59,24 +59,15 @@ pub enum Refusal {
     /// Unknown command.
     #[error("unknown command")]
     UnknownCommand,
-    /// The command does not accept this number of arguments.
-    #[error("wrong number of arguments for '{}' command", name.text())]
-    WrongCount {
-        /// The command.
-        name: Name,
-    },
-    /// An argument over the limit.
-    #[error("an argument over the limit of {limit} bytes")]
-    TooLarge {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// All arguments together exceed the limit.
-    #[error("arguments over the limit of {limit} bytes together")]
-    RequestTooLarge {
-        /// The limit, in bytes.
-        limit: usize,
-    },
+    /// The command does not accept this number of arguments. Contains the command.
+    #[error("wrong number of arguments for '{}' command", .0.text())]
+    WrongCount(Name),
+    /// An argument over the limit. Contains the limit, in bytes.
+    #[error("an argument over the limit of {0} bytes")]
+    TooLarge(usize),
+    /// All arguments together exceed the limit. Contains the limit, in bytes.
+    #[error("arguments over the limit of {0} bytes together")]
+    RequestTooLarge(usize),
     /// Unclosed quotes, or text directly after closing quotes.
     #[error("Protocol error: unbalanced quotes in request")]
     Quotes,
@@ -86,12 +77,9 @@ pub enum Refusal {
     /// A length is not a number, is negative, or is larger than can be skipped.
     #[error("Protocol error: invalid bulk length")]
     BadLength,
-    /// A byte other than `$` before an argument.
-    #[error("Protocol error: expected '$', got '{}'", char::from(*.found).escape_default())]
-    NoLength {
-        /// The byte.
-        found: u8,
-    },
+    /// A byte other than `$` before an argument. Contains the byte.
+    #[error("Protocol error: expected '$', got '{}'", char::from(*.0).escape_default())]
+    NoLength(u8),
     /// No CRLF after an argument or its length.
     #[error("Protocol error: expected CRLF")]
     NoEnd,
@@ -112,9 +100,9 @@ impl Refusal {
         !matches!(
             self,
             Refusal::UnknownCommand
-                | Refusal::WrongCount { .. }
-                | Refusal::TooLarge { .. }
-                | Refusal::RequestTooLarge { .. }
+                | Refusal::WrongCount(_)
+                | Refusal::TooLarge(_)
+                | Refusal::RequestTooLarge(_)
                 | Refusal::Quotes
         )
     }
@@ -153,10 +141,8 @@ pub enum Read<'b, 'r> {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Before a request, or in an inline request whose first `scanned` bytes contain no line end.
-    Start {
-        scanned: usize,
-    },
+    /// Before a request, or in an inline request of which this many bytes contain no line end.
+    Start(usize),
     /// In an array with `left` arguments to come; parsed up to `at`.
     Array {
         left: usize,
@@ -201,7 +187,7 @@ pub struct RequestReader {
 impl RequestReader {
     /// Creates a reader for a new connection. The first request allocates.
     pub fn new(limits: Limits) -> RequestReader {
-        let state = State::Start { scanned: 0 };
+        let state = State::Start(0);
         // Positions are 31-bit numbers.
         let limits = Limits {
             request_bytes: limits.request_bytes.min(1 << 29),
@@ -221,7 +207,7 @@ impl RequestReader {
         loop {
             let rest = &bytes[base..];
             match self.state {
-                State::Start { scanned } => match rest.first() {
+                State::Start(scanned) => match rest.first() {
                     None => return Read::Need { used: base, more: 1 },
                     Some(b'*') => match self.length(&rest[1..], Refusal::CountTooLong, Refusal::BadCount) {
                         Ok(Some((value, used))) if value <= 0 => base += 1 + used,
@@ -239,7 +225,7 @@ impl RequestReader {
                     },
                     Some(_) => match self.inline_end(rest, scanned) {
                         Ok(Some(end)) => {
-                            self.state = State::Start { scanned: 0 };
+                            self.state = State::Start(0);
                             let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
                             match split_inline(line, &mut self.places, &mut self.unquoted) {
                                 Ok(()) if self.places.is_empty() => base += end + 1,
@@ -248,23 +234,23 @@ impl RequestReader {
                             }
                         }
                         Ok(None) => {
-                            self.state = State::Start { scanned: rest.len() };
+                            self.state = State::Start(rest.len());
                             return Read::Need { used: base, more: 1 };
                         }
                         Err(refusal) => return self.close(bytes, refusal),
                     },
                 },
                 State::Array { left: 0, at } => {
-                    self.state = State::Start { scanned: 0 };
+                    self.state = State::Start(0);
                     return self.lend(bytes, base, at);
                 }
                 State::Array { left, at } => match self.argument_length(&rest[at.min(rest.len())..]) {
                     Ok(Some((length, used))) => {
                         let kept = self.argument_bytes as u64 + length;
                         let refusal = if length > self.limits.bulk_bytes as u64 {
-                            Some(Refusal::TooLarge { limit: self.limits.bulk_bytes })
+                            Some(Refusal::TooLarge(self.limits.bulk_bytes))
                         } else if kept > self.limits.request_bytes as u64 {
-                            Some(Refusal::RequestTooLarge { limit: self.limits.request_bytes })
+                            Some(Refusal::RequestTooLarge(self.limits.request_bytes))
                         } else {
                             None
                         };
@@ -292,7 +278,7 @@ impl RequestReader {
                     self.state = State::Array { left: left - 1, at: end + 2 };
                 }
                 State::Skip { left: 0, refusal } => {
-                    self.state = State::Start { scanned: 0 };
+                    self.state = State::Start(0);
                     return Read::Refused { used: base, refusal };
                 }
                 State::Skip { left, refusal } => match self.argument_length(rest) {
@@ -343,7 +329,7 @@ impl RequestReader {
         match bytes.first() {
             None => return Ok(None),
             Some(b'$') => {}
-            Some(&found) => return Err(Refusal::NoLength { found }),
+            Some(&found) => return Err(Refusal::NoLength(found)),
         }
         let length = self.length(&bytes[1..], Refusal::LengthTooLong, Refusal::BadLength)?;
         let Some((value, used)) = length else { return Ok(None) };

@@ -14,7 +14,7 @@ fn words(method: &str, target: &str) -> String {
     match parse_target(method, target, &LIMITS) {
         Ok(Operation::Get { key, head }) => format!("{} {}", if head { "head" } else { "get" }, decoded(key)),
         Ok(Operation::Put { key, value }) => format!("put {} {}", decoded(key), decoded(value)),
-        Ok(Operation::Delete { key }) => format!("delete {}", decoded(key)),
+        Ok(Operation::Delete(key)) => format!("delete {}", decoded(key)),
         Ok(Operation::Status) => "status".to_owned(),
         Ok(Operation::Reset) => "reset".to_owned(),
         Err(refusal) => format!("{} {}", refusal.status(), crate::bodies::variant(refusal)),

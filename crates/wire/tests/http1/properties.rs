@@ -1,10 +1,7 @@
 //! Property tests with random messages. `fuzz/http1.rs` compares random bytes with httparse.
 
 use proptest::prelude::*;
-use wire::http1::{
-    Body, BodyReader, Limits, Memo, RequestMethod, ResponseReader, compose_request,
-    parse_request,
-};
+use wire::http1::{Body, BodyReader, Limits, Memo, RequestMethod, ResponseReader, compose_request, parse_request};
 
 #[derive(Debug, Clone)]
 struct Meant {

@@ -1,8 +1,6 @@
 //! Describes in words how the readers parse a stream, for any split.
 
-use wire::http1::{
-    Body, BodyReader, Limits, Memo, RequestError, RequestMethod, ResponseReader, parse_request,
-};
+use wire::http1::{Body, BodyReader, Limits, Memo, RequestError, RequestMethod, ResponseReader, parse_request};
 
 /// A client's view of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`, in
 /// order. Also checks that each byte is read exactly once.
