@@ -179,13 +179,9 @@ pub(crate) struct Ended {
 
 #[derive(Debug)]
 enum State {
-    Connecting {
-        since: Nanos,
-    },
+    Connecting,
     /// Connected, while the gate is closed.
-    Waiting {
-        since: Nanos,
-    },
+    Waiting,
     WarmingUp,
     Measuring,
     Ended,
@@ -198,6 +194,8 @@ pub(crate) struct Coordinator<'a> {
     gate: Option<&'a Gate>,
     clients: u32,
     state: State,
+    /// Start of connecting, then of waiting.
+    since: Nanos,
     started: Nanos,
     from: Nanos,
     deadline: Nanos,
@@ -265,7 +263,8 @@ impl<'a> Coordinator<'a> {
             control,
             gate,
             clients: spec.own_clients(),
-            state: State::Connecting { since: now },
+            state: State::Connecting,
+            since: now,
             started: NEVER,
             from: NEVER,
             deadline: NEVER,
@@ -290,7 +289,7 @@ impl<'a> Coordinator<'a> {
 
     pub(crate) fn phase(&self, now: Nanos) -> Phase {
         match self.state {
-            State::Connecting { .. } | State::Waiting { .. } => Phase::Connect,
+            State::Connecting | State::Waiting => Phase::Connect,
             _ if now >= self.from => Phase::Measure,
             _ => Phase::Warmup,
         }
@@ -338,8 +337,8 @@ impl<'a> Coordinator<'a> {
             return self.trace_ended(now);
         }
         match self.state {
-            State::Connecting { since } => self.connecting(now, since),
-            State::Waiting { since } => self.waiting(now, since),
+            State::Connecting => self.connecting(now),
+            State::Waiting => self.waiting(now),
             State::WarmingUp => self.warming_up(now),
             State::Measuring => self.measuring(now),
             State::Ended => None,
@@ -363,11 +362,11 @@ impl<'a> Coordinator<'a> {
         self.measured(last, format!("the end of the trace{rest}"))
     }
 
-    fn connecting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {
+    fn connecting(&mut self, now: Nanos) -> Option<Outcome> {
         let settled = self.control.sum(|gauge| u64::from(gauge.settled.load(Relaxed)));
         let patience = CONNECT_NS.max(self.spec.timeout_ns);
         let tried = settled >= u64::from(self.clients);
-        if !tried && now.saturating_sub(since) < patience {
+        if !tried && now.saturating_sub(self.since) < patience {
             return None;
         }
         if self.control.sum(|gauge| u64::from(gauge.reached.load(Relaxed))) == 0 {
@@ -375,23 +374,23 @@ impl<'a> Coordinator<'a> {
             return self.end(now, Outcome::Unreachable(refusal));
         }
         if self.gate.is_some() {
-            self.state = State::Waiting { since: now };
-            return self.waiting(now, now);
+            (self.state, self.since) = (State::Waiting, now);
+            return self.waiting(now);
         }
         self.start(now + NOTICE_NS)
     }
 
-    fn waiting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {
+    fn waiting(&mut self, now: Nanos) -> Option<Outcome> {
         match self.gate.and_then(Gate::opens_at) {
             Some(at) => self.start(at.max(now + NOTICE_NS)),
-            None if now.saturating_sub(since) >= GATE_NS => self.end(now, Outcome::NotStarted),
+            None if now.saturating_sub(self.since) >= GATE_NS => self.end(now, Outcome::NotStarted),
             None => None,
         }
     }
 
     pub(crate) fn connected(&self) -> Option<Connected> {
         let reached = || self.control.gauges.iter().map(|gauge| gauge.reached.load(Relaxed)).sum();
-        matches!(self.state, State::Waiting { .. }).then(|| Connected { reached: reached(), clients: self.clients })
+        matches!(self.state, State::Waiting).then(|| Connected { reached: reached(), clients: self.clients })
     }
 
     fn start(&mut self, at: Nanos) -> Option<Outcome> {

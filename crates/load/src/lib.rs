@@ -36,5 +36,5 @@ pub mod workload;
 pub use check::check;
 pub use run::{run, run_with_events};
 pub use study::seam::{Phase, Progress};
-pub use supervise::{Event, Gate, LoadError};
+pub use supervise::{Gate, LoadError};
 pub use trace::ReplayError;

@@ -9,17 +9,18 @@ use std::time::Duration;
 use net::{Address, Driver};
 use study::Workload;
 use study::record::Measurement;
-use study::seam::Progress;
+use study::seam::{Progress, Told};
 use study::spec::{Backend, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::measurement::{Process, build_measurement};
+use crate::memory_limit::query_memory_limit;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
-use crate::supervise::{Event, Gate, LoadError, kernel, run_workers, usage};
+use crate::supervise::{Gate, LoadError, kernel, run_workers, usage};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};
-use crate::workload::KEY_MAX_BYTES;
+use crate::workload::{KEY_MAX_BYTES, WorkloadError};
 
 /// Connect timeout when several addresses of a name are tried.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
@@ -35,21 +36,23 @@ const SEND_BYTES_MAX: usize = 65_536;
 /// reports them.
 pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let mut tell = |event| {
-        if let Event::Progress(seen) = event {
+        if let Told::Progress(seen) = event {
             progress(seen);
         }
     };
     run_with_events(spec, &mut tell, None, abort)
 }
 
-/// Like [`run`], but also reports when measuring starts and ends. A specification with a gate needs
-/// `gate`, which the caller opens after [`Event::Connected`].
+/// Like [`run`], but also reports when measuring starts and ends, on the caller's thread. After
+/// [`Told::Measured`], connections stay open until the call of `tell` returns, at most about
+/// [`study::seam::HOLD_MAX`]. A specification with a gate needs `gate`, which the caller opens after
+/// [`Told::Connected`].
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
-    tell: &mut dyn FnMut(Event),
+    tell: &mut dyn FnMut(Told),
     gate: Option<&Gate>,
     abort: &AtomicBool,
 ) -> Result<Measurement, LoadError> {
@@ -79,40 +82,28 @@ pub fn run_with_events(
     };
     let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
 
-    let shared = match &spec.target {
-        Target::Cache { workload, .. } => {
-            let shared = Shared::new(workload, spec.seed, net::thread::monotonic_ns());
-            Some(Arc::new(shared.map_err(|error| LoadError::Spec(vec![error.to_string()]))?))
-        }
-        _ => None,
-    };
-    let limit_bytes = match (&spec.target, &address) {
-        (Target::Cache { dialect, .. }, Address::Inet(address)) => {
-            crate::memory_limit::query_memory_limit(*address, *dialect)
-        }
-        _ => None,
-    };
     let workers = spec.workers();
-    let replayed = match (&spec.target, &shared) {
-        (Target::Cache { workload, .. }, Some(shared)) => {
-            workload.trace.as_ref().zip(shared.replay_counts()).map(|(trace, seen)| -> Result<_, LoadError> {
-                let input = trace::open(&trace.file).map_err(LoadError::Trace)?;
-                let (dealer, tapes) = TraceDistributor::new(workload, &shared.texts, spec.seed, workers, seen)
-                    .map_err(|error| LoadError::Spec(vec![error.to_string()]))?;
-                Ok((trace, input, dealer, tapes))
-            })
-        }
-        _ => None,
-    };
-    let (trace_file, dealer, mut tapes) = match replayed.transpose()? {
-        None => (None, None, Vec::new()),
-        Some((trace, input, dealer, tapes)) => (Some(&trace.file), Some((dealer, input)), tapes),
-    };
-    tapes.reverse();
+    let (mut shared, mut limit_bytes) = (None, None);
+    if let Target::Cache { dialect, workload, .. } = &spec.target {
+        let keys = Shared::new(workload, spec.seed, net::thread::monotonic_ns()).map_err(invalid)?;
+        shared = Some((workload, Arc::new(keys)));
+        limit_bytes = address.inet().and_then(|address| query_memory_limit(address, *dialect));
+    }
+    let (mut dealer, mut tapes, mut trace_file) = (None, Vec::new(), "");
+    if let Some((workload, shared)) = &shared
+        && let Some((trace, seen)) = workload.trace.as_ref().zip(shared.replay_counts())
+    {
+        let input = trace::open(&trace.file).map_err(LoadError::Trace)?;
+        let (distributor, of_workers) =
+            TraceDistributor::new(workload, &shared.texts, spec.seed, workers, seen).map_err(invalid)?;
+        (dealer, tapes, trace_file) = (Some((distributor, input)), of_workers, &trace.file);
+        tapes.reverse();
+    }
+    let shared = shared.as_ref().map(|(_, shared)| shared);
     let control = Control::new(spec, workers);
     let cpu_before = net::thread::process_cpu_ns();
     let failed = &AtomicBool::new(false);
-    let (control, address, tls, shared) = (&control, &address, tls.as_ref(), shared.as_ref());
+    let (control, address, tls) = (&control, &address, tls.as_ref());
     let jobs = (0..workers).map(|place| {
         let task = Task {
             spec,
@@ -173,7 +164,7 @@ pub fn run_with_events(
             Ok(measurement)
         }
         Outcome::Unreachable(refusal) => Err(LoadError::unreachable(address.to_string(), spec.own_clients(), refusal)),
-        Outcome::TraceEnded => Err(LoadError::TraceEnded(trace_file.cloned().unwrap_or_default())),
+        Outcome::TraceEnded => Err(LoadError::TraceEnded(trace_file.to_owned())),
         Outcome::NotStarted => Err(LoadError::NotStarted),
         Outcome::Interrupted => Err(LoadError::Interrupted),
     }
@@ -224,9 +215,7 @@ fn ask(
     request_bytes: usize,
 ) -> Result<Done, LoadError> {
     let part = (task.spec.seed, task.index, task.workers);
-    let cache =
-        Cache::new(codec, workload, shared, part, tape).map_err(|error| LoadError::Spec(vec![error.to_string()]))?;
-    drive(task, backend, cache, request_bytes)
+    drive(task, backend, Cache::new(codec, workload, shared, part, tape).map_err(invalid)?, request_bytes)
 }
 
 fn drive(
@@ -257,6 +246,10 @@ fn run_on(task: Task<'_>, mut driver: impl Driver, protocol: impl Protocol) -> i
         control.hold(); // Dropping the driver closes all connections.
     }
     done
+}
+
+fn invalid(error: WorkloadError) -> LoadError {
+    LoadError::Spec(vec![error.to_string()])
 }
 
 fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::Nanos;
-use study::seam::{Announced, Connected, Phase, Progress, Span};
+use study::seam::{Phase, Progress, Span, Told};
 
 pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Outcome};
@@ -16,20 +16,6 @@ use crate::trace::ReplayError;
 
 const STEP: Duration = Duration::from_millis(5);
 const PROGRESS_NS: Nanos = 200_000_000;
-
-/// Events of a running load, sent on the caller's thread.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The state of the load, a few times per second.
-    Progress(Progress),
-    /// All connections are open and the gate is closed. Sent once.
-    Connected(Connected),
-    /// When measuring will start. Sent once, in advance.
-    Announced(Announced),
-    /// Measuring has ended and nothing more is sent. All connections stay open until the call
-    /// returns, at most about [`study::seam::HOLD_MAX`].
-    Measured(Span),
-}
 
 /// Why a load has no measurement.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +94,7 @@ impl Drop for FailureFlag<'_> {
 pub(crate) fn run_workers<T: Send>(
     mut coordinator: Coordinator<'_>,
     control: &Control,
-    tell: &mut dyn FnMut(Event),
+    tell: &mut dyn FnMut(Told),
     (abort, failed): (&AtomicBool, &AtomicBool),
     name: &str,
     jobs: Vec<impl FnOnce() -> Result<T, LoadError> + Send>,
@@ -142,7 +128,7 @@ pub(crate) fn run_workers<T: Send>(
 fn watch(
     coordinator: &mut Coordinator<'_>,
     control: &Control,
-    tell: &mut dyn FnMut(Event),
+    tell: &mut dyn FnMut(Told),
     is_aborted: &dyn Fn() -> bool,
 ) -> Outcome {
     let mut told_phase = None;
@@ -153,15 +139,15 @@ fn watch(
         let outcome = coordinator.step(now, is_aborted());
         if !connected && let Some(seen) = coordinator.connected() {
             connected = true;
-            tell(Event::Connected(seen));
+            tell(Told::Connected(seen));
         }
         if !announced && let Some(moments) = coordinator.announced() {
             announced = true;
-            tell(Event::Announced(moments));
+            tell(Told::Announced(moments));
         }
         if let Some(outcome) = outcome {
             if let Outcome::Measured(ended) = &outcome {
-                tell(Event::Measured(Span { from_ns: ended.from, until_ns: ended.until }));
+                tell(Told::Measured(Span { from_ns: ended.from, until_ns: ended.until }));
             }
             control.release();
             return outcome;
@@ -169,7 +155,7 @@ fn watch(
         let phase = coordinator.phase(now);
         if told_phase != Some(phase) || now >= told_at + PROGRESS_NS {
             (told_phase, told_at) = (Some(phase), now);
-            tell(Event::Progress(report(phase, now.saturating_sub(coordinator.measured_from()), control)));
+            tell(Told::Progress(report(phase, now.saturating_sub(coordinator.measured_from()), control)));
         }
         let left = coordinator.next_moment(now).saturating_sub(net::thread::monotonic_ns());
         std::thread::sleep(STEP.min(Duration::from_nanos(left)));

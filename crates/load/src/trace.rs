@@ -271,7 +271,10 @@ impl<'a> TraceDistributor<'a> {
         if reader.position() == 0 {
             return Err(ReplayError::Empty(self.trace.file.clone()));
         }
-        let _ = self.end_second().and_then(|()| self.hand_out());
+        if self.end_second().is_ok() {
+            let rest = self.hands.iter().zip(self.batches.drain(..));
+            let _ = rest.into_iter().try_for_each(|(hand, batch)| hand.send(batch)); // The workers may be gone.
+        }
         Ok(())
     }
 
@@ -295,7 +298,7 @@ impl<'a> TraceDistributor<'a> {
     fn take_record(&mut self, access: &Access<'_>) -> Result<Result<(), WorkersGone>, String> {
         let operation = self.operation(access)?;
         if self.trace.gaps == Gaps::None {
-            return Ok(self.deal_out(operation, access.repeat));
+            return Ok(self.deal_out(operation, access.repeat, || 0));
         }
         let Some(time_s) = access.time_s else { return Err("no time, required by `gaps = \"recorded\"`".to_owned()) };
         let mut dealt = Ok(());
@@ -370,43 +373,33 @@ impl<'a> TraceDistributor<'a> {
         let speed = self.trace.speed;
         let mut index = 0;
         for (operation, repeat) in second.drain(..) {
-            let mut operation = operation;
-            for _ in 0..repeat {
+            self.deal_out(operation, repeat, || {
                 let at = begins + index * SECOND_NS / all;
                 index += 1;
                 // Exact at the recorded speed; the conversion from float saturates.
-                operation.at_ns =
-                    if speed == 1.0 { u64::try_from(at).unwrap_or(u64::MAX) } else { (at as f64 / speed) as u64 };
-                self.deal_one(operation)?;
-                operation.new = false;
-            }
+                if speed == 1.0 { u64::try_from(at).unwrap_or(u64::MAX) } else { (at as f64 / speed) as u64 }
+            })?;
         }
         self.in_second = second;
         Ok(())
     }
 
-    fn deal_out(&mut self, mut operation: TraceOp, repeat: u64) -> Result<(), WorkersGone> {
+    fn deal_out(
+        &mut self,
+        mut operation: TraceOp,
+        repeat: u64,
+        mut at_ns: impl FnMut() -> Nanos,
+    ) -> Result<(), WorkersGone> {
         for _ in 0..repeat {
-            self.deal_one(operation)?;
+            operation.at_ns = at_ns();
+            let turn = self.turn;
+            self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
+            self.batches[turn].push(operation);
+            if self.batches[turn].len() >= BATCH {
+                let batch = std::mem::replace(&mut self.batches[turn], Vec::with_capacity(BATCH));
+                self.hands[turn].send(batch).map_err(|_| WorkersGone)?;
+            }
             operation.new = false;
-        }
-        Ok(())
-    }
-
-    fn deal_one(&mut self, operation: TraceOp) -> Result<(), WorkersGone> {
-        let turn = self.turn;
-        self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
-        self.batches[turn].push(operation);
-        if self.batches[turn].len() < BATCH {
-            return Ok(());
-        }
-        let batch = std::mem::replace(&mut self.batches[turn], Vec::with_capacity(BATCH));
-        self.hands[turn].send(batch).map_err(|_| WorkersGone)
-    }
-
-    fn hand_out(&mut self) -> Result<(), WorkersGone> {
-        for (hand, batch) in self.hands.iter().zip(self.batches.drain(..)) {
-            hand.send(batch).map_err(|_| WorkersGone)?;
         }
         Ok(())
     }

@@ -131,11 +131,6 @@ fn checked(workload: &Workload) -> Result<(), WorkloadError> {
     }
 }
 
-fn threshold(share: f64) -> u64 {
-    // The conversion saturates at 1.
-    (share * 18_446_744_073_709_551_616.0) as u64
-}
-
 impl Stream {
     /// Creates the stream of partition `partition` of `partitions`, counted from 0. Ignores a
     /// workload's trace.
@@ -175,7 +170,8 @@ impl Stream {
         Ok(Stream {
             rng: Rng::stream(seed, partition),
             choice,
-            kinds: up_to.map(|weight| threshold(weight / total)),
+            // The conversion saturates at 1.
+            kinds: up_to.map(|weight| (weight / total * 18_446_744_073_709_551_616.0) as u64),
             reuse: keys.reuse.unwrap_or(1.0),
             one_hit: keys.one_hit,
             invalidation: keys.invalidation,
@@ -218,7 +214,12 @@ impl Stream {
         }
         let length = if self.per_set { self.rng.next_u64() } else { mix(self.value_seed ^ key) };
         let value_bytes = self.value_sizes.at(length) as u32;
-        let ttl_s = if self.ttl.is_empty() { 0 } else { self.ttl() };
+        let ttl_s = if self.ttl.is_empty() {
+            0
+        } else {
+            let u = self.rng.unit_f64();
+            self.ttl.iter().find(|(up_to, _)| u < *up_to).map_or(0, |(_, seconds)| *seconds)
+        };
         Operation { kind, key, value_bytes, ttl_s, new }
     }
 
@@ -232,17 +233,6 @@ impl Stream {
     pub fn rank_of(&self, key: u64) -> Option<u64> {
         let fixed = key < self.population && !matches!(self.choice, Choice::Growing(_));
         fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
-    }
-
-    fn ttl(&mut self) -> u32 {
-        let u = self.rng.unit_f64();
-        self.ttl.iter().find(|(up_to, _)| u < *up_to).map_or(0, |(_, seconds)| *seconds)
-    }
-
-    fn make(&mut self) -> (u64, bool) {
-        let key = self.population + self.made * self.partitions + self.partition;
-        self.made += 1;
-        (key, true)
     }
 
     #[inline]
@@ -285,7 +275,9 @@ impl Stream {
     fn growing(&mut self, age: Age) -> (u64, bool) {
         let earlier = self.own + self.made;
         if earlier == 0 || self.rng.unit_f64() >= self.reuse {
-            return self.make();
+            let key = self.population + self.made * self.partitions + self.partition;
+            self.made += 1;
+            return (key, true);
         }
         let age = match age {
             Age::Uniform => self.rng.below(earlier),

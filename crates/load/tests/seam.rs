@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use load::{Event, Phase};
+use load::Phase;
+use study::seam::Told;
 use study::spec::{Arrivals, Backend, Connection, Identities, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 #[derive(Default)]
@@ -73,7 +74,7 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
     let measurement = load::run_with_events(
         spec,
         &mut |event| {
-            let is_over = matches!(event, Event::Measured(_));
+            let is_over = matches!(event, Told::Measured(_));
             events.push(event);
             if is_over {
                 // Time for a connection to close by mistake.
@@ -85,13 +86,13 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
         &AtomicBool::new(false),
     )
     .unwrap();
-    let is_measuring = |event: &Event| matches!(event, Event::Progress(progress) if progress.phase == Phase::Measure);
-    let announced = events.iter().position(|event| matches!(event, Event::Announced(_))).unwrap();
+    let is_measuring = |event: &Told| matches!(event, Told::Progress(progress) if progress.phase == Phase::Measure);
+    let announced = events.iter().position(|event| matches!(event, Told::Announced(_))).unwrap();
     assert!(events.iter().position(is_measuring).is_none_or(|measuring| announced < measuring), "{events:?}");
-    let (Some(Event::Measured(span)), Event::Announced(moments)) = (events.last(), &events[announced]) else {
+    let (Some(Told::Measured(span)), Told::Announced(moments)) = (events.last(), &events[announced]) else {
         panic!("{events:?}")
     };
-    let spans = events.iter().filter(|event| matches!(event, Event::Announced(_) | Event::Measured(_))).count();
+    let spans = events.iter().filter(|event| matches!(event, Told::Announced(_) | Told::Measured(_))).count();
     assert_eq!((moments.from_ns, spans), (span.from_ns, 2));
     assert_eq!(span.until_ns - span.from_ns, measurement.duration_ns);
     let known = matches!(spec.stop, Stop::Duration { .. });

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 
-use load::{Event, Gate, LoadError};
+use load::{Gate, LoadError};
 use serde::Deserialize;
 use study::seam::{HOLD_MAX, Heard, Told};
 use study::spec::LoadSpec;
@@ -61,10 +61,10 @@ pub(crate) fn generator(path: &str) -> Done {
     } else {
         drop(sender);
     }
-    let mut tell = |event: Event| {
-        let is_over = matches!(event, Event::Measured(_));
+    let mut tell = |told: Told| {
+        let is_over = matches!(told, Told::Measured(_));
         // If the lab is gone, so is the need for output; this process ends with it.
-        let _ = output::json_line(&told(event));
+        let _ = output::json_line(&told);
         if is_over {
             // Connections close when the lab has read the line, when the wait times out, or when
             // the lab is gone.
@@ -90,15 +90,6 @@ pub(crate) fn generator(path: &str) -> Done {
 /// Reads exactly one JSON object and nothing after it.
 fn value<T: for<'de> Deserialize<'de>>(input: &mut impl BufRead) -> serde_json::Result<T> {
     T::deserialize(&mut serde_json::Deserializer::from_reader(input))
-}
-
-fn told(event: Event) -> Told {
-    match event {
-        Event::Progress(progress) => Told::Progress(progress),
-        Event::Connected(connected) => Told::Connected(connected),
-        Event::Announced(announced) => Told::Announced(announced),
-        Event::Measured(span) => Told::Measured(span),
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use net::Nanos;
 use stats::Histogram;
 use study::record::{self, JourneyMeasurement, Measurement, OperationMeasurement};
+use study::seam::Told;
 use study::spec::{LoadSpec, Stop, Target, Warmup};
 
 use super::client::{CALLS_MAX, Client, ClientResults, Common, Ended, Order};
@@ -18,13 +19,13 @@ use crate::coordinator::{Control, Coordinator, NEVER, Outcome};
 use crate::measurement::{Process, build_measurement};
 use crate::phase_tracker::PhaseTracker;
 use crate::recorder::{Fault, Recorder};
-use crate::supervise::{Event, LoadError, kernel, run_workers, usage};
+use crate::supervise::{LoadError, kernel, run_workers, usage};
 use crate::worker::Done;
 
 const START_STEP: Duration = Duration::from_micros(200);
 const PUBLISH_NS: Nanos = 10_000_000;
 
-pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBool) -> Result<Measurement, LoadError> {
+pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Told), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities } = &spec.target else {
         unreachable!("the caller has looked");
     };

@@ -59,14 +59,10 @@ impl TracedKeys {
             counts: Arc::default(),
         }
     }
+}
 
-    fn word(&self, index: usize) -> &AtomicU16 {
-        &self.words[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| AtomicU16::new(NEVER)).collect())[index % CHUNK]
-    }
-
-    fn end(&self, index: usize) -> &AtomicU32 {
-        &self.ends[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| AtomicU32::new(u32::MAX)).collect())[index % CHUNK]
-    }
+fn in_chunk<T>(chunks: &[OnceLock<Box<[T]>>], index: usize, new: impl Fn() -> T) -> &T {
+    &chunks[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| new()).collect())[index % CHUNK]
 }
 
 impl Shared {
@@ -87,14 +83,14 @@ impl Shared {
     fn word(&self, index: usize) -> &AtomicU16 {
         match &self.traced {
             None => &self.words[index],
-            Some(traced) => traced.word(index),
+            Some(traced) => in_chunk(&traced.words, index, || AtomicU16::new(NEVER)),
         }
     }
 
     fn end(&self, index: usize) -> &AtomicU32 {
         match &self.traced {
             None => &self.ends[index],
-            Some(traced) => traced.end(index),
+            Some(traced) => in_chunk(&traced.ends, index, || AtomicU32::new(u32::MAX)),
         }
     }
 
