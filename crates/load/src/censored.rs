@@ -4,7 +4,7 @@ use net::Nanos;
 use stats::Histogram;
 use study::record::{self, Censored};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Waits {
     until: Nanos,
     timeout_ns: Nanos,
@@ -21,8 +21,7 @@ pub(crate) struct Waits {
 
 impl Waits {
     pub(crate) fn new(until: Nanos, timeout_ns: Nanos) -> Self {
-        let (in_flight, connections) = (Vec::new(), Vec::new());
-        Self { until, timeout_ns, in_flight, connections, unsent: None, unsent_overdue: 0, stalls: Vec::new() }
+        Self { until, timeout_ns, ..Self::default() }
     }
 
     pub(crate) fn stalled(&mut self, stalls: &Stalls, from: Nanos) {

@@ -46,7 +46,7 @@ pub(crate) struct Control {
     tickets: AtomicU64,
     tickets_at_once: u64,
     /// Volley's rule: the round (0 before the first) and the requests per client.
-    rounds: bool,
+    pub(crate) has_rounds: bool,
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,
     pub(crate) gauges: Vec<Gauge>,
@@ -116,7 +116,7 @@ impl Control {
             tickets: AtomicU64::new(limit.unwrap_or(0)),
             // Small enough that no worker holds a noticeable share back.
             tickets_at_once: (limit.unwrap_or(0) / (u64::from(workers) * 16)).clamp(1, TICKETS),
-            rounds: matches!(spec.stop, Stop::Volley { .. }),
+            has_rounds: matches!(spec.stop, Stop::Volley { .. }),
             round: AtomicU32::new(0),
             quota: AtomicU64::new(0),
             gauges: (0..workers).map(|_| Gauge::default()).collect(),
@@ -135,11 +135,6 @@ impl Control {
         let released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
         // Connections close even after a timeout.
         let _ = self.release.wait_timeout_while(released, HOLD, |released| !*released);
-    }
-
-    #[inline]
-    pub(crate) fn has_rounds(&self) -> bool {
-        self.rounds
     }
 
     /// Takes some of the remaining requests; 0 at the end.
@@ -197,7 +192,7 @@ pub(crate) struct Coordinator<'a> {
     /// Start of connecting, then of waiting.
     since: Nanos,
     started: Nanos,
-    from: Nanos,
+    pub(crate) from: Nanos,
     deadline: Nanos,
     /// Interval rule: the number of windows at the next check.
     look_at: usize,
@@ -293,10 +288,6 @@ impl<'a> Coordinator<'a> {
             _ if now >= self.from => Phase::Measure,
             _ => Phase::Warmup,
         }
-    }
-
-    pub(crate) fn measured_from(&self) -> Nanos {
-        self.from
     }
 
     /// Time in which only timeouts and failed connects occurred, if it exceeds the limit.

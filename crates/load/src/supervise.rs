@@ -155,7 +155,7 @@ fn watch(
         let phase = coordinator.phase(now);
         if told_phase != Some(phase) || now >= told_at + PROGRESS_NS {
             (told_phase, told_at) = (Some(phase), now);
-            tell(Told::Progress(report(phase, now.saturating_sub(coordinator.measured_from()), control)));
+            tell(Told::Progress(report(phase, now.saturating_sub(coordinator.from), control)));
         }
         let left = coordinator.next_moment(now).saturating_sub(net::thread::monotonic_ns());
         std::thread::sleep(STEP.min(Duration::from_nanos(left)));

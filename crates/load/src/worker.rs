@@ -90,7 +90,23 @@ pub(crate) fn run<D: Driver, P: Protocol>(
     usage: impl Fn() -> Usage,
     mut on_turn: impl FnMut(Nanos),
 ) -> io::Result<Done> {
-    let mut worker = Worker::new(task, driver, protocol);
+    let mut worker = Worker {
+        rng: Rng::stream(task.spec.seed, u64::from(task.index) * 2),
+        connections: Connections::new(&task, || protocol.stream()),
+        budget: Budget::new(&task),
+        tally: Tally::new(&task),
+        out: Vec::new(),
+        plain: Vec::new(),
+        cipher: Vec::new(),
+        scan_at: 0,
+        turns: 0,
+        turns_before: 0,
+        spin_ns: 0,
+        stalls: Stalls::default(),
+        driver,
+        protocol,
+        task,
+    };
     let mut now = worker.driver.now();
     worker.housekeep(now);
     loop {
@@ -123,27 +139,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
     }
 }
 
-impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
-    fn new(task: Task<'a>, driver: &'a mut D, protocol: P) -> Self {
-        Self {
-            rng: Rng::stream(task.spec.seed, u64::from(task.index) * 2),
-            connections: Connections::new(&task, || protocol.stream()),
-            budget: Budget::new(&task),
-            tally: Tally::new(&task),
-            out: Vec::new(),
-            plain: Vec::new(),
-            cipher: Vec::new(),
-            scan_at: 0,
-            turns: 0,
-            turns_before: 0,
-            spin_ns: 0,
-            stalls: Stalls::default(),
-            driver,
-            protocol,
-            task,
-        }
-    }
-
+impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     fn next_wake(&self, now: Nanos) -> Nanos {
         let mut wake = self.connections.next_wake();
         if !self.connections.idle.is_empty()
@@ -170,7 +166,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             self.start();
         }
         let is_over = self.tally.phase.is_over(now);
-        if control.has_rounds() && self.budget.has_started && self.budget.begins_round(control) {
+        if control.has_rounds && self.budget.has_started && self.budget.begins_round(control) {
             self.all_go_on(now, 1);
         }
         is_over
@@ -185,7 +181,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         self.budget.start(&self.task, &mut self.protocol);
         // With rounds, the first round lets clients send.
-        if !control.has_rounds() {
+        if !control.has_rounds {
             self.all_go_on(self.driver.now(), self.connections.depth);
         }
     }

@@ -8,9 +8,10 @@ use net::Nanos;
 use stats::Histogram;
 use study::record::CallTime;
 use study::spec::{Identities, Tls};
+use study::url::Url;
 
 use super::connection::{Connection, Piece, SLICE};
-use super::dial::{self, Destination, Dial, Endpoint};
+use super::dial::{self, Destination, Dial};
 use super::program::{Program, Step};
 use super::values::Values;
 use crate::censored::Stalls;
@@ -85,7 +86,7 @@ pub(crate) struct Common<'a> {
     pub(crate) seed: u64,
     pub(crate) identities: Identities,
     pub(crate) timeout_ns: Nanos,
-    pub(crate) resolve: Option<Endpoint>,
+    pub(crate) resolve: Option<Url>,
     /// Maximum number of recorded call times per client.
     pub(crate) calls_kept: usize,
     /// Number of the next journey, and how many may still start.
@@ -187,8 +188,8 @@ impl<'a> Client<'a> {
         self.sequence = self.sequence.wrapping_add(1) & i32::MAX;
         let sequence = self.sequence;
         self.request.clear();
-        let place = (endpoint.host_field.as_str(), endpoint.target.as_str());
-        let composed = self.common.program.compose(step, values, place, sequence, &mut self.request);
+        let (program, host) = (&self.common.program, endpoint.host_field());
+        let composed = program.compose(step, values, (&host, &endpoint.target), sequence, &mut self.request);
         composed.map_err(|why| (Fault::Value, format!("cannot compose the request: {why}")))?;
         let key = self.connected(&url, &endpoint)?;
         let mut connection = self.connections.remove(&key).expect("just opened or kept open");
@@ -294,7 +295,7 @@ impl<'a> Client<'a> {
     }
 
     /// Returns the key of a connection to the endpoint, opened if necessary.
-    fn connected(&mut self, url: &str, endpoint: &Endpoint) -> Result<(Destination, String), (Fault, String)> {
+    fn connected(&mut self, url: &str, endpoint: &Url) -> Result<(Destination, String), (Fault, String)> {
         let place = self.dial.place(url, endpoint)?;
         // Two names at one address are two servers, since their certificates differ.
         let key = (place, endpoint.host.clone());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use codecs::value::Value;
 use net::{Address, Nanos};
 use study::spec::Protocol;
-use study::url;
+use study::url::{self, Url};
 use wire::http1::RequestMethod;
 
 use super::connection::{Connection, Piece};
@@ -18,29 +18,13 @@ use crate::recorder::Fault;
 const KNOWN_MAX: usize = 1024;
 const ANSWER_BYTES_MAX: usize = 4096;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Endpoint {
-    pub(crate) is_encrypted: bool,
-    /// Without brackets.
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    /// Path and query.
-    pub(crate) target: String,
-    pub(crate) host_field: String,
-}
-
-pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
+/// Parses the URL of a call.
+pub(crate) fn endpoint(text: &str) -> Result<Url, String> {
     let found = url::parse(text).map_err(|error| error.to_string())?;
-    if !matches!(found.protocol, Protocol::Http | Protocol::Https) {
-        return Err(format!("`{}` is not an HTTP URL", text.escape_debug()));
+    match found.protocol {
+        Protocol::Http | Protocol::Https => Ok(found),
+        _ => Err(format!("`{}` is not an HTTP URL", text.escape_debug())),
     }
-    Ok(Endpoint {
-        is_encrypted: found.protocol == Protocol::Https,
-        host_field: found.host_field(),
-        host: found.host,
-        port: found.port,
-        target: found.target,
-    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +36,7 @@ pub(crate) struct Destination {
 #[derive(Debug)]
 pub(crate) struct Dial {
     /// The resolver, `http://host:port`, if any.
-    resolve: Option<Endpoint>,
+    resolve: Option<Url>,
     names: HashMap<(String, u16), SocketAddr>,
     /// Keyed by the URL without its query.
     places: HashMap<String, Destination>,
@@ -60,11 +44,11 @@ pub(crate) struct Dial {
 }
 
 impl Dial {
-    pub(crate) fn new(resolve: Option<Endpoint>, timeout_ns: Nanos) -> Dial {
+    pub(crate) fn new(resolve: Option<Url>, timeout_ns: Nanos) -> Dial {
         Dial { resolve, names: HashMap::new(), places: HashMap::new(), timeout_ns }
     }
 
-    pub(crate) fn place(&mut self, url: &str, endpoint: &Endpoint) -> Result<Destination, (Fault, String)> {
+    pub(crate) fn place(&mut self, url: &str, endpoint: &Url) -> Result<Destination, (Fault, String)> {
         let bare = url.split(['?', '#']).next().unwrap_or(url);
         if let Some(place) = self.places.get(bare) {
             return Ok(*place);
@@ -78,7 +62,7 @@ impl Dial {
             Some(place) => place,
             None => {
                 let address = self.name(&endpoint.host, endpoint.port)?;
-                Destination { address, is_encrypted: endpoint.is_encrypted }
+                Destination { address, is_encrypted: endpoint.protocol == Protocol::Https }
             }
         };
         // A resolver that does not know an endpoint may learn of it from the next reply.
@@ -114,21 +98,16 @@ impl Dial {
     }
 
     /// Sends `GET /resolve?endpoint=URL`.
-    fn ask(
-        &mut self,
-        resolver: &Endpoint,
-        url: &str,
-        endpoint: &Endpoint,
-    ) -> Result<Option<Destination>, (Fault, String)> {
+    fn ask(&mut self, resolver: &Url, url: &str, endpoint: &Url) -> Result<Option<Destination>, (Fault, String)> {
         let about =
-            |(fault, why): (Fault, String)| (fault, format!("resolving `{url}` with {}: {why}", resolver.host_field));
+            |(fault, why): (Fault, String)| (fault, format!("resolving `{url}` with {}: {why}", resolver.host_field()));
         let address = self.name(&resolver.host, resolver.port).map_err(about)?;
         let patience = Duration::from_nanos(self.timeout_ns);
         let mut connection = Connection::open(address, None, patience).map_err(about)?;
         let mut target = "/resolve?endpoint=".to_owned();
         escape::push(&mut target, url, Escape::Percent);
         let mut request = Vec::new();
-        let headers = [("Host", resolver.host_field.as_str())];
+        let headers = [("Host", resolver.host_field())];
         wire::http1::compose_request(&mut request, "GET", &target, &headers, b"", true)
             .map_err(|error| about((Fault::Os, error.to_string())))?;
         connection.send(&request).map_err(about)?;
@@ -149,7 +128,7 @@ impl Dial {
 
 /// Parses `{"address": "ip:port"}`, with `"tls": false` if that differs from the URL. 404 and
 /// `"intercepted": false` mean that the endpoint is unknown.
-fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<Destination>, String> {
+fn read_answer(status: u16, body: &[u8], endpoint: &Url) -> Result<Option<Destination>, String> {
     if status == 404 {
         return Ok(None);
     }
@@ -166,7 +145,7 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<D
     };
     let address = address.ok_or("no `address` of the form `ip:port`")?;
     let is_encrypted = match answer.get("tls") {
-        None => endpoint.is_encrypted,
+        None => endpoint.protocol == Protocol::Https,
         Some(Value::Bool(tls)) => *tls,
         Some(_) => return Err("`tls` is neither true nor false".to_owned()),
     };
@@ -180,8 +159,8 @@ mod tests {
     #[test]
     fn parses_urls_into_endpoints() {
         let found = endpoint("https://127.0.0.1:9443//edam/user?x=1").unwrap();
-        assert_eq!((found.is_encrypted, found.port, found.target.as_str()), (true, 9443, "//edam/user?x=1"));
-        assert_eq!(found.host_field, "127.0.0.1:9443");
+        assert_eq!((found.protocol, found.port, found.target.as_str()), (Protocol::Https, 9443, "//edam/user?x=1"));
+        assert_eq!(found.host_field(), "127.0.0.1:9443");
         assert_eq!(endpoint("http://a").unwrap().port, 80);
         for wrong in ["", "a", "redis://a:1", "http://", "http://u:p@a/", "http://a:b/", "http://a/ b"] {
             assert!(endpoint(wrong).is_err(), "{wrong}");

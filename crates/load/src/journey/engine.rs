@@ -9,7 +9,7 @@ use net::Nanos;
 use stats::Histogram;
 use study::record::{self, JourneyMeasurement, Measurement, OperationMeasurement};
 use study::seam::Told;
-use study::spec::{LoadSpec, Stop, Target, Warmup};
+use study::spec::{LoadSpec, Protocol, Stop, Target, Warmup};
 
 use super::client::{CALLS_MAX, Client, ClientResults, Common, Ended, Order};
 use super::dial;
@@ -101,7 +101,7 @@ fn hosts(program: &Program, seed: u64) -> Vec<String> {
     let mut hosts = Vec::new();
     for step in &program.steps {
         if let Ok(endpoint) = dial::endpoint(&values.text(&step.url))
-            && endpoint.is_encrypted
+            && endpoint.protocol == Protocol::Https
             && !hosts.contains(&endpoint.host)
         {
             hosts.push(endpoint.host);

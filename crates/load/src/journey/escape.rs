@@ -39,69 +39,34 @@ impl Syntax {
     }
 }
 
-/// Tracks a template's text and returns the escape for a name at the current position.
-pub(crate) struct Surroundings {
-    syntax: Syntax,
-    quotes: Quotes,
-    url: UrlPart,
-}
-
-impl Surroundings {
-    pub(crate) fn new(syntax: Syntax) -> Self {
-        Self { syntax, quotes: Quotes::default(), url: UrlPart::Begin }
-    }
-
-    pub(crate) fn pass(&mut self, text: &str) {
-        text.chars().for_each(|char| self.quotes.pass(char));
-        self.url.pass(text);
-    }
-
-    pub(crate) fn escape(&self) -> Escape {
-        match (self.syntax, self.quotes.are_open) {
-            (Syntax::Url, _) if self.url == UrlPart::Path => Escape::Percent,
-            (Syntax::Url | Syntax::Other, _) | (Syntax::Header, false) => Escape::None,
-            (Syntax::Header, true) => Escape::Quoted,
-            (Syntax::Json, true) => Escape::JsonString,
-            (Syntax::Json, false) => Escape::JsonValue,
-            (Syntax::Form, _) => Escape::Percent,
-            (Syntax::Xml, _) => Escape::Xml,
+/// The escape of a name in a template, after the text `before` it.
+pub(crate) fn escape_after(syntax: Syntax, before: &str) -> Escape {
+    match syntax {
+        // Names at the start hold the start of a URL.
+        Syntax::Url if before.split_once("://").map_or(before, |(_, rest)| rest).contains(['/', '?', '#']) => {
+            Escape::Percent
         }
+        Syntax::Header if is_quoted(before) => Escape::Quoted,
+        Syntax::Url | Syntax::Header | Syntax::Other => Escape::None,
+        Syntax::Json if is_quoted(before) => Escape::JsonString,
+        Syntax::Json => Escape::JsonValue,
+        Syntax::Form => Escape::Percent,
+        Syntax::Xml => Escape::Xml,
     }
 }
 
-#[derive(Default)]
-struct Quotes {
-    are_open: bool,
-    after_backslash: bool,
-}
-
-impl Quotes {
-    fn pass(&mut self, char: char) {
+/// Whether quotes are open at the end of `text`.
+fn is_quoted(text: &str) -> bool {
+    let (mut is_open, mut is_escaped) = (false, false);
+    for char in text.chars() {
         match char {
-            _ if self.after_backslash => self.after_backslash = false,
-            '\\' if self.are_open => self.after_backslash = true,
-            '"' => self.are_open = !self.are_open,
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_open => is_escaped = true,
+            '"' => is_open = !is_open,
             _ => {}
         }
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum UrlPart {
-    /// At the start, or after names only, which hold the start of a URL.
-    Begin,
-    Authority,
-    Path,
-}
-
-impl UrlPart {
-    fn pass(&mut self, text: &str) {
-        if *self == UrlPart::Path {
-            return;
-        }
-        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-        *self = if rest.contains(['/', '?', '#']) { UrlPart::Path } else { UrlPart::Authority };
-    }
+    is_open
 }
 
 pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {

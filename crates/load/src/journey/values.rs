@@ -4,7 +4,7 @@ use codecs::value::Value;
 use stats::Rng;
 use study::journey::{Argument, template};
 
-use super::escape::{self, Escape, Surroundings, Syntax};
+use super::escape::{self, Escape, Syntax};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Piece>);
@@ -12,11 +12,11 @@ pub(crate) struct Template(pub(crate) Vec<Piece>);
 impl Template {
     /// Sets the escape of each name according to its context in this syntax.
     pub(crate) fn within(mut self, syntax: Syntax) -> Template {
-        let mut surroundings = Surroundings::new(syntax);
+        let mut before = String::new();
         for piece in &mut self.0 {
             match piece {
-                Piece::Text(text) => surroundings.pass(text),
-                Piece::Slot(_, escape) => *escape = surroundings.escape(),
+                Piece::Text(text) => before.push_str(text),
+                Piece::Slot(_, escape) => *escape = escape::escape_after(syntax, &before),
                 Piece::Number(_) | Piece::Random(_) => {}
             }
         }

@@ -55,7 +55,7 @@ impl Budget {
         };
         let of_warmup = if let Warmup::Requests(requests) = task.spec.warmup { share(requests) } else { None };
         let of_measured = if let Stop::Requests { requests, .. } = task.spec.stop { share(requests) } else { None };
-        let in_rounds = if task.control.has_rounds() { task.clients as usize } else { 0 };
+        let in_rounds = if task.control.has_rounds { task.clients as usize } else { 0 };
         let shares = vec![Share::default(); in_rounds];
         Self { think_ns, left: of_warmup, of_warmup, of_measured, shares, ..Self::default() }
     }
@@ -190,7 +190,7 @@ impl Budget {
 
     /// Whether all clients wait for the coordinator, to start or for the next round.
     pub(super) fn awaits_word(&self, control: &Control) -> bool {
-        !self.has_started || control.has_rounds() && self.round_open == 0
+        !self.has_started || control.has_rounds && self.round_open == 0
     }
 
     /// Notifies the coordinator when all permitted requests are sent. Call it when none is in
