@@ -7,8 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::HeaderMap;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::header::CONTENT_TYPE;
+use hyper::{HeaderMap, Response, StatusCode};
 use tokio::time::{Sleep, timeout_at};
 
 use crate::budget::{Budget, Share};
@@ -159,6 +160,12 @@ impl Body {
             Self { read: pieces([bytes.clone()]), trailers, is_open, share: Some(share.clone()), ..Self::default() };
         Read::Whole(WholeBody { bytes, _share: Some(share) }, body)
     }
+}
+
+/// A response of this adapter itself. `kind`: its content type.
+pub(crate) fn respond(code: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let response = Response::builder().status(code).header(CONTENT_TYPE, kind);
+    response.body(Body::of(body)).expect("a status and a constant are valid")
 }
 
 fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {

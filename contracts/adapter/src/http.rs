@@ -21,13 +21,14 @@ use tokio::time::timeout;
 
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
-use crate::body::{Body, Read, WholeBody};
+use crate::body::{Body, Read, WholeBody, respond};
 use crate::call::{Hop, InFlightCall, Side};
 use crate::config::ProtocolKind;
 use crate::decode::{self, HttpReply, HttpRequest, Reply, RequestKind, Service};
 use crate::dial::Whom;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
+use crate::listen::{ListenerKind, admin};
 use crate::metrics::{Skip, count};
 use crate::pool::{Conn, MADE_HERE, META};
 use crate::refusal::{Refusal, Unchecked};
@@ -41,15 +42,14 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// sections 3.4, 6.8 and 7.
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
 
-/// Serves one connection until either side ends. `listener`: the authority that it represents, or
-/// `None` for a forward proxy.
-pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, listener: Option<Hop>) -> io::Result<()> {
-    if let Some(hop) = &listener {
-        let is_other = tokio::select! {
-            is_other = timeout(app.limits.idle, client.begins_with(PREFACE)) => is_other,
+/// Serves one connection until either side ends.
+pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerKind) -> io::Result<()> {
+    if let ListenerKind::Service(hop) = &purpose {
+        let is_http_2 = tokio::select! {
+            is_http_2 = client.begins_with(PREFACE, app.limits.idle) => is_http_2?,
             () = app.ending() => return Ok(()),
         };
-        if is_other.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+        if is_http_2 {
             if app.watch.refuse_unchecked(Unchecked::Protocol).is_some() {
                 client.write_all(HTTP_1_1_REQUIRED).await?;
                 return client.shutdown().await;
@@ -60,18 +60,19 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, listener: Option<H
         }
     }
     let kept = KeptConn::default();
+    let is_admin = matches!(purpose, ListenerKind::Admin);
     let service = {
-        let (app, listener, kept) = (app.clone(), Arc::new(listener), kept.clone());
+        let (app, purpose, kept) = (app.clone(), Arc::new(purpose), kept.clone());
         hyper::service::service_fn(move |request| {
-            let (app, listener, kept) = (app.clone(), listener.clone(), kept.clone());
-            async move { Ok::<_, Infallible>(answer(app, listener.as_ref().as_ref(), kept, request).await) }
+            let (app, purpose, kept) = (app.clone(), purpose.clone(), kept.clone());
+            async move { Ok::<_, Infallible>(answer(app, &purpose, kept, request).await) }
         })
     };
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .preserve_header_case(true)
         .half_close(true)
-        .auto_date_header(false)
+        .auto_date_header(is_admin)
         .max_buf_size(app.limits.head_bytes)
         // Most messages are small: copying the body into one buffer is cheaper than sending two.
         .writev(false)
@@ -99,10 +100,13 @@ fn take(kept: &KeptConn) -> Option<Conn> {
     kept.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-async fn answer(app: Arc<App>, listener: Option<&Hop>, kept: KeptConn, request: Request<Incoming>) -> Response<Body> {
-    if listener.is_none() && request.method() == Method::CONNECT {
-        return self::proxy::connect(&app, request).await;
-    }
+async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: Request<Incoming>) -> Response<Body> {
+    let listener = match purpose {
+        ListenerKind::Admin => return admin::answer(&app, &request).await,
+        ListenerKind::Proxy if request.method() == Method::CONNECT => return proxy::connect(&app, request).await,
+        ListenerKind::Proxy => None,
+        ListenerKind::Service(hop) => Some(hop),
+    };
     if let Some(response) = listener.and_then(|hop| greeted(hop, &request)) {
         return response;
     }
@@ -123,15 +127,8 @@ async fn answer(app: Arc<App>, listener: Option<&Hop>, kept: KeptConn, request: 
 /// The response of this adapter if there is none from the service.
 type Failed = Box<Response<Body>>;
 
-fn respond(code: StatusCode, kind: &'static str, body: String) -> Failed {
-    let mut response = Response::new(Body::of(body));
-    *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    Box::new(response)
-}
-
 fn plain(code: StatusCode, text: String) -> Failed {
-    respond(code, "text/plain; charset=utf-8", text)
+    respond(code, "text/plain; charset=utf-8", text).into()
 }
 
 fn upstream_failed(error: io::Error) -> Failed {
@@ -169,10 +166,10 @@ fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed 
         let who = if code.is_client_error() { "Client" } else { "Server" };
         codecs::soap::compose_fault(&mut out, who, &text, None);
         // SOAP 1.1, section 6.2: faults have the status 500.
-        return respond(StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out);
+        return respond(StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out).into();
     }
     let problem = serde_json::json!({ "title": refusal.title(), "status": code.as_u16(), "detail": text });
-    respond(code, "application/problem+json", problem.to_string())
+    respond(code, "application/problem+json", problem.to_string()).into()
 }
 
 /// One request and its destination.

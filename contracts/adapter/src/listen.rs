@@ -1,6 +1,6 @@
 //! Listeners: configured ones, and ones opened on request.
 
-mod admin;
+pub(crate) mod admin;
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
 
 use crate::app::App;
 use crate::call::{Caller, Hop};
@@ -87,13 +86,12 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
                 _ => Stream::new(stream),
             };
             if is_http {
-                return http::serve(app, stream, Some(hop)).await;
+                return http::serve(app, stream, ListenerKind::Service(hop)).await;
             }
             let (stream, greeted) = if from_adapters { greeted(app, stream).await? } else { (stream, false) };
             crate::thrift::serve(app, stream, hop, greeted).await
         }
-        ListenerKind::Proxy => http::serve(app, Stream::new(stream), None).await,
-        ListenerKind::Admin => self::admin::serve(app, stream).await,
+        ListenerKind::Proxy | ListenerKind::Admin => http::serve(app, Stream::new(stream), purpose).await,
     }
 }
 
@@ -117,8 +115,7 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
 
 /// Whether a connection begins with the adapters' greeting. Sends the greeting back.
 async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
-    let greets = timeout(app.limits.idle, stream.begins_with(GREETING)).await;
-    let greets = greets.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let greets = stream.begins_with(GREETING, app.limits.idle).await?;
     if greets {
         let mut greeting = [0; GREETING.len()];
         stream.read_exact(&mut greeting).await?;

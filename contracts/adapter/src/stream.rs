@@ -63,11 +63,15 @@ impl Stream {
         self.bytes.clone()
     }
 
-    /// Whether the stream begins with these bytes, which stay unread.
-    pub(crate) async fn begins_with(&mut self, with: &[u8]) -> io::Result<bool> {
+    /// Whether the stream begins with these bytes, which stay unread. Fails if too few arrive within
+    /// `limit`.
+    pub(crate) async fn begins_with(&mut self, with: &[u8], limit: Duration) -> io::Result<bool> {
         let mut begin = BytesMut::with_capacity(4 << 10);
-        let is_open = |begin: &BytesMut| begin.len() < with.len() && with.starts_with(begin);
-        while is_open(&begin) && self.read_buf(&mut begin).await? > 0 {}
+        let reading = async {
+            while begin.len() < with.len() && with.starts_with(&begin) && self.read_buf(&mut begin).await? > 0 {}
+            io::Result::Ok(())
+        };
+        tokio::time::timeout(limit, reading).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let is = begin.starts_with(with);
         self.again = begin.freeze();
         Ok(is)

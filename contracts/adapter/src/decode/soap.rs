@@ -18,26 +18,24 @@ pub(super) fn request<'m>(
     is_strict: bool,
 ) -> RequestKind<'m> {
     let action = headers.get("soapaction").and_then(|action| action.to_str().ok());
+    let by_action = action.and_then(|action| wsdl.operation_by_action(action));
     let envelope = match envelope(headers, body) {
         Ok(envelope) => envelope,
         Err(Unread::Over) => return RequestKind::Unreadable,
         Err(Unread::Malformed(what)) => {
             // The head may name the operation.
-            let named =
-                action.and_then(|action| wsdl.operation_by_action(action)).and_then(|named| ops.get(&named.name));
-            let Some(op) = named else { return RequestKind::Unreadable };
+            let Some(op) = by_action.and_then(|named| ops.get(&named.name)) else { return RequestKind::Unreadable };
             let mut tape = Tape::new();
             let args = op.params.iter().map(|_| tape.malformed(what.clone())).collect();
             return RequestKind::Known(op.clone(), Request { tape, args });
         }
     };
-    let by_action = action.and_then(|action| wsdl.operation_by_action(action));
     let Ok(request) = envelope.request(wsdl, action) else {
         // A server that follows the header would run a listed operation.
         let is_listed = by_action.is_some_and(|named| ops.contains_key(&named.name));
         let (_, element) = envelope.content();
-        let unlisted = || RequestKind::Unlisted(element.to_owned());
-        return if is_strict && is_listed { RequestKind::Unreadable } else { unlisted() };
+        let unlisted = RequestKind::Unlisted(element.to_owned());
+        return if is_strict && is_listed { RequestKind::Unreadable } else { unlisted };
     };
     if is_strict && by_action.is_some_and(|named| named.name != request.operation.name) {
         return RequestKind::Unreadable;

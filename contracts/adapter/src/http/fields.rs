@@ -17,11 +17,8 @@ const ESCAPED: u8 = 0x30;
 /// The response to a greeting, or `None` for other requests.
 pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Response<Body>> {
     let is_greeting = request.method() == Method::OPTIONS && request.headers().get(META)? == GREETING;
-    (listener.accepts_adapters() && is_greeting).then(|| {
-        let mut response = Response::new(Body::default());
-        response.headers_mut().insert(META, HeaderValue::from_static(GREETING));
-        response
-    })
+    let response = || Response::builder().header(META, GREETING).body(Body::default());
+    (listener.accepts_adapters() && is_greeting).then(|| response().expect("a constant is valid"))
 }
 
 /// Whether a request asks for an acceptable protocol upgrade. HTTP/2 is refused: a server may
@@ -31,19 +28,19 @@ pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
     if !headers.contains_key(UPGRADE) {
         return false;
     }
-    let words = |name: HeaderName| {
-        let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>()
-    };
-    let is_named = words(CONNECTION).iter().any(|word| word.eq_ignore_ascii_case("upgrade"));
-    is_named && words(UPGRADE).iter().any(|word| !word.eq_ignore_ascii_case("h2c"))
+    let is_named = list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
+    is_named && list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
+}
+
+/// The elements of a comma-separated field.
+fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
 }
 
 /// Removes hop-by-hop fields. Source: RFC 9110, section 7.6.1.
 pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
-    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    let named = named.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse::<HeaderName>().ok());
-    let named = named.collect::<Vec<_>>();
+    let named = list(headers, CONNECTION).filter_map(|name| name.parse::<HeaderName>().ok()).collect::<Vec<_>>();
     for name in named.iter().filter(|name| !keep_upgrade || **name != UPGRADE) {
         headers.remove(name);
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
@@ -16,6 +15,7 @@ use crate::call::Hop;
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
+use crate::listen::ListenerKind;
 use crate::metrics::Skip;
 use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
@@ -28,9 +28,7 @@ const HANDSHAKE: &[u8] = &[22];
 /// counted.
 pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let told = |code: StatusCode, text: String| {
-        let mut response = Response::new(Body::of(text));
-        *response.status_mut() = code;
-        response
+        Response::builder().status(code).body(Body::of(text)).expect("a status is valid")
     };
     let Some(endpoint) = request.uri().authority().map(|authority| authority.as_str().to_owned()) else {
         return told(StatusCode::BAD_REQUEST, "CONNECT needs `host:port`\n".to_owned());
@@ -101,12 +99,11 @@ fn within(
     is_plain: bool,
     ends_tls: Option<TlsAcceptor>,
 ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> {
-    let hop = |scheme| Some(Hop::from_party(scheme, &authority, &authority));
+    let hop = |scheme| ListenerKind::Service(Hop::from_party(scheme, &authority, &authority));
     let (plain, within_tls) = (hop(Scheme::Http), hop(Scheme::Https));
     Box::pin(async move {
         // The client sends first, in HTTP and in TLS.
-        let is_tls = timeout(app.limits.idle, client.begins_with(HANDSHAKE)).await;
-        match (is_tls.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??, ends_tls) {
+        match (client.begins_with(HANDSHAKE, app.limits.idle).await?, ends_tls) {
             (true, Some(acceptor)) => {
                 let client = Stream::new(app.shaken(acceptor.accept(client)).await?);
                 crate::http::serve(&app, client, within_tls).await
