@@ -13,6 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use contract::monitor::Outcome;
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
+use hyper::http::response;
 
 use crate::config::{Protocol, ProtocolKind};
 use crate::encoding::Content;
@@ -226,23 +227,14 @@ fn service(
     Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
 }
 
-/// The parts of an HTTP request that clauses may refer to.
+/// A copy of the head of an HTTP request, for clauses. The head itself is forwarded.
 #[derive(Debug)]
-pub(crate) struct HttpRequest<'m> {
-    pub(crate) method: &'m str,
+pub(crate) struct RequestHead {
+    pub(crate) method: hyper::Method,
     /// The path after the endpoint's own path.
-    pub(crate) path: &'m str,
-    pub(crate) query: &'m str,
-    pub(crate) headers: &'m hyper::HeaderMap,
-    pub(crate) body: &'m Content<'m>,
-}
-
-/// The parts of an HTTP reply that clauses may refer to.
-#[derive(Debug)]
-pub(crate) struct HttpReply<'m> {
-    pub(crate) code: u16,
-    pub(crate) headers: &'m hyper::HeaderMap,
-    pub(crate) body: &'m Content<'m>,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) headers: hyper::HeaderMap,
 }
 
 impl Service {
@@ -278,30 +270,35 @@ impl Service {
 
     /// The operation that an HTTP request calls. `is_strict`: a request that readers may take for
     /// different operations is unreadable.
-    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>, is_strict: bool) -> RequestKind<'m> {
-        match (&self.schema, request.body) {
+    pub(crate) fn http_request<'m>(
+        &'m self,
+        head: &'m RequestHead,
+        body: &'m Content<'m>,
+        is_strict: bool,
+    ) -> RequestKind<'m> {
+        match (&self.schema, body) {
             (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
                 Ok(message) => self.thrift_request(&message),
                 Err(_) => RequestKind::Unreadable,
             },
             (Schema::Soap(wsdl), Content::Plain(body)) => {
-                soap::request(wsdl, &self.ops, request.headers, body, is_strict)
+                soap::request(wsdl, &self.ops, &head.headers, body, is_strict)
             }
             // Only the body names the operation.
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
-            (Schema::Rest, _) => match self.route(request.method, request.path) {
-                Some((op, path)) => RequestKind::Known(op.clone(), json::request(op, &path, request)),
-                None => RequestKind::Unlisted(format!("{} {}", request.method, request.path)),
+            (Schema::Rest, _) => match self.route(head.method.as_str(), &head.path) {
+                Some((op, path)) => RequestKind::Known(op.clone(), json::request(op, &path, head, body)),
+                None => RequestKind::Unlisted(format!("{} {}", head.method, head.path)),
             },
         }
     }
 
-    pub(crate) fn http_reply<'m>(&'m self, op: &Op, reply: &HttpReply<'m>) -> Reply<'m> {
+    pub(crate) fn http_reply<'m>(&'m self, op: &Op, head: &'m response::Parts, body: &'m Content<'m>) -> Reply<'m> {
         // Proxies may also send an error status, with a body of their own.
-        let is_done = (200..300).contains(&reply.code);
+        let is_done = head.status.is_success();
         let unless_done = |what: String| if is_done { Reply::malformed(what) } else { Reply::opaque() };
-        let read = match (&self.schema, reply.body) {
-            (Schema::Rest, _) => json::reply(reply),
+        let read = match (&self.schema, body) {
+            (Schema::Rest, _) => json::reply(head, body),
             (_, Content::Unread(_) | Content::Over) => Reply::opaque(),
             (_, Content::Broken(what)) => unless_done(what.clone()),
             (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
@@ -309,7 +306,7 @@ impl Service {
                 Err(Unread::Over) => Reply::opaque(),
                 Err(Unread::Malformed(what)) => unless_done(what),
             },
-            (Schema::Soap(wsdl), Content::Plain(body)) => match soap::reply(wsdl, op, reply.headers, body) {
+            (Schema::Soap(wsdl), Content::Plain(body)) => match soap::reply(wsdl, op, &head.headers, body) {
                 Ok(reply) => reply,
                 Err(Unread::Over) => Reply::opaque(),
                 Err(Unread::Malformed(what)) => unless_done(what),

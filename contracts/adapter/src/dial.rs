@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -60,22 +59,16 @@ impl Dial {
             let text = format!("`{authority}` is not allowed: no rule in `allow` matches");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        let connected = timeout(self.connect, self.connect_untimed(authority, whom)).await;
-        match connected {
-            Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
-            Ok(Err(error)) => {
-                self.metrics.upstream_failed.fetch_add(1, Ordering::Relaxed);
-                Err(error)
+        let Ok(connected) = timeout(self.connect, self.connect_untimed(authority, whom)).await else {
+            count(&self.metrics.timeouts);
+            let text = format!("`{authority}` did not accept the connection in time");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        };
+        connected.inspect_err(|error| {
+            if error.kind() != io::ErrorKind::PermissionDenied {
+                count(&self.metrics.upstream_failed);
             }
-            Err(_) => {
-                count(&self.metrics.timeouts);
-                Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("`{authority}` did not accept the connection in time"),
-                ))
-            }
-        }
+        })
     }
 
     async fn connect_untimed(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
@@ -87,12 +80,9 @@ impl Dial {
             let text = format!("`{authority}` is the admin port of this adapter");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        if whom == Whom::Peer && self.tls.to_peers.is_none() {
-            let own = OwnSocket::new(from, &self.own);
-            return Ok(Stream::of_own_socket(tcp, own));
-        }
         let connector = match (whom, &self.tls.to_peers) {
-            (Whom::Plain, _) | (Whom::Peer, None) => return Ok(Stream::new(tcp)),
+            (Whom::Plain, _) => return Ok(Stream::new(tcp)),
+            (Whom::Peer, None) => return Ok(Stream::of_own_socket(tcp, OwnSocket::new(from, &self.own))),
             (Whom::Tls, _) => &self.tls.upstream,
             (Whom::Peer, Some(connector)) => connector,
         };

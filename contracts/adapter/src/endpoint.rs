@@ -146,17 +146,14 @@ impl Pattern {
         match &self.host {
             Host::Name(name) => *name == host,
             Host::Below(end) => host.len() > end.len() && host.ends_with(end.as_str()),
-            Host::Net(net, bits) => match (net, host.parse::<IpAddr>()) {
-                (IpAddr::V4(net), Ok(IpAddr::V4(address))) => {
-                    let mask = u32::MAX.checked_shl(32 - u32::from(*bits)).unwrap_or(0);
-                    net.to_bits() & mask == address.to_bits() & mask
-                }
-                (IpAddr::V6(net), Ok(IpAddr::V6(address))) => {
-                    let mask = u128::MAX.checked_shl(128 - u32::from(*bits)).unwrap_or(0);
-                    net.to_bits() & mask == address.to_bits() & mask
-                }
-                _ => false,
-            },
+            Host::Net(net, bits) => {
+                let differing = match (net, host.parse::<IpAddr>()) {
+                    (IpAddr::V4(net), Ok(IpAddr::V4(address))) => u128::from(net.to_bits() ^ address.to_bits()) << 96,
+                    (IpAddr::V6(net), Ok(IpAddr::V6(address))) => net.to_bits() ^ address.to_bits(),
+                    _ => return false,
+                };
+                differing.leading_zeros() >= u32::from(*bits)
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::body::{Body, Read, WholeBody, respond};
 use crate::call::{Hop, InFlightCall, Side};
 use crate::config::ProtocolKind;
-use crate::decode::{self, HttpReply, HttpRequest, Reply, RequestKind, Service};
+use crate::decode::{self, Reply, RequestHead, RequestKind, Service};
 use crate::dial::Whom;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
@@ -409,15 +409,13 @@ impl Exchange {
         let app = self.app.clone();
         let watch = &app.watch;
         let block = self.block.take();
-        // Clauses read a copy of the head; the head itself is forwarded.
-        let copy = RequestCopy {
+        let head = RequestHead {
             method: parts.method.clone(),
             path: self.path.clone(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             headers: parts.headers.clone(),
-            whole,
         };
-        let content = app.decoded(&copy.headers, &copy.whole.bytes);
+        let content = app.decoded(&head.headers, &whole.bytes);
         if content == Content::Over {
             self.refuse(Unchecked::Size, service)?;
             watch.metrics.skip(Skip::Size);
@@ -426,7 +424,7 @@ impl Exchange {
         if matches!(content, Content::Unread(_)) {
             self.refuse(Unchecked::Encoding, service)?;
         }
-        let called = watch.guarded(|| service.http_request(&copy.view(&content), watch.checks.refuses_unchecked));
+        let called = watch.guarded(|| service.http_request(&head, &content, watch.checks.refuses_unchecked));
         let (op, request) = match called {
             Some(RequestKind::Known(op, request)) => (op, request),
             None if !watch.checks.fail_open => return Err(adapter_failed()),
@@ -510,7 +508,7 @@ impl Exchange {
             drop(request);
             drop(content);
             call.pause();
-            let call = StreamedCall { call, copy, block, is_adapter, head: parts.clone() };
+            let call = StreamedCall { call, head, whole, block, is_adapter, reply_head: parts.clone() };
             let done = Box::new(move |body: Result<Bytes, Skip>| call.judge(body));
             let body = Body::watched(incoming, &app.limits, &app.budget, done);
             return Ok(Response::from_parts(parts, body));
@@ -543,12 +541,12 @@ impl Exchange {
                         _ => {}
                     }
                     if is_strict || content != Content::Over {
-                        added = judge(&mut call, &request, Some(view_reply(&parts, &content)), block)?;
+                        added = judge(&mut call, &request, Some((&parts, &content)), block)?;
                     }
                     body
                 }
                 Read::Part(body, _) if is_strict => {
-                    added = judge(&mut call, &request, Some(view_reply(&parts, &Content::Over)), block)?;
+                    added = judge(&mut call, &request, Some((&parts, &Content::Over)), block)?;
                     body
                 }
                 Read::Part(body, skip) => {
@@ -596,41 +594,22 @@ fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
 }
 
-/// A copy of a request for its clauses.
-struct RequestCopy {
-    method: Method,
-    path: String,
-    query: String,
-    headers: HeaderMap,
-    whole: WholeBody,
-}
-
-impl RequestCopy {
-    fn view<'m>(&'m self, body: &'m Content<'m>) -> HttpRequest<'m> {
-        let Self { method, path, query, headers, .. } = self;
-        HttpRequest { method: method.as_str(), path, query, headers, body }
-    }
-}
-
-fn view_reply<'m>(head: &'m response::Parts, body: &'m Content<'m>) -> HttpReply<'m> {
-    HttpReply { code: head.status.as_u16(), headers: &head.headers, body }
-}
-
 /// A call whose reply is checked after it has been forwarded.
 struct StreamedCall {
     call: InFlightCall,
-    copy: RequestCopy,
+    head: RequestHead,
+    whole: WholeBody,
     block: Option<Block>,
     is_adapter: bool,
-    head: response::Parts,
+    reply_head: response::Parts,
 }
 
 impl StreamedCall {
     fn judge(self, body: Result<Bytes, Skip>) {
-        let Self { mut call, copy, block, is_adapter, head } = self;
+        let Self { mut call, head, whole, block, is_adapter, reply_head } = self;
         call.resume();
         let (app, service) = (call.app.clone(), call.service.clone());
-        let content = body.as_ref().map(|body| app.decoded(&head.headers, body));
+        let content = body.as_ref().map(|body| app.decoded(&reply_head.headers, body));
         match &content {
             Ok(Content::Over) => call.skipped(Skip::Size),
             Ok(Content::Unread(_)) => call.skipped(Skip::Unreadable),
@@ -640,11 +619,11 @@ impl StreamedCall {
         if let Ok(content) = &content
             && *content != Content::Over
         {
-            let request_content = app.decoded(&copy.headers, &copy.whole.bytes);
-            let called = app.watch.guarded(|| service.http_request(&copy.view(&request_content), false));
+            let request_content = app.decoded(&head.headers, &whole.bytes);
+            let called = app.watch.guarded(|| service.http_request(&head, &request_content, false));
             if let Some(RequestKind::Known(_, request)) = called {
                 // The reply cannot be rejected any more, and no field can follow the head.
-                let _ = judge(&mut call, &request, Some(view_reply(&head, content)), block.as_ref());
+                let _ = judge(&mut call, &request, Some((&reply_head, content)), block.as_ref());
             }
         }
         end(call, is_adapter);
@@ -656,11 +635,11 @@ impl StreamedCall {
 fn judge(
     call: &mut InFlightCall,
     request: &decode::Request<'_>,
-    reply: Option<HttpReply<'_>>,
+    reply: Option<(&response::Parts, &Content<'_>)>,
     block: Option<&Block>,
 ) -> Result<Option<HeaderValue>, Failed> {
     let service = call.service.clone();
-    let reply = reply.and_then(|reply| call.app.watch.guarded(|| service.http_reply(&call.op, &reply)));
+    let reply = reply.and_then(|(head, body)| call.app.watch.guarded(|| service.http_reply(&call.op, head, body)));
     call.metadata_bytes += block.map_or(0, |block| block.around_bytes);
     match call.reply(request, &reply.unwrap_or_else(Reply::opaque), block.map(|block| &block.bytes[..])) {
         Ok(block) => Ok(block.filter(|block| !block.is_empty()).and_then(|block| field_for(call, &block))),

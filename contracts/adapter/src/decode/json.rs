@@ -8,9 +8,10 @@ use codecs::rest::Parameters;
 use contract::{Tape, TapeId};
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
+use hyper::http::response;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{HttpReply, HttpRequest, Op, Reply, Request, Unread};
+use super::{Op, Reply, Request, RequestHead, Unread};
 use crate::encoding::Content;
 
 /// Maximum number of query parameters.
@@ -21,10 +22,15 @@ const VALUES_MAX: usize = 1 << 20;
 /// JSON.
 const DEPTH_MAX: usize = 120;
 
-pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &HttpRequest<'m>) -> Request<'m> {
+pub(super) fn request<'m>(
+    op: &Op,
+    path: &[(&str, Cow<'m, str>)],
+    head: &'m RequestHead,
+    content: &'m Content<'m>,
+) -> Request<'m> {
     let mut tape = Tape::new();
     let args = op.params.iter().map(|param| match param.as_str() {
-        "args" => match Parameters::parse(request.query, PARAMETERS_MAX) {
+        "args" => match Parameters::parse(&head.query, PARAMETERS_MAX) {
             Ok(parameters) => {
                 // The first occurrence of a parameter counts.
                 let mut seen = HashSet::new();
@@ -35,8 +41,8 @@ pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &Http
             }
             Err(_) => tape.opaque(),
         },
-        "headers" => headers(&mut tape, request.headers),
-        "body" => body(&mut tape, request.body),
+        "headers" => headers(&mut tape, &head.headers),
+        "body" => body(&mut tape, content),
         name => match path.iter().find(|(known, _)| *known == name) {
             Some((_, value)) => tape.text(value.clone()),
             None => tape.missing(),
@@ -46,11 +52,11 @@ pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &Http
     Request { tape, args }
 }
 
-pub(super) fn reply<'m>(reply: &HttpReply<'m>) -> Reply<'m> {
+pub(super) fn reply<'m>(head: &'m response::Parts, content: &'m Content<'m>) -> Reply<'m> {
     let mut tape = Tape::new();
-    let code = tape.int(i64::from(reply.code));
-    let headers = headers(&mut tape, reply.headers);
-    let body = body(&mut tape, reply.body);
+    let code = tape.int(i64::from(head.status.as_u16()));
+    let headers = headers(&mut tape, &head.headers);
+    let body = body(&mut tape, content);
     let value = tape.map([("code", code), ("headers", headers), ("body", body)]);
     Reply { tape, value, is_error: false, may_be_undecided: false }
 }

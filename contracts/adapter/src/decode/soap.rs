@@ -157,10 +157,8 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
             return tape.map(fields);
         }
         Type::Any => {
-            return match view.text() {
-                Some(text) => tape.text(text.to_owned()),
-                None => tape.opaque(),
-            };
+            let text = view.text().map(|text| tape.text(text.to_owned()));
+            return text.unwrap_or_else(|| tape.opaque());
         }
     };
     let put = match builtin {

@@ -89,35 +89,25 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
 
 /// Recursion is bounded because depth and count are checked before.
 fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
-    match view.wire_type() {
-        WireType::Bool => match view.as_bool() {
-            Some(value) => tape.bool(value),
-            None => tape.opaque(),
-        },
-        WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => match view.as_i64() {
-            Some(value) => tape.int(value),
-            None => tape.opaque(),
-        },
-        WireType::Double => match view.as_f64() {
-            Some(value) => tape.float(value),
-            None => tape.opaque(),
-        },
-        WireType::Bytes | WireType::Uuid => match (view.as_str(), view.as_bytes()) {
-            (Some(text), _) if view.wire_type() == WireType::Bytes => tape.text(text),
+    let id = match view.wire_type() {
+        WireType::Bool => view.as_bool().map(|value| tape.bool(value)),
+        WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => view.as_i64().map(|value| tape.int(value)),
+        WireType::Double => view.as_f64().map(|value| tape.float(value)),
+        WireType::Bytes | WireType::Uuid => match view.as_str() {
+            Some(text) if view.wire_type() == WireType::Bytes => Some(tape.text(text)),
             // A string that is not UTF-8 has no text that a clause could refer to.
-            (None, _) if matches!(view.schema_type(), Some(codecs::thrift::Type::String)) => {
-                tape.malformed("not UTF-8")
+            None if matches!(view.schema_type(), Some(codecs::thrift::Type::String)) => {
+                Some(tape.malformed("not UTF-8"))
             }
-            (_, Some(bytes)) => tape.bytes(bytes),
-            (_, None) => tape.opaque(),
+            _ => view.as_bytes().map(|bytes| tape.bytes(bytes)),
         },
         WireType::List | WireType::Set => {
             let items = view.elements().map(|item| put(tape, item)).collect::<Vec<_>>();
-            tape.list(items)
+            Some(tape.list(items))
         }
         WireType::Map => {
             let pairs = view.pairs().map(|(key, value)| (put(tape, key), put(tape, value))).collect::<Vec<_>>();
-            tape.map_of(pairs)
+            Some(tape.map_of(pairs))
         }
         WireType::Struct => {
             let mut fields = Vec::new();
@@ -130,7 +120,8 @@ fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
                 fields.retain(|(name, _): &(&str, TapeId)| *name != field.name);
                 fields.push((field.name.as_str(), id));
             }
-            tape.map(fields)
+            Some(tape.map(fields))
         }
-    }
+    };
+    id.unwrap_or_else(|| tape.opaque())
 }
