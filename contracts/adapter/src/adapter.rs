@@ -25,7 +25,7 @@ use crate::decode::Services;
 use crate::dial::Dial;
 use crate::endpoint::Scheme;
 use crate::listen::{self, ListenerKind};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, value_of};
 use crate::pool::Pool;
 use crate::reports::Reports;
 use crate::shared_monitor::Watch;
@@ -280,8 +280,8 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
     {
         if let Some(at) = at {
-            let bound =
-                open(app, at, purpose).await.map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
+            let bound = listen::open(app, TcpListener::bind(at).await, purpose)
+                .map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
             if name == "admin" {
                 let _ = app.dial.admin.set(bound);
             }
@@ -304,18 +304,12 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
             let hop = Hop::from_party(endpoint.scheme, &name_in_hop, &providing.forward);
             let purpose = ListenerKind::Service(Hop { side: Side::Server { peers }, ..hop });
             let what = format!("{name} {}", endpoint.text);
-            let at = open(app, at, purpose).await.map_err(system(format!("cannot listen for `{what}` at `{at}`")))?;
+            let at = listen::open(app, TcpListener::bind(at).await, purpose)
+                .map_err(system(format!("cannot listen for `{what}` at `{at}`")))?;
             addresses.insert(what, at);
         }
     }
     Ok(addresses)
-}
-
-async fn open(app: &Arc<App>, at: &str, purpose: ListenerKind) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind(at).await?;
-    let address = listener.local_addr()?;
-    tokio::spawn(listen::accept(app.clone(), listener, purpose));
-    Ok(address)
 }
 
 impl Running {
@@ -363,11 +357,13 @@ impl Running {
 
     /// Ends the adapter: accepts no more connections, and gives calls in flight `limits.drain` to
     /// finish.
-    pub fn end(mut self) {
-        self.drain();
+    pub fn end(self) {
+        drop(self);
     }
+}
 
-    fn drain(&mut self) {
+impl Drop for Running {
+    fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.app.ends.send_replace(true);
         // The runtime catches a panic in a task; the caller could do nothing about it.
@@ -375,13 +371,7 @@ impl Running {
         self.flush();
         self.app.watch.with(|monitor| monitor.store().close());
         if let Some(calls) = &self.app.calls {
-            calls.write(Line { call: self.app.watch.calls(), side: "end", ..self.app.log_totals() });
+            calls.write(Line { call: value_of(&self.app.watch.numbers), side: "end", ..self.app.log_totals() });
         }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.drain();
     }
 }

@@ -17,7 +17,7 @@ use crate::config::Limits;
 use crate::metrics::Skip;
 
 /// A body to forward: the part already read and the rest as it arrives.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Body {
     read: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
@@ -76,12 +76,6 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.end(Err(Skip::Unreadable));
-    }
-}
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a check at the end of a body")
     }
 }
 
@@ -224,7 +218,6 @@ pub(crate) struct WholeBody {
     _share: Option<Arc<Share>>,
 }
 
-#[derive(Debug)]
 pub(crate) enum Read {
     /// The complete body, and the body to forward.
     Whole(WholeBody, Body),

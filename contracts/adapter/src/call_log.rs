@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The header line of the file.
 pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes,store_file_bytes";
@@ -88,27 +88,6 @@ impl Drop for Calls {
     }
 }
 
-struct Memory {
-    /// `/proc/self/statm`, or `None` on a system without it; its cells stay empty.
-    pages: Option<File>,
-    begun: Instant,
-    lines: u64,
-}
-
-impl Memory {
-    fn new() -> Self {
-        Self { pages: File::open("/proc/self/statm").ok(), begun: crate::clock::now(), lines: 0 }
-    }
-
-    /// The time since the start in ns and the resident set in bytes. Both are empty in most lines.
-    fn cells(&mut self, is_last: bool) -> (Option<u64>, Option<u64>) {
-        let looks = is_last || self.lines.is_multiple_of(LINES_A_LOOK);
-        self.lines += 1;
-        let rss_bytes = self.pages.as_ref().filter(|_| looks).and_then(resident);
-        (rss_bytes.map(|_| self.begun.elapsed().as_nanos() as u64), rss_bytes)
-    }
-}
-
 /// The resident set: the second number of `statm`, in pages. Source: proc_pid_statm(5).
 fn resident(statm: &File) -> Option<u64> {
     let mut text = [0; 128];
@@ -118,14 +97,20 @@ fn resident(statm: &File) -> Option<u64> {
 }
 
 fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()> {
-    let mut memory = Memory::new();
+    // Missing on some systems; its cells stay empty.
+    let statm = File::open("/proc/self/statm").ok();
+    let (begun, mut lines) = (crate::clock::now(), 0_u64);
     let cell = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
     loop {
         match from.recv_timeout(Duration::from_millis(200)) {
             Ok(line) => {
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
                 let Line { metadata_bytes, extra_bytes, entries, store_bytes, store_file_bytes, verdict, .. } = &line;
-                let (at_ns, rss_bytes) = memory.cells(*side == "end");
+                // The time since the start and the resident set are empty in most lines.
+                let looks = *side == "end" || lines.is_multiple_of(LINES_A_LOOK);
+                lines += 1;
+                let rss_bytes = statm.as_ref().filter(|_| looks).and_then(resident);
+                let at_ns = rss_bytes.map(|_| begun.elapsed().as_nanos() as u64);
                 // REST operation names contain no comma or quote, because path templates are
                 // validated.
                 writeln!(

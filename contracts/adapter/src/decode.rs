@@ -248,18 +248,13 @@ impl Service {
         thrift::reply(schema, &schema.services[*service], op, message)
     }
 
-    /// The operation that an HTTP request calls, or `None` if only the body shows it.
-    pub(crate) fn by_head(&self, method: &str, path: &str) -> Option<Option<&Arc<Op>>> {
+    /// Whether a clause may refer to the body of an HTTP request. `None` if its head shows that the
+    /// contract does not list it.
+    pub(crate) fn reads_body(&self, method: &str, path: &str) -> Option<bool> {
         match self.family {
-            ProtocolKind::Rest => Some(self.route(method, path).map(|(op, _)| op)),
-            _ if method == "POST" => None,
-            _ => Some(None),
+            ProtocolKind::Rest => self.route(method, path).map(|(op, _)| op.params.iter().any(|name| name == "body")),
+            _ => (method == "POST").then_some(true),
         }
-    }
-
-    /// Whether a clause may refer to the body of a request.
-    pub(crate) fn reads_body(&self, op: &Op) -> bool {
-        self.family != ProtocolKind::Rest || op.params.iter().any(|param| param == "body")
     }
 
     #[allow(clippy::type_complexity, reason = "the parameters of a path are pairs")]

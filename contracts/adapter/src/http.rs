@@ -236,9 +236,9 @@ impl Exchange {
         let service = service.filter(|service| service.family != ProtocolKind::Thrift);
         let is_sampled;
         (self.number, is_sampled) = watch.next_call();
-        let by_head = service.as_ref().map(|service| service.by_head(parts.method.as_str(), &self.path));
-        let skip = match &by_head {
-            None | Some(Some(None)) => Some(Skip::Unlisted),
+        let reads_body = service.as_ref().and_then(|service| service.reads_body(parts.method.as_str(), &self.path));
+        let skip = match reads_body {
+            None => Some(Skip::Unlisted),
             // An empty block means that the previous adapter did not check the call, so neither does
             // this one.
             Some(_) if !is_sampled || self.block.as_ref().is_some_and(|block| block.bytes.is_empty()) => {
@@ -247,8 +247,7 @@ impl Exchange {
             Some(_) => None,
         };
         if let (None, Some(service)) = (skip, &service) {
-            let reads_body = by_head.flatten().flatten().is_none_or(|op| service.reads_body(op));
-            if !reads_body {
+            if reads_body == Some(false) {
                 return self.checked(service, parts, WholeBody::default(), Body::streaming(incoming)).await;
             }
             match Body::read(incoming, &app.limits, &app.budget).await {

@@ -28,13 +28,16 @@ pub(crate) enum ListenerKind {
     Admin,
 }
 
-/// Accepts connections until the adapter ends. Boxed, because an admin request may open another
-/// listener.
-pub(crate) fn accept(
-    app: Arc<App>,
-    listener: TcpListener,
-    purpose: ListenerKind,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+/// Accepts connections at a bound listener until the adapter ends.
+pub(crate) fn open(app: &Arc<App>, bound: io::Result<TcpListener>, purpose: ListenerKind) -> io::Result<SocketAddr> {
+    let listener = bound?;
+    let address = listener.local_addr()?;
+    tokio::spawn(accept(app.clone(), listener, purpose));
+    Ok(address)
+}
+
+/// Boxed, because an admin request may open another listener.
+fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         loop {
             let taken = tokio::select! {
@@ -202,13 +205,12 @@ pub(crate) async fn listener_for(
         app.listeners_over(endpoint);
         return Err(io::Error::other("too many listeners"));
     }
-    let listener = match at {
-        Some(at) => TcpListener::bind(at).await?,
-        None => TcpListener::bind((app.local, 0)).await?,
+    let bound = match at {
+        Some(at) => TcpListener::bind(at).await,
+        None => TcpListener::bind((app.local, 0)).await,
     };
-    let address = listener.local_addr()?;
     let hop = Hop::from_party(key.0, &key.1, &authority);
+    let address = open(app, bound, ListenerKind::Service(hop))?;
     listeners.insert(key, address);
-    tokio::spawn(accept(app.clone(), listener, ListenerKind::Service(hop)));
     Ok(address)
 }

@@ -202,15 +202,13 @@ fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
 }
 
 fn fields(wsdl: &soap::Wsdl, id: soap::ComplexId, types: &mut BTreeMap<String, Vec<Field>>) -> Vec<Field> {
-    let fields = wsdl.complex(id).fields.clone();
-    let mut out = Vec::new();
-    for field in fields {
+    let fields = wsdl.complex(id).fields.iter().map(|field| {
         let of = soap_type(wsdl, field.ty, types);
         let of = if field.is_list() { Type::List(Box::new(of)) } else { of };
         let optional = !field.is_list() && (field.min == 0 || field.is_nillable);
-        out.push(Field { name: field.name.clone(), of, optional, required: !optional });
-    }
-    out
+        Field { name: field.name.clone(), of, optional, required: !optional }
+    });
+    fields.collect()
 }
 
 fn soap_type(wsdl: &soap::Wsdl, ty: soap::Type, types: &mut BTreeMap<String, Vec<Field>>) -> Type {

@@ -31,7 +31,8 @@ pub(crate) struct Watch {
     pub(crate) checks: CheckSettings,
     /// A call is checked if its draw is below this.
     sample_below: u64,
-    numbers: AtomicU64,
+    /// The number of calls so far.
+    pub(crate) numbers: AtomicU64,
 }
 
 /// A message to forward, with metadata for the other adapter.
@@ -120,10 +121,6 @@ impl Watch {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn calls(&self) -> u64 {
-        self.numbers.load(Ordering::Relaxed)
-    }
-
     /// The number of the next call, and whether to check it.
     pub(crate) fn next_call(&self) -> (u64, bool) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
@@ -135,14 +132,10 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    pub(crate) fn standing(&self, endpoint: &str) -> EndpointState {
-        self.lock().standing(endpoint)
-    }
-
     /// The service of an endpoint, or `None` if its calls cannot be checked. Fails if such calls
     /// are rejected because two services are claimed for the endpoint.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
-        match self.standing(endpoint) {
+        match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => Ok(self.services.get(id)),
             EndpointState::Unlisted => Ok(None),
             EndpointState::Conflict => self.refuse_unchecked(Unchecked::Conflict).map_or(Ok(None), Err),
@@ -151,7 +144,7 @@ impl Watch {
 
     /// The service of an endpoint, or `None` if its calls cannot be checked.
     pub(crate) fn service(&self, endpoint: &str) -> Option<Arc<Service>> {
-        match self.standing(endpoint) {
+        match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => self.services.get(id),
             EndpointState::Unlisted | EndpointState::Conflict => None,
         }
