@@ -157,16 +157,18 @@ impl ContractCompiler<'_> {
             ClauseKind::Identifies(identifies) => identifies.direction == Direction::Reply,
             _ => false,
         };
+        let error = matches!(kind, ClauseKind::Expression(Kind::Exception, _));
         let mut absent = Vec::new();
-        if reply {
-            scope.push(("result".to_owned(), Op::Outcome, shape.result.clone()));
-        } else {
-            absent.push(("result", "only `ensures` and `reply identifies` have the result"));
-        }
-        if matches!(kind, ClauseKind::Expression(Kind::Exception, _)) {
-            scope.push(("error".to_owned(), Op::Outcome, shape.error.clone()));
-        } else {
-            absent.push(("error", "only `on_error` has the exception or fault"));
+        for (name, is_here, of, why) in [
+            ("result", reply, &shape.result, "only `ensures` and `reply identifies` have the result"),
+            // The exception is only known at run time; `error.kind` is its name.
+            ("error", error, &Type::Any, "only `on_error` has the exception or fault"),
+        ] {
+            if is_here {
+                scope.push((name.to_owned(), Op::Outcome, of.clone()));
+            } else {
+                absent.push((name, why));
+            }
         }
         let mut compiler = Compiler::new(self.schema, found, scope);
         compiler.absent = absent;

@@ -23,7 +23,7 @@ use self::entry::{Entry, NameId, Origin, key_of};
 pub use self::event::{Action, Call, Event, Outcome, StepOutput, Ticket};
 use self::generations::Generations;
 pub use self::generations::{OTHER, Tallies, Tally};
-use self::keep_entry::{Kept, Vouching};
+use self::keep_entry::{Introduced, Kept, Vouching};
 use self::report::{Kind, Link, Report, ReportVerdict};
 pub use self::shown_entry::{Shown, show_entry};
 pub use self::store::{Forgotten, Key, MemoryStore, Store};
@@ -147,6 +147,32 @@ pub struct Monitor<S> {
     counts: Counts,
 }
 
+/// An event in progress: the known facts about its call, and its results so far.
+struct Step<'a> {
+    call: Call<'a>,
+    /// Missing for requests.
+    outcome: Value<'a>,
+    /// `None` until the invoked entry is known.
+    ticket: Option<&'a Ticket>,
+    now_s: u64,
+    output: StepOutput,
+}
+
+impl<'a> Step<'a> {
+    fn new(call: Call<'a>, now_s: u64) -> Self {
+        Self { call, outcome: Value::Missing, ticket: None, now_s, output: StepOutput::default() }
+    }
+
+    fn env(&self) -> Env<'a> {
+        Env { args: self.call.args, outcome: self.outcome, receiver: self.call.endpoint }
+    }
+
+    fn end(mut self, action: Action) -> StepOutput {
+        self.output.actions.push(action);
+        self.output
+    }
+}
+
 impl<S: Store> Monitor<S> {
     /// A monitor that continues with the entries of the store.
     ///
@@ -227,28 +253,23 @@ impl<S: Store> Monitor<S> {
         if let (Some(endpoint), Some(service)) = (self.number(endpoint), self.number(&service_name)) {
             self.configured.entry((endpoint, service)).or_default().extend(&labels);
         }
-        let kept = Kept {
-            endpoint,
-            service,
-            index: None,
-            secret: false,
-            peer,
-            vouching: Vouching::Named,
-            fresh: &labels,
-            more: &labels,
-            origin: Origin::Configured,
-        };
+        let introduced = Introduced { endpoint: endpoint.to_owned(), service, index: None, secret: false };
+        let kept = Kept { peer, ..introduced.kept(&labels, Origin::Configured) };
         self.keep(&kept, now_s, &mut StepOutput::default());
+    }
+
+    fn promises(&self, endpoint: &str) -> &[Promise] {
+        let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
+        promises.map_or(&[], Vec::as_slice)
     }
 
     /// The state of an endpoint. An adapter needs it to decode messages.
     pub fn standing(&self, endpoint: &str) -> EndpointState {
-        let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
-        match promises.map(Vec::as_slice) {
-            None | Some([]) => EndpointState::Unlisted,
-            Some([one]) => EndpointState::Service(one.service),
+        match self.promises(endpoint) {
+            [] => EndpointState::Unlisted,
+            [one] => EndpointState::Service(one.service),
             // A confirmed service wins over unconfirmed ones.
-            Some(many) => match many.iter().filter(|promise| promise.peer.is_some()).collect::<Vec<_>>()[..] {
+            many => match many.iter().filter(|promise| promise.peer.is_some()).collect::<Vec<_>>()[..] {
                 [one] => EndpointState::Service(one.service),
                 _ => EndpointState::Conflict,
             },
@@ -264,8 +285,7 @@ impl<S: Store> Monitor<S> {
     /// The address of an endpoint's adapter, if known.
     pub fn peer(&self, endpoint: &str) -> Option<&str> {
         let EndpointState::Service(service) = self.standing(endpoint) else { return None };
-        let promises = self.endpoints.get(self.numbers.get(endpoint)?)?;
-        let promise = promises.iter().find(|promise| promise.service == service)?;
+        let promise = self.promises(endpoint).iter().find(|promise| promise.service == service)?;
         promise.peer.map(|peer| &*self.names[peer as usize])
     }
 
@@ -301,44 +321,35 @@ impl<S: Store> Monitor<S> {
     }
 
     fn request_sent(&mut self, call: Call<'_>, now_s: u64) -> StepOutput {
-        let mut stepped = StepOutput::default();
-        let own = [self.own];
+        let label = self.settings.label.clone();
         let peer = self.peer(call.endpoint).map(str::to_owned);
         if self.is_bypassed(call) {
-            return self.bypass(self.settings.label.clone());
+            return self.bypass(label);
         }
+        let (mut step, own) = (Step::new(call, now_s), [self.own]);
         let peer_number = peer.as_deref().and_then(|peer| self.number(peer));
         let kept = Kept { peer: peer_number, ..Kept::used(call, &own, Origin::Request(self.own)) };
-        let ticket = self.invoke(call, kept, self.settings.label.clone(), now_s, &mut stepped);
+        let ticket = self.invoke(kept, label.clone(), &mut step);
         let ticket = Ticket { enhanced: peer.is_some(), other: peer_number, ..ticket };
-        let mut entries = Vec::new();
-        for found in self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped) {
-            let kept = found.kept(&own, Origin::Request(self.own));
-            let kept_as = self.keep(&kept, now_s, &mut stepped).filter(|_| peer.is_some());
-            entries.extend(kept_as.map(|(_, entry)| self.identified(&kept, &entry)));
+        let mut step = Step { ticket: Some(&ticket), ..step };
+        let entries = self.keep_sent(Direction::Request, &ticket, &mut step);
+        if peer.is_none() || matches!(self.settings.placement.requires, Side::Sender | Side::Both) {
+            self.ask(Kind::Precondition, &ticket, &mut step);
         }
-        let asks = peer.is_none() || matches!(self.settings.placement.requires, Side::Sender | Side::Both);
-        if asks {
-            self.ask(Kind::Precondition, call, Value::Missing, &ticket, now_s, &mut stepped);
-        }
-        stepped.actions.push(match peer {
-            None => Action::Forward,
-            Some(peer) => {
-                let invoked = self.carried_labels(&ticket.labels, ticket.is_orphan);
-                let metadata = RequestMetadata { sender: self.settings.label.clone(), invoked, entries };
-                Action::ForwardRequest { peer, metadata }
-            }
+        let action = peer.map_or(Action::Forward, |peer| {
+            let invoked = self.carried_labels(&ticket.labels, ticket.is_orphan);
+            Action::ForwardRequest { peer, metadata: RequestMetadata { sender: label, invoked, entries } }
         });
-        stepped.ticket = Some(ticket);
-        stepped
+        let output = step.end(action);
+        StepOutput { ticket: Some(ticket), ..output }
     }
 
     fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
-        let mut stepped = StepOutput::default();
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
             return self.bypass(sender);
         }
+        let mut step = Step::new(call, now_s);
         let sender_number = self.number(&sender).unwrap_or(0);
         let labels = metadata.map_or(&[][..], |metadata| &metadata.invoked);
         let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
@@ -349,51 +360,33 @@ impl<S: Store> Monitor<S> {
             }
             None => Kept::used(call, &[0], Origin::Request(0)),
         };
-        let ticket = self.invoke(call, kept, sender, now_s, &mut stepped);
+        let ticket = self.invoke(kept, sender, &mut step);
         let ticket = Ticket { enhanced: metadata.is_some(), other: Some(sender_number), ..ticket };
-        let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped);
-        self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
-        for found in introduced {
-            match metadata.and_then(|metadata| found.carried(&metadata.entries, self.contracts.of(found.service))) {
-                Some(carried) => self.keep_carried(&found, carried, sender_number, now_s, &mut stepped),
-                None => {
-                    // A sender with an adapter vouches for an endpoint that it introduced, even
-                    // without metadata.
-                    let label = [sender_number];
-                    self.keep(&found.kept(&label, Origin::Request(sender_number)), now_s, &mut stepped);
-                }
-            }
-        }
+        let mut step = Step { ticket: Some(&ticket), ..step };
+        let entries = metadata.map_or(&[][..], |metadata| &metadata.entries);
+        self.keep_received(Direction::Request, &ticket, entries, &mut step);
         if metadata.is_none() || matches!(self.settings.placement.requires, Side::Receiver | Side::Both) {
-            self.ask(Kind::Precondition, call, Value::Missing, &ticket, now_s, &mut stepped);
+            self.ask(Kind::Precondition, &ticket, &mut step);
         }
-        stepped.actions.push(Action::Forward);
-        stepped.ticket = Some(ticket);
-        stepped
+        let output = step.end(Action::Forward);
+        StepOutput { ticket: Some(ticket), ..output }
     }
 
     fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
-        let mut stepped = StepOutput::default();
+        let (kind, outcome) = outcome.parts();
+        let mut step = Step { outcome, ticket: Some(ticket), ..Step::new(call, now_s) };
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            return StepOutput { actions: vec![Action::Forward], ..stepped };
+            return step.end(Action::Forward);
         }
-        let mut entries = Vec::new();
-        if let Outcome::Result(result) = outcome {
-            for found in self.introduced(call, result, Direction::Reply, ticket, &mut stepped) {
-                let kept = found.replied(ticket);
-                let kept_as = self.keep(&kept, now_s, &mut stepped).filter(|_| ticket.enhanced);
-                entries.extend(kept_as.map(|(_, entry)| self.identified(&kept, &entry)));
-            }
-        }
+        let is_result = kind == Kind::Postcondition;
+        let entries = if is_result { self.keep_sent(Direction::Reply, ticket, &mut step) } else { Vec::new() };
         if !ticket.enhanced || matches!(self.settings.placement.ensures, Side::Sender | Side::Both) {
-            let (kind, outcome) = outcome.parts();
-            self.ask(kind, call, outcome, ticket, now_s, &mut stepped);
+            self.ask(kind, ticket, &mut step);
         }
-        stepped.actions.push(match ticket.enhanced {
+        step.end(match ticket.enhanced {
             true => Action::ForwardReply { metadata: ReplyMetadata { entries } },
             false => Action::Forward,
-        });
-        stepped
+        })
     }
 
     fn reply_received(
@@ -404,45 +397,35 @@ impl<S: Store> Monitor<S> {
         metadata: Option<&ReplyMetadata>,
         now_s: u64,
     ) -> StepOutput {
-        let mut stepped = StepOutput::default();
+        let (kind, outcome) = outcome.parts();
+        let mut step = Step { outcome, ticket: Some(ticket), ..Step::new(call, now_s) };
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            return StepOutput { actions: vec![Action::Forward], ..stepped };
+            return step.end(Action::Forward);
         }
-        if let Outcome::Result(result) = outcome {
-            let introduced = self.introduced(call, result, Direction::Reply, ticket, &mut stepped);
-            self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
-            for found in introduced {
-                match metadata.and_then(|metadata| found.carried(&metadata.entries, self.contracts.of(found.service))) {
-                    Some(carried) => {
-                        let other = ticket.other.unwrap_or(0);
-                        self.keep_carried(&found, carried, other, now_s, &mut stepped);
-                    }
-                    None => drop(self.keep(&found.replied(ticket), now_s, &mut stepped)),
-                }
-            }
+        if kind == Kind::Postcondition {
+            let entries = metadata.map_or(&[][..], |metadata| &metadata.entries);
+            self.keep_received(Direction::Reply, ticket, entries, &mut step);
         }
         if metadata.is_none() || matches!(self.settings.placement.ensures, Side::Receiver | Side::Both) {
-            let (kind, outcome) = outcome.parts();
-            self.ask(kind, call, outcome, ticket, now_s, &mut stepped);
+            self.ask(kind, ticket, &mut step);
         }
-        stepped.actions.push(Action::Forward);
-        stepped
+        step.end(Action::Forward)
     }
 
     /// Handles a call whose adapter, named by [`Action::ForwardRequest`], is unreachable, so that the
     /// request goes to the service itself. Checks that adapter's clauses of the request here; the
     /// reply will be checked against all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
-        let mut stepped = StepOutput::default();
         let is_known = self.contracts.knows(call.operation.service);
         if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {
-            return stepped;
+            return StepOutput::default();
         }
         ticket.other = None;
+        let mut step = Step { ticket: Some(ticket), ..Step::new(call, now_s) };
         if self.settings.placement.requires == Side::Receiver {
-            self.ask(Kind::Precondition, call, Value::Missing, ticket, now_s, &mut stepped);
+            self.ask(Kind::Precondition, ticket, &mut step);
         }
-        stepped
+        step.output
     }
 
     fn is_bypassed(&self, call: Call<'_>) -> bool {
@@ -490,13 +473,8 @@ impl<S: Store> Monitor<S> {
         shown
     }
 
-    fn env<'a>(call: Call<'a>, outcome: Value<'a>) -> Env<'a> {
-        Env { args: call.args, outcome, receiver: call.endpoint }
-    }
-
     fn conflict(&self, endpoint: &str) -> Report {
-        let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
-        let services = promises.into_iter().flatten();
+        let services = self.promises(endpoint).iter();
         let mut services = services.map(|promise| self.name(promise.name)).collect::<Vec<_>>();
         services.sort_unstable();
         let promised = services.join(" and ");

@@ -76,9 +76,14 @@ impl<'e> View<'e> {
         }
     }
 
+    /// Its built-in type, and its text without whitespace around it.
+    fn scalar(&self) -> Option<(Builtin, &'e str)> {
+        Some((self.wsdl.base(self.ty())?, self.text()?.trim_matches(BLANKS)))
+    }
+
     /// Its value as a boolean.
     pub fn as_bool(&self) -> Option<bool> {
-        match (self.wsdl.base(self.ty())?, self.text()?.trim_matches(BLANKS)) {
+        match self.scalar()? {
             (Builtin::Boolean, "true" | "1") => Some(true),
             (Builtin::Boolean, "false" | "0") => Some(false),
             _ => None,
@@ -87,29 +92,31 @@ impl<'e> View<'e> {
 
     /// Its value as an integer within the bounds of its type.
     pub fn as_i64(&self) -> Option<i64> {
-        let Builtin::Integer { min, max } = self.wsdl.base(self.ty())? else { return None };
-        let text = self.text()?.trim_matches(BLANKS);
+        let (Builtin::Integer { min, max }, text) = self.scalar()? else { return None };
         text.parse::<i64>().ok().filter(|value| (min..=max).contains(value))
     }
 
     /// Its value as a number, for `float` and `double`.
     pub fn as_f64(&self) -> Option<f64> {
-        let Builtin::Float = self.wsdl.base(self.ty())? else { return None };
-        match self.text()?.trim_matches(BLANKS) {
-            "INF" => Some(f64::INFINITY),
-            "-INF" => Some(f64::NEG_INFINITY),
-            "NaN" => Some(f64::NAN),
+        match self.scalar()? {
+            (Builtin::Float, "INF") => Some(f64::INFINITY),
+            (Builtin::Float, "-INF") => Some(f64::NEG_INFINITY),
+            (Builtin::Float, "NaN") => Some(f64::NAN),
             // Rust also parses `inf` and `nan`, which XML Schema does not allow.
-            text if text.contains(|letter: char| letter.is_alphabetic() && !"eE".contains(letter)) => None,
-            text => text.parse().ok(),
+            (Builtin::Float, text)
+                if !text.contains(|letter: char| letter.is_alphabetic() && !"eE".contains(letter)) =>
+            {
+                text.parse().ok()
+            }
+            _ => None,
         }
     }
 
     /// Decodes `base64Binary` or `hexBinary`.
     pub fn as_bytes(&self) -> Option<Vec<u8>> {
-        let text = self.text()?;
+        let (base, text) = self.scalar()?;
         let bare = text.chars().filter(|letter| !BLANKS.contains(letter)).collect::<String>();
-        match self.wsdl.base(self.ty())? {
+        match base {
             Builtin::Base64 => base64::engine::general_purpose::STANDARD.decode(bare).ok(),
             Builtin::Hex if bare.len() % 2 == 0 => {
                 let digit = |digit: &u8| char::from(*digit).to_digit(16).map(|digit| digit as u8);

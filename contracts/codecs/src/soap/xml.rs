@@ -28,12 +28,6 @@ impl Limits {
         Limits { document_bytes: 16 << 20, depth: 64, elements: 1 << 20, attributes: 64, text_bytes: 16 << 20 };
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits::DEFAULT
-    }
-}
-
 /// Why bytes are rejected, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {what}")]

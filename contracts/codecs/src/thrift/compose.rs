@@ -132,11 +132,15 @@ impl Writer<'_> {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        match self.protocol {
-            Protocol::Binary => self.out.extend_from_slice(&(bytes.len() as u32).to_be_bytes()),
-            Protocol::Compact => self.varint(bytes.len() as u64),
-        }
+        self.count(bytes.len());
         self.out.extend_from_slice(bytes);
+    }
+
+    fn count(&mut self, count: usize) {
+        match self.protocol {
+            Protocol::Binary => self.out.extend_from_slice(&(count as u32).to_be_bytes()),
+            Protocol::Compact => self.varint(count as u64),
+        }
     }
 
     /// Writes a field's header. In the compact protocol it contains the value of a bool.
@@ -161,31 +165,23 @@ impl Writer<'_> {
     }
 
     fn list(&mut self, wire: WireType, count: usize) {
+        let code = wire.code(self.protocol);
         match self.protocol {
-            Protocol::Binary => {
-                self.out.push(wire.code(self.protocol));
-                self.out.extend_from_slice(&(count as u32).to_be_bytes());
-            }
-            Protocol::Compact if count < 15 => self.out.push((count as u8) << 4 | wire.code(self.protocol)),
-            Protocol::Compact => {
-                self.out.push(0xf0 | wire.code(self.protocol));
-                self.varint(count as u64);
-            }
+            Protocol::Compact if count < 15 => return self.out.push((count as u8) << 4 | code),
+            Protocol::Compact => self.out.push(0xf0 | code),
+            Protocol::Binary => self.out.push(code),
         }
+        self.count(count);
     }
 
     fn map(&mut self, key: WireType, value: WireType, count: usize) {
-        match self.protocol {
-            Protocol::Binary => {
-                self.out.extend_from_slice(&[key.code(self.protocol), value.code(self.protocol)]);
-                self.out.extend_from_slice(&(count as u32).to_be_bytes());
-            }
-            Protocol::Compact => {
-                self.varint(count as u64);
-                if count > 0 {
-                    self.out.push(key.code(self.protocol) << 4 | value.code(self.protocol));
-                }
-            }
+        let (key, value) = (key.code(self.protocol), value.code(self.protocol));
+        if self.protocol == Protocol::Binary {
+            self.out.extend_from_slice(&[key, value]);
+        }
+        self.count(count);
+        if self.protocol == Protocol::Compact && count > 0 {
+            self.out.push(key << 4 | value);
         }
     }
 }

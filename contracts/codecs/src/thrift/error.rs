@@ -32,12 +32,6 @@ impl Limits {
     pub const DEPTH_MAX: usize = 64;
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits::DEFAULT
-    }
-}
-
 /// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {

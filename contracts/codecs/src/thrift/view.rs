@@ -1,6 +1,7 @@
 //! Reads values in place, without copying. Unread values are skipped.
 
 use super::cursor::{Cursor, Protocol, WireType};
+use super::error::Stop;
 use super::schema::{Field, Schema, Struct, Type};
 use super::walk::{skip, width};
 use crate::value::Value;
@@ -81,33 +82,38 @@ impl<'m> View<'m> {
         self.ty
     }
 
+    /// The result of reading at its first byte.
+    fn read<T>(&self, read: impl FnOnce(&mut Cursor<'m>) -> Result<T, Stop>) -> Option<T> {
+        let mut cursor = self.cursor;
+        read(&mut cursor).ok()
+    }
+
     /// Its value as a bool.
     pub fn as_bool(&self) -> Option<bool> {
-        let mut cursor = self.cursor;
-        self.bool.or_else(|| (self.wire == WireType::Bool).then(|| cursor.bool().ok()).flatten())
+        match (self.bool, self.wire) {
+            (None, WireType::Bool) => self.read(Cursor::bool),
+            (bool, _) => bool,
+        }
     }
 
     /// Its value as an integer of any width, or the number of an enum's member.
     pub fn as_i64(&self) -> Option<i64> {
-        let mut cursor = self.cursor;
         match self.wire {
-            WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => cursor.integer(self.wire).ok(),
+            WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => self.read(|at| at.integer(self.wire)),
             _ => None,
         }
     }
 
     /// Its value as a double.
     pub fn as_f64(&self) -> Option<f64> {
-        let mut cursor = self.cursor;
-        (self.wire == WireType::Double).then(|| cursor.double().ok()).flatten()
+        if self.wire == WireType::Double { self.read(Cursor::double) } else { None }
     }
 
     /// The bytes of a string, binary or UUID.
     pub fn as_bytes(&self) -> Option<&'m [u8]> {
-        let mut cursor = self.cursor;
         match self.wire {
-            WireType::Bytes => cursor.string(usize::MAX).ok(),
-            WireType::Uuid => cursor.take(16).ok(),
+            WireType::Bytes => self.read(|at| at.string(usize::MAX)),
+            WireType::Uuid => self.read(|at| at.take(16)),
             _ => None,
         }
     }
@@ -190,9 +196,8 @@ impl<'m> View<'m> {
 
     /// Number of elements of a list or set, or of pairs of a map; `None` for other values.
     pub fn count(&self) -> Option<usize> {
-        let mut cursor = self.cursor;
         match self.wire {
-            WireType::Map => cursor.map().ok().map(|header| header.2 as usize),
+            WireType::Map => self.read(|at| at.map()).map(|header| header.2 as usize),
             _ => self.list().map(|list| list.1 as usize),
         }
     }

@@ -131,14 +131,10 @@ impl Walk {
 
 /// Skips a value in bytes that a [`Walk`] has checked.
 pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> {
-    match wire {
-        WireType::Bool | WireType::Byte => drop(cursor.byte()?),
-        WireType::I16 | WireType::I32 | WireType::I64 => drop(cursor.integer(wire)?),
-        WireType::Double => drop(cursor.take(8)?),
-        WireType::Uuid => drop(cursor.take(16)?),
-        WireType::Bytes => drop(cursor.string(usize::MAX)?),
-        WireType::Struct => {
-            let mut last = 0;
+    const CHECKED: Limits = Limits { string_bytes: usize::MAX, elements: u32::MAX, ..Limits::DEFAULT };
+    match Walk::start_value(cursor, wire, &CHECKED)? {
+        None => {}
+        Some(Level::Struct { mut last, .. }) => {
             while let Some(field) = cursor.field(last)? {
                 last = field.id;
                 if field.bool.is_none() {
@@ -146,16 +142,12 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> 
                 }
             }
         }
-        WireType::List | WireType::Set => {
-            let (wire, count) = cursor.list()?;
-            match width(cursor.protocol, wire) {
-                Some(width) => drop(cursor.take(width * count as usize)?),
-                None => (0..count).try_for_each(|_| skip(cursor, wire))?,
-            }
-        }
-        WireType::Map => {
-            let (key, value, count) = cursor.map()?;
-            for _ in 0..count {
+        Some(Level::Elements { wire, left }) => match width(cursor.protocol, wire) {
+            Some(width) => drop(cursor.take(width * left as usize)?),
+            None => (0..left).try_for_each(|_| skip(cursor, wire))?,
+        },
+        Some(Level::Pairs { key, value, left, .. }) => {
+            for _ in 0..left {
                 skip(cursor, key)?;
                 skip(cursor, value)?;
             }

@@ -7,13 +7,12 @@ use regex_lite::Regex;
 
 use super::expression::RESERVED;
 use crate::finding::{Findings, suggestion};
-use crate::syntax::{Operation, TypeKind, TypeTree};
+use crate::syntax::{Name, Operation, TypeKind, TypeTree};
 use crate::types::{Field, KnownSchema, Signature, Type};
 
 pub(super) struct Shape {
     pub(super) params: Vec<(String, Type)>,
     pub(super) result: Type,
-    pub(super) error: Type,
 }
 
 /// More parameters than any IDL has.
@@ -52,65 +51,71 @@ pub(super) fn shape(
             let message = format!("method `{}` is not in upper case, so no request has it", method.text);
             found.mistake_hint("method", method.span, message, format!("write `{upper}`"));
         }
-        return of_http(operation, known, found);
     }
-    let signature = service.and_then(|service| {
-        let signature = service.get(&operation.name.text);
-        if signature.is_none() {
-            let hint = suggestion(&operation.name.text, service.keys().map(String::as_str));
-            let message = format!("the schema has no operation `{}`", operation.name.text);
-            found.mistake_hint("unknown-operation", operation.name.span, message, hint);
-        }
-        signature
-    });
-    if let Some(signature) = signature.filter(|signature| signature.params.len() != operation.params.len()) {
-        let (theirs, ours) = (signature.params.len(), operation.params.len());
-        let names = signature.params.iter().map(|param| param.name.as_str()).collect::<Vec<_>>().join(", ");
-        let message = format!("parameter count of `{}` is {ours}, the schema has {theirs}", operation.name.text);
-        found.mistake_hint("parameters", operation.name.span, message, format!("the schema has `({names})`"));
-    }
-    let params = operation.params.iter().enumerate().map(|(at, param)| {
-        let theirs = signature.and_then(|signature| signature.params.get(at)).map(|param| param.of.clone());
+    let result = operation.result.as_ref().map(|of| resolve_type(of, known, found));
+    let texts = || Type::Map(Box::new(Type::Text), Box::new(Type::Text));
+    let (theirs, result) = if operation.method.is_some() {
+        let body = Field::optional("body", result.unwrap_or(Type::Any));
+        let result = vec![Field::new("code", Type::Int), Field::new("headers", texts()), body];
+        (http_types(operation, texts, found), Type::Record(result))
+    } else {
+        let signature = service.and_then(|service| declared(operation, service, found));
+        let declared = signature.and_then(|signature| signature.result.clone());
+        let params = signature.into_iter().flat_map(|signature| &signature.params);
+        (params.map(|param| param.of.clone()).collect(), result.or(declared).unwrap_or(Type::Any))
+    };
+    let theirs = theirs.into_iter().chain(std::iter::repeat(Type::Any));
+    let params = operation.params.iter().zip(theirs).map(|(param, theirs)| {
         let ours = param.of.as_ref().map(|of| resolve_type(of, known, found));
-        (param.name.text.clone(), ours.or(theirs).unwrap_or(Type::Any))
+        (param.name.text.clone(), ours.unwrap_or(theirs))
     });
-    let params = params.collect();
-    let ours = operation.result.as_ref().map(|of| resolve_type(of, known, found));
-    let theirs = signature.and_then(|signature| signature.result.clone());
-    let result = ours.or(theirs).unwrap_or(Type::Any);
-    // The exception is only known at run time; `error.kind` is its name.
-    Shape { params, result, error: Type::Any }
+    Shape { params: params.collect(), result }
 }
 
-/// HTTP parameters are known by name: query, headers, body, and the variables of the path.
-fn of_http(operation: &Operation, known: &KnownSchema, found: &mut Findings) -> Shape {
+/// The signature of an operation in the schema.
+fn declared<'s>(
+    operation: &Operation,
+    service: &'s BTreeMap<String, Signature>,
+    found: &mut Findings,
+) -> Option<&'s Signature> {
+    let Name { text: name, span } = &operation.name;
+    let Some(signature) = service.get(name) else {
+        let hint = suggestion(name, service.keys().map(String::as_str));
+        let message = format!("the schema has no operation `{name}`");
+        found.mistake_hint("unknown-operation", *span, message, hint);
+        return None;
+    };
+    let (theirs, ours) = (signature.params.len(), operation.params.len());
+    if theirs != ours {
+        let names = signature.params.iter().map(|param| param.name.as_str()).collect::<Vec<_>>().join(", ");
+        let message = format!("parameter count of `{name}` is {ours}, the schema has {theirs}");
+        found.mistake_hint("parameters", *span, message, format!("the schema has `({names})`"));
+    }
+    Some(signature)
+}
+
+/// The types of HTTP parameters, which are known by name: query, headers, body, and the variables of
+/// the path.
+fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findings) -> Vec<Type> {
     let variables = variables(&operation.name.text);
     if variables.is_none() {
         let hint = "write a variable as a name in braces: `/users/{id}`";
         found.mistake_hint("path", operation.name.span, "unbalanced braces in this path", hint);
     }
     let variables = variables.unwrap_or_default();
-    let texts = || Type::Map(Box::new(Type::Text), Box::new(Type::Text));
-    let params = operation.params.iter().map(|param| {
-        let ours = param.of.as_ref().map(|of| resolve_type(of, known, found));
-        let by_name = match param.name.text.as_str() {
-            "args" | "headers" => texts(),
-            "body" => Type::Any,
-            name if variables.contains(&name) => Type::Text,
-            name => {
-                let names = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
-                let hint = suggestion(name, names);
-                let message = format!("an HTTP request has no `{name}`");
-                found.mistake_hint("parameters", param.name.span, message, hint);
-                Type::Any
-            }
-        };
-        (param.name.text.clone(), ours.unwrap_or(by_name))
+    let types = operation.params.iter().map(|param| match param.name.text.as_str() {
+        "args" | "headers" => texts(),
+        "body" => Type::Any,
+        name if variables.contains(&name) => Type::Text,
+        name => {
+            let names = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
+            let hint = suggestion(name, names);
+            let message = format!("an HTTP request has no `{name}`");
+            found.mistake_hint("parameters", param.name.span, message, hint);
+            Type::Any
+        }
     });
-    let params = params.collect();
-    let body = operation.result.as_ref().map_or(Type::Any, |of| resolve_type(of, known, found));
-    let result = vec![Field::new("code", Type::Int), Field::new("headers", texts()), Field::optional("body", body)];
-    Shape { params, result: Type::Record(result), error: Type::Any }
+    types.collect()
 }
 
 /// The variables of a template, `/users/{id}`. `None` if its braces are unbalanced.

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use config::place::line_and_column;
 
-use super::Monitor;
 use super::entry::{Entry, Origin};
-use super::event::{Call, StepOutput, Ticket};
+use super::event::Ticket;
 use super::keep_entry::Introduced;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
 use super::shown_entry::{ORPHAN, redacted};
 use super::store::{Key, Store};
+use super::{Monitor, Step};
 use crate::clause::Clause;
 use crate::compile::is_secret_name;
 use crate::eval::excerpt::{HIDDEN, excerpt};
@@ -24,28 +24,22 @@ const LINKS_MAX: usize = 32;
 impl<S: Store> Monitor<S> {
     /// The index of the member that a call uses, and whether it is secret. `None` if it has no
     /// value.
-    pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut StepOutput) -> Option<(Option<String>, bool)> {
-        let contract = self.contracts.of(call.operation.service).clone();
-        let Some(clause) = contract.op(call.operation).clauses(Kind::Index).next() else { return Some((None, false)) };
-        let env = Self::env(call, Value::Missing);
-        let index = eval::index(clause, env, self.settings.steps_max, &mut self.scratch);
-        let index = index.map_err(|stop| self.undecided(clause, stop, call, None, stepped)).ok()?;
+    pub(super) fn invoked_index(&mut self, step: &mut Step<'_>) -> Option<(Option<String>, bool)> {
+        let operation = step.call.operation;
+        let contract = self.contracts.of(operation.service).clone();
+        let Some(clause) = contract.op(operation).clauses(Kind::Index).next() else { return Some((None, false)) };
+        let index = eval::index(clause, step.env(), self.settings.steps_max, &mut self.scratch);
+        let index = index.map_err(|stop| self.undecided(clause, stop, step)).ok()?;
         Some((Some(index), clause.secret))
     }
 
     /// The endpoints that a message introduces, without duplicates.
-    pub(super) fn introduced(
-        &mut self,
-        call: Call<'_>,
-        outcome: Value<'_>,
-        direction: Direction,
-        ticket: &Ticket,
-        stepped: &mut StepOutput,
-    ) -> Vec<Introduced> {
-        let contract = self.contracts.of(call.operation.service).clone();
+    pub(super) fn introduced(&mut self, direction: Direction, step: &mut Step<'_>) -> Vec<Introduced> {
+        let operation = step.call.operation;
+        let contract = self.contracts.of(operation.service).clone();
         let mut all: Vec<Introduced> = Vec::new();
         let mut seen = HashSet::new();
-        for identify in contract.op(call.operation).identifies(direction) {
+        for identify in contract.op(operation).identifies(direction) {
             let service = contract.service_id(identify.service);
             let mut take = |endpoint: &str, index: Option<&str>| {
                 let (endpoint, index) = (endpoint.to_owned(), index.map(str::to_owned));
@@ -53,24 +47,17 @@ impl<S: Store> Monitor<S> {
                     all.push(Introduced { endpoint, service, index, secret: identify.clause.secret });
                 }
             };
-            let (env, steps) = (Self::env(call, outcome), self.settings.steps_max);
+            let (env, steps) = (step.env(), self.settings.steps_max);
             if let Err(stop) = eval::identify(identify, env, steps, &mut self.scratch, &mut take) {
-                self.undecided(&identify.clause, stop, call, Some((outcome, ticket)), stepped);
+                self.undecided(&identify.clause, stop, step);
             }
         }
         all
     }
 
     /// Evaluates all clauses of one kind, whatever their verdicts.
-    pub(super) fn ask(
-        &mut self,
-        kind: Kind,
-        call: Call<'_>,
-        outcome: Value<'_>,
-        ticket: &Ticket,
-        now_s: u64,
-        stepped: &mut StepOutput,
-    ) {
+    pub(super) fn ask(&mut self, kind: Kind, ticket: &Ticket, step: &mut Step<'_>) {
+        let call = step.call;
         let contract = self.contracts.of(call.operation.service).clone();
         let operation = contract.op(call.operation);
         let typed = match kind {
@@ -79,58 +66,48 @@ impl<S: Store> Monitor<S> {
             _ => &None,
         };
         if let Some(typed) = typed
-            && let Some((found, reason)) = typed.judge(call.args, outcome)
+            && let Some((found, reason)) = typed.judge(call.args, step.outcome)
         {
-            let report =
-                Report { found, reason: Some(reason), ..self.report(&typed.clause, call, Some((outcome, ticket))) };
+            let report = Report { found, reason: Some(reason), ..self.report(&typed.clause, step) };
             self.contracts.tally(call.operation, &typed.clause).count(found);
             if found == ReportVerdict::Fails {
-                self.failed(report, ticket, now_s, stepped);
+                self.failed(report, ticket, step);
             } else {
-                stepped.reports.push(report);
+                step.output.reports.push(report);
             }
         }
         for clause in operation.clauses(kind) {
-            let env = Self::env(call, outcome);
+            let env = step.env();
             match eval::judge(clause, env, self.settings.steps_max, &mut self.scratch) {
                 Verdict::Holds => self.contracts.tally(call.operation, clause).holds += 1,
                 Verdict::Fails => {
                     self.contracts.tally(call.operation, clause).count(ReportVerdict::Fails);
-                    let mut report = self.report(clause, call, Some((outcome, ticket)));
+                    let mut report = self.report(clause, step);
                     self.put_guilty_first(&mut report, clause, env);
-                    self.failed(report, ticket, now_s, stepped);
+                    self.failed(report, ticket, step);
                 }
-                Verdict::Unknown(stop) | Verdict::Error(stop) => {
-                    self.undecided(clause, stop, call, Some((outcome, ticket)), stepped);
-                }
+                Verdict::Unknown(stop) | Verdict::Error(stop) => self.undecided(clause, stop, step),
             }
         }
     }
 
     /// Blames the sender for a failed precondition, and all who vouch for the service otherwise.
-    fn failed(&mut self, report: Report, ticket: &Ticket, now_s: u64, stepped: &mut StepOutput) {
+    fn failed(&mut self, report: Report, ticket: &Ticket, step: &mut Step<'_>) {
         let blamed = match report.kind {
             Kind::Precondition => vec![ticket.sender.clone()],
             _ => self.shown_labels(&ticket.labels),
         };
-        let provenance = ticket.entry.map_or(Vec::new(), |key| self.provenance(key, now_s));
+        let provenance = ticket.entry.map_or(Vec::new(), |key| self.provenance(key, step.now_s));
         let report = Report { blamed, provenance, ..report };
         self.contracts.blame(&report);
-        stepped.reports.push(report);
+        step.output.reports.push(report);
     }
 
-    fn undecided(
-        &mut self,
-        clause: &Clause,
-        stop: Stop,
-        call: Call<'_>,
-        seen: Option<(Value<'_>, &Ticket)>,
-        stepped: &mut StepOutput,
-    ) {
+    fn undecided(&mut self, clause: &Clause, stop: Stop, step: &mut Step<'_>) {
         let found = if stop.why.is_unknown() { ReportVerdict::Unknown } else { ReportVerdict::Error };
-        self.contracts.tally(call.operation, clause).count(found);
+        self.contracts.tally(step.call.operation, clause).count(found);
         let reason = Some(reason(clause, stop));
-        stepped.reports.push(Report { found, reason, ..self.report(clause, call, seen) });
+        step.output.reports.push(Report { found, reason, ..self.report(clause, step) });
     }
 
     /// A value for a report, redacted if its name sounds secret.
@@ -157,21 +134,19 @@ impl<S: Store> Monitor<S> {
         report.variables.splice(0..0, parts);
     }
 
-    fn report(&self, clause: &Clause, call: Call<'_>, seen: Option<(Value<'_>, &Ticket)>) -> Report {
+    fn report(&self, clause: &Clause, step: &Step<'_>) -> Report {
+        let Step { call, outcome, ticket, .. } = *step;
         let contract = self.contracts.of(call.operation.service);
         let operation = contract.op(call.operation);
         let args = operation.params.iter().enumerate();
         let mut variables = args
             .map(|(at, name)| self.variable(name, call.args.get(at).copied().unwrap_or(Value::Missing)))
             .collect::<Vec<_>>();
-        match (clause.kind, seen) {
-            (Kind::Postcondition | Kind::Identifies, Some((result, _))) if !matches!(result, Value::Missing) => {
-                variables.push(self.variable("result", result));
-            }
-            (Kind::Exception, Some((error, _))) => variables.push(self.variable("error", error)),
-            _ => {}
+        match (clause.kind, outcome) {
+            (Kind::Exception, error) => variables.push(self.variable("error", error)),
+            (_, Value::Missing) => {}
+            (_, result) => variables.push(self.variable("result", result)),
         }
-        let ticket = seen.map(|(_, ticket)| ticket);
         let index = ticket.and_then(|ticket| {
             let key = ticket.entry.unwrap_or_default();
             ticket.index.as_ref().map(|index| self.shown_index(index, ticket.secret, &key))

@@ -3,10 +3,11 @@
 use super::entry::{Entry, NameId, Origin, key_of};
 use super::event::{Action, Call, StepOutput, Ticket};
 use super::store::{Key, Store};
-use super::{EndpointState, Monitor, Promise};
+use super::{EndpointState, Monitor, Promise, Step};
 use crate::clause::ServiceId;
 use crate::contract::Contract;
 use crate::metadata::Identified;
+use crate::syntax::Direction;
 
 /// How an event affects the labels that vouch for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +75,12 @@ impl Introduced {
         }
     }
 
-    /// The entry for an endpoint that a reply introduces. The labels of the replying service vouch
-    /// for it; a known entry stays unchanged.
-    pub(super) fn replied<'a>(&'a self, ticket: &'a Ticket) -> Kept<'a> {
+    /// The entry for an endpoint without metadata. The sender of a request vouches for it. For a
+    /// reply, the labels of the replying service do; a known entry stays unchanged.
+    fn kept_by_sender<'a>(&'a self, direction: Direction, sender: &'a [NameId; 1], ticket: &'a Ticket) -> Kept<'a> {
+        if direction == Direction::Request {
+            return self.kept(sender, Origin::Request(sender[0]));
+        }
         let origin = ticket.entry.map_or(Origin::Request(0), Origin::Reply);
         let vouching = if ticket.is_orphan { Vouching::Forgotten } else { Vouching::Named };
         Kept { vouching, more: &[], ..self.kept(&ticket.labels, origin) }
@@ -94,18 +98,12 @@ impl Introduced {
 
 impl<S: Store> Monitor<S> {
     /// Adds the entry that a request invokes, with the index of the call, and starts its ticket.
-    pub(super) fn invoke(
-        &mut self,
-        call: Call<'_>,
-        kept: Kept<'_>,
-        sender: String,
-        now_s: u64,
-        stepped: &mut StepOutput,
-    ) -> Ticket {
+    pub(super) fn invoke(&mut self, kept: Kept<'_>, sender: String, step: &mut Step<'_>) -> Ticket {
         let blank = Ticket::unvouched(sender);
         // Without an index, the vouching labels are unknown.
-        let Some((index, secret)) = self.invoked_index(call, stepped) else { return blank };
-        match self.keep(&Kept { index: index.as_deref(), secret, ..kept }, now_s, stepped) {
+        let Some((index, secret)) = self.invoked_index(step) else { return blank };
+        let kept = Kept { index: index.as_deref(), secret, ..kept };
+        match self.keep(&kept, step.now_s, &mut step.output) {
             Some((key, Entry { labels, is_orphan, .. })) => {
                 Ticket { entry: Some(key), index, secret, labels, is_orphan, ..blank }
             }
@@ -113,30 +111,54 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    pub(super) fn keep_carried(
+    /// Adds the endpoints that an own message introduces, and returns their metadata for the other
+    /// adapter, if there is one.
+    pub(super) fn keep_sent(&mut self, direction: Direction, ticket: &Ticket, step: &mut Step<'_>) -> Vec<Identified> {
+        let (mut entries, own) = (Vec::new(), [self.own]);
+        for found in self.introduced(direction, step) {
+            let kept = found.kept_by_sender(direction, &own, ticket);
+            let kept_as = self.keep(&kept, step.now_s, &mut step.output).filter(|_| ticket.enhanced);
+            entries.extend(kept_as.map(|(_, entry)| self.identified(&kept, &entry)));
+        }
+        entries
+    }
+
+    /// Adds the endpoints that a message for the own party introduces.
+    pub(super) fn keep_received(
         &mut self,
-        found: &Introduced,
-        carried: &Identified,
-        other: NameId,
-        now_s: u64,
-        stepped: &mut StepOutput,
+        direction: Direction,
+        ticket: &Ticket,
+        entries: &[Identified],
+        step: &mut Step<'_>,
     ) {
-        let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
-        let peer = carried.peer.as_ref().and_then(|peer| self.number(peer));
-        let kept = found.kept(&labels, Origin::Carried(other));
-        let kept = Kept { vouching: Vouching::by(&labels), peer, ..kept };
-        self.keep(&kept, now_s, stepped);
+        let introduced = self.introduced(direction, step);
+        self.check_carried(&introduced, entries);
+        let other = [ticket.other.unwrap_or(0)];
+        for found in introduced {
+            let Some(carried) = found.carried(entries, self.contracts.of(found.service)) else {
+                // A sender with an adapter vouches for an endpoint that it introduced, even without
+                // metadata.
+                let kept = found.kept_by_sender(direction, &other, ticket);
+                self.keep(&kept, step.now_s, &mut step.output);
+                continue;
+            };
+            let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
+            let peer = carried.peer.as_ref().and_then(|peer| self.number(peer));
+            let kept = found.kept(&labels, Origin::Carried(other[0]));
+            let kept = Kept { vouching: Vouching::by(&labels), peer, ..kept };
+            self.keep(&kept, step.now_s, &mut step.output);
+        }
     }
 
     /// Counts metadata about endpoints that its message does not introduce.
-    pub(super) fn check_carried(&mut self, introduced: &[Introduced], entries: &[Identified]) {
+    fn check_carried(&mut self, introduced: &[Introduced], entries: &[Identified]) {
         let carried = |found: &Introduced| found.carried(entries, self.contracts.of(found.service));
         let believed = introduced.iter().filter_map(carried).collect::<std::collections::HashSet<_>>();
         self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
     }
 
     /// The metadata about an entry.
-    pub(super) fn identified(&self, kept: &Kept<'_>, entry: &Entry) -> Identified {
+    fn identified(&self, kept: &Kept<'_>, entry: &Entry) -> Identified {
         Identified {
             endpoint: kept.endpoint.to_owned(),
             service: self.service_name(kept.service).to_owned(),
@@ -148,7 +170,7 @@ impl<S: Store> Monitor<S> {
     }
 
     /// Adds or updates an entry and returns it. `None` if there is no room for its names.
-    pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut StepOutput) -> Option<(Key, Entry)> {
+    pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, output: &mut StepOutput) -> Option<(Key, Entry)> {
         let contract = self.contracts.of(kept.service).clone();
         let service_name = contract.service_name(kept.service);
         let (Some(endpoint), Some(service)) = (self.number(kept.endpoint), self.number(service_name)) else {
@@ -161,9 +183,9 @@ impl<S: Store> Monitor<S> {
         if is_new_promise {
             let address = peer.map(|peer| self.name(peer).to_owned());
             let endpoint = kept.endpoint.to_owned();
-            stepped.actions.push(Action::Intercept { endpoint, service: kept.service, peer: address });
+            output.actions.push(Action::Intercept { endpoint, service: kept.service, peer: address });
             if self.standing(kept.endpoint) == EndpointState::Conflict {
-                stepped.reports.push(self.conflict(kept.endpoint));
+                output.reports.push(self.conflict(kept.endpoint));
             }
         }
         let key = key_of(kept.endpoint, service_name, kept.index);
