@@ -1,6 +1,6 @@
 //! Names of enum values for people.
 
-use study::record::{IdlePolicy, Limit, Purpose};
+use study::record::{IdlePolicy, Limit};
 
 /// Returns the name of a limit for people.
 pub fn limit_word(limit: Limit) -> &'static str {
@@ -18,18 +18,6 @@ pub fn idle_word(idle: IdlePolicy) -> &'static str {
     match idle {
         IdlePolicy::Machine => "machine",
         IdlePolicy::Spin => "spin",
-    }
-}
-
-/// Returns the purpose of a search step.
-pub fn purpose(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Pilot => "pilot",
-        Purpose::Bracket => "bracket",
-        Purpose::Bisect => "bisect",
-        Purpose::Repeat => "repeat",
-        Purpose::Confirm => "confirm",
-        Purpose::Share => "share",
     }
 }
 

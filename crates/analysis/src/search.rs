@@ -5,7 +5,7 @@ mod judge;
 
 use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial};
 use study::plan::{Plan, SearchPlan};
-use study::record::{FailureKind, Limit, Purpose, Record, Step};
+use study::record::{self, FailureKind, Limit, Purpose, Record, Step};
 use study::{Next, Objective};
 
 use crate::findings::{Mark, SearchFinding, SearchStep, SearchValue, SearchVerdict};
@@ -26,11 +26,9 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     };
     let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
     if let Some(search) = &load.search {
-        return match search::next(&rules(search), &trials(search, &mine), time_is_over(search, &mine)) {
-            search::Next::Pilot => Next::Trial(Some(Step { purpose: Purpose::Pilot, rate_per_s: None })),
-            search::Next::Trial { rate_per_s, purpose } => {
-                Next::Trial(Some(Step { purpose: recorded(purpose), rate_per_s: Some(rate_per_s) }))
-            }
+        let (_, trials) = steps_and_trials(&search.objective, &mine);
+        return match search::next(&rules(search), &trials, time_is_over(search, &mine)) {
+            search::Next::Trial(step) => Next::Trial(Some(step)),
             search::Next::Done(_) => Next::Enough(finding(search, &mine).sentence),
         };
     }
@@ -69,47 +67,63 @@ pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<
 
 /// `records` are in execution order.
 pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding {
-    let judged = records.iter().map(|record| judged(&search.objective, record)).collect::<Vec<_>>();
-    let trials = records.iter().zip(&judged).map(|(record, judged)| trial(record, judged)).collect::<Vec<_>>();
-    let mut steps = Vec::new();
-    for (record, judged) in records.iter().zip(&judged) {
-        let step = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
-        let mut found = SearchStep {
-            order: record.order,
-            purpose: step.purpose,
-            rate_per_s: step.rate_per_s,
-            verdict: alone(&judged.outcome),
-            why: judged.why.clone(),
-            values: values(&search.objective, judged),
-            trial: None,
-        };
-        if step.purpose == Purpose::Pilot {
-            pilot(&mut found, record.measurement().map(|measurement| measurement.rate_per_s()));
-        }
-        steps.push(found);
-    }
+    let (steps, trials) = steps_and_trials(&search.objective, records);
     let limited = |limit| records.iter().any(|record| limit_of(record) == Some(limit));
     let bound = match () {
         () if limited(Limit::Network) => Mark::NetworkBound,
         () if limited(Limit::Shared) && !limited(Limit::Generator) => Mark::Shared,
         () => Mark::GeneratorBound,
     };
-    found(&search.objective, &rules(search), &trials, steps, time_is_over(search, records), bound)
+    found(search, &trials, steps, time_is_over(search, records), bound)
+}
+
+fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchStep>, Vec<Trial>) {
+    let of_record = |record: &&Record| {
+        // Without a step, the record does not belong to a search.
+        let step = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
+        let reached = record.measurement().map(|measurement| measurement.rate_per_s());
+        step_and_trial(objective, record.order, step, judged(objective, record), reached)
+    };
+    records.iter().map(of_record).unzip()
+}
+
+/// `reached_per_s`: the achieved rate. A pilot does not test the objective, because its latency is
+/// that of a closed loop.
+fn step_and_trial(
+    objective: &Objective,
+    order: u32,
+    step: Step,
+    judged: Judged,
+    reached_per_s: Option<f64>,
+) -> (SearchStep, Trial) {
+    let Step { purpose, rate_per_s } = step;
+    let is_pilot = purpose == Purpose::Pilot;
+    let trial = match rate_per_s {
+        Some(rate_per_s) if !is_pilot => Trial::Step { rate_per_s, purpose, outcome: judged.outcome },
+        _ => Trial::Pilot(reached_per_s.filter(|_| is_pilot)),
+    };
+    let verdict = if is_pilot { SearchVerdict::Unknown } else { alone(&judged.outcome) };
+    let values = if is_pilot { Vec::new() } else { values(objective, &judged) };
+    let why = match reached_per_s.filter(|_| is_pilot) {
+        Some(reached) => format!("a closed loop reached {}", rate(reached)),
+        None => judged.why,
+    };
+    (SearchStep { order, purpose, rate_per_s, verdict, why, values, trial: None }, trial)
 }
 
 /// `bound`: the mark of trials that do not measure the server.
-pub(crate) fn found(
-    objective: &Objective,
-    rules: &Rules,
+fn found(
+    search: &SearchPlan,
     trials: &[Trial],
     steps: Vec<SearchStep>,
     time_is_over: bool,
     bound: Mark,
 ) -> SearchFinding {
-    let (found, finished) = match search::next(rules, trials, time_is_over) {
+    let (objective, rules) = (&search.objective, rules(search));
+    let (found, finished) = match search::next(&rules, trials, time_is_over) {
         search::Next::Done(found) => (found, true),
         // Interrupted: use the trials so far.
-        _ => match search::next(rules, trials, true) {
+        _ => match search::next(&rules, trials, true) {
             search::Next::Done(found) => (found, false),
             _ => unreachable!("a search without time has ended"),
         },
@@ -134,21 +148,12 @@ pub(crate) fn found(
         bound: found.bound(),
         resolution: rules.resolution,
         trials: found.trials,
-        rates: search::rates(rules, trials),
+        rates: search::rates(&rules, trials),
         steps,
     }
 }
 
-/// A pilot does not test the objective, because its latency is that of a closed loop.
-pub(crate) fn pilot(step: &mut SearchStep, reached_per_s: Option<f64>) {
-    step.verdict = SearchVerdict::Unknown;
-    step.values.clear();
-    if let Some(reached) = reached_per_s {
-        step.why = format!("a closed loop reached {}", rate(reached));
-    }
-}
-
-pub(crate) fn rules(search: &SearchPlan) -> Rules {
+fn rules(search: &SearchPlan) -> Rules {
     Rules {
         from_per_s: search.from_per_s,
         to_per_s: Some(search.to_per_s.unwrap_or(HIGHEST_PER_S)),
@@ -163,10 +168,6 @@ fn time_is_over(search: &SearchPlan, records: &[&Record]) -> bool {
     search.max_ns.is_some_and(|max_ns| spent_ns >= max_ns)
 }
 
-fn trials(search: &SearchPlan, records: &[&Record]) -> Vec<Trial> {
-    records.iter().map(|record| trial(record, &judged(&search.objective, record))).collect()
-}
-
 /// CPUs that server and generator share by design are not a limit.
 fn limit_of(record: &Record) -> Option<Limit> {
     let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
@@ -176,10 +177,10 @@ fn limit_of(record: &Record) -> Option<Limit> {
 fn judged(objective: &Objective, record: &Record) -> Judged {
     let failed = |outcome, why: &str| Judged { outcome, why: why.to_owned(), values: Vec::new() };
     match &record.outcome {
-        study::record::Outcome::Measured(measurement) => {
+        record::Outcome::Measured(measurement) => {
             judge(objective, measurement, limit_of(record), record.subject.rss_max_bytes)
         }
-        study::record::Outcome::Failed(failure) => match failure.kind {
+        record::Outcome::Failed(failure) => match failure.kind {
             // A server that fails under a load does not sustain it.
             FailureKind::Exited | FailureKind::Answers | FailureKind::Hung => failed(Outcome::Broke, &failure.message),
             _ => failed(Outcome::Failed, &failure.message),
@@ -187,18 +188,7 @@ fn judged(objective: &Objective, record: &Record) -> Judged {
     }
 }
 
-fn trial(record: &Record, judged: &Judged) -> Trial {
-    match record.step {
-        Some(Step { purpose: Purpose::Pilot, .. }) => Trial::Pilot(record.measurement().map(|m| m.rate_per_s())),
-        Some(Step { purpose, rate_per_s: Some(rate_per_s) }) => {
-            Trial::Step { rate_per_s, purpose: searched(purpose), outcome: judged.outcome }
-        }
-        // The record does not belong to a search.
-        _ => Trial::Pilot(None),
-    }
-}
-
-pub(crate) fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
+fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
     let of = objective.conditions().iter().zip(&judged.values);
     let value = of.filter_map(|(condition, value)| {
         let value = (*value)?;
@@ -214,26 +204,8 @@ pub(crate) fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue>
     value.collect()
 }
 
-pub(crate) fn recorded(purpose: search::Purpose) -> Purpose {
-    match purpose {
-        search::Purpose::Bracket => Purpose::Bracket,
-        search::Purpose::Bisect => Purpose::Bisect,
-        search::Purpose::Repeat => Purpose::Repeat,
-        search::Purpose::Confirm => Purpose::Confirm,
-    }
-}
-
-fn searched(purpose: Purpose) -> search::Purpose {
-    match purpose {
-        Purpose::Confirm => search::Purpose::Confirm,
-        Purpose::Bisect => search::Purpose::Bisect,
-        Purpose::Repeat => search::Purpose::Repeat,
-        Purpose::Bracket | Purpose::Pilot | Purpose::Share => search::Purpose::Bracket,
-    }
-}
-
 /// The verdict of one trial, regardless of the others.
-pub(crate) fn alone(outcome: &Outcome) -> SearchVerdict {
+fn alone(outcome: &Outcome) -> SearchVerdict {
     match *outcome {
         Outcome::Judged { excess, .. } if excess < 0.0 => SearchVerdict::Holds,
         Outcome::Judged { .. } | Outcome::Broke => SearchVerdict::Fails,

@@ -35,7 +35,7 @@
 //! with only one trial per rate.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::interval::{self, Estimate};
 
@@ -75,17 +75,45 @@ pub struct Rules {
     pub trials_max: u32,
 }
 
-/// Why a trial runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A trial whose rate was decided by the trials before it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Purpose.
+    pub purpose: Purpose,
+    /// Offered rate, per second; `None`: a closed loop.
+    pub rate_per_s: Option<f64>,
+}
+
+/// Purpose of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// Extends the range upwards or downwards.
+    /// Search: a closed loop, to find the starting rate.
+    Pilot,
+    /// Search: a rate beyond all tried so far.
     Bracket,
-    /// Narrows the range.
+    /// Search: a rate between one that meets and one that misses the objective.
     Bisect,
-    /// Repeats an undecided rate.
+    /// Search: a repeat of a rate that could not be judged.
     Repeat,
-    /// Confirms the lower end.
+    /// Search: a repeat of an end of the range.
     Confirm,
+    /// No search: a fraction of a capacity found before.
+    Share,
+}
+
+impl Purpose {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Pilot => "pilot",
+            Purpose::Bracket => "bracket",
+            Purpose::Bisect => "bisect",
+            Purpose::Repeat => "repeat",
+            Purpose::Confirm => "confirm",
+            Purpose::Share => "share",
+        }
+    }
 }
 
 /// One trial of a search.
@@ -187,15 +215,8 @@ pub struct Rate {
 /// The next action of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// A closed loop at full speed, to choose the first rate.
-    Pilot,
     /// A trial.
-    Trial {
-        /// Offered rate, per second.
-        rate_per_s: f64,
-        /// Why it runs.
-        purpose: Purpose,
-    },
+    Trial(Step),
     /// The search has ended.
     Done(Found),
 }
@@ -402,9 +423,9 @@ impl<'a> Board<'a> {
     }
 
     fn wanted(&self, trials: &[Trial]) -> Next {
-        let trial = |rate_per_s, purpose| Next::Trial { rate_per_s, purpose };
+        let trial = |rate_per_s, purpose| Next::Trial(Step { purpose, rate_per_s: Some(rate_per_s) });
         if self.rules.from_per_s.is_none() && trials.is_empty() {
-            return Next::Pilot;
+            return Next::Trial(Step { purpose: Purpose::Pilot, rate_per_s: None });
         }
         // A failed trial is repeated as it was.
         if let Some(Trial::Step { rate_per_s, purpose, outcome: Outcome::Failed }) = trials.last() {
@@ -615,7 +636,7 @@ fn estimate(excesses: &[f64], insides: &[(f64, f64)], spreads: &[f64]) -> Option
     let inside = interval::average(spreads).unwrap_or(0.0).min(LIMIT);
     let deviation = interval::variance(excesses)?.sqrt().max(inside);
     let half_width = interval::t_two_sided(LEVEL, (n - 1) as f64) * deviation / (n as f64).sqrt();
-    Some(Estimate { point, low: point - half_width, high: point + half_width, level: LEVEL, n: n as u64 })
+    Some(Estimate::around(point, half_width, LEVEL, n as u64))
 }
 
 #[cfg(test)]
@@ -647,8 +668,8 @@ mod tests {
         loop {
             assert!(trials.len() <= rules.trials_max as usize, "endless: {trials:?}");
             match next(rules, &trials, false) {
-                Next::Pilot => trials.push(Trial::Pilot(pilot)),
-                Next::Trial { rate_per_s, purpose } => {
+                Next::Trial(Step { rate_per_s: None, .. }) => trials.push(Trial::Pilot(pilot)),
+                Next::Trial(Step { rate_per_s: Some(rate_per_s), purpose }) => {
                     let outcome = subject(rate_per_s, trials.len());
                     trials.push(Trial::Step { rate_per_s, purpose, outcome });
                 }
@@ -792,7 +813,10 @@ mod tests {
         }
         // The single failure below rates that hold is repeated before it counts.
         for _ in 0..2 {
-            assert_eq!(next(&RULES, &trials, false), Next::Trial { rate_per_s: 2_828.0, purpose: Purpose::Repeat });
+            assert_eq!(
+                next(&RULES, &trials, false),
+                Next::Trial(Step { purpose: Purpose::Repeat, rate_per_s: Some(2_828.0) })
+            );
             trials.push(Trial::Step { rate_per_s: 2_828.0, purpose: Purpose::Repeat, outcome: sure(0.5) });
         }
         let Next::Done(found) = next(&Rules { trials_max: 8, ..RULES }, &trials, false) else {

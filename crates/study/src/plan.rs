@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stats::search::Step;
 
 pub use crate::companion::CompanionPlan;
 pub use crate::container::{ContainerPlan, EngineChoice};
@@ -389,33 +390,6 @@ impl SearchPlan {
             first: false,
         }
     }
-}
-
-/// A trial whose rate was decided by the trials before it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
-    /// Purpose.
-    pub purpose: Purpose,
-    /// Offered rate, per second; `None`: a closed loop.
-    pub rate_per_s: Option<f64>,
-}
-
-/// Purpose of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// Search: a closed loop, to find the starting rate.
-    Pilot,
-    /// Search: a rate beyond all tried so far.
-    Bracket,
-    /// Search: a rate between one that meets and one that misses the objective.
-    Bisect,
-    /// Search: a repeat of a rate that could not be judged.
-    Repeat,
-    /// Search: a repeat of an end of the range.
-    Confirm,
-    /// No search: a fraction of a capacity found before.
-    Share,
 }
 
 /// A rate relative to the capacity of the server.

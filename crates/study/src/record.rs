@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::calls::Calls;
 use crate::cpu_profile::CpuProfile;
 use crate::plan::{Level, Plan};
-pub use crate::plan::{Purpose, Step};
 use crate::spec::{Connection, Protocol};
 use crate::warning::Warning;
+pub use stats::search::{Purpose, Step};
 
 /// The version of [`Record`] and [`Run`] that this build writes.
 pub const RECORD_VERSION: u32 = 2;

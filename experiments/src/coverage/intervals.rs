@@ -10,7 +10,7 @@ use stats::histogram::Histogram;
 use stats::interval::normal_cdf;
 use stats::interval::{self, Estimate};
 use stats::random::Rng;
-use stats::search::{self, Next, Outcome as Step, Rules, Trial};
+use stats::search::{self, Next, Rules, Step, Trial};
 use stats::usl::{self, Law, Point};
 
 use super::Promise;
@@ -387,7 +387,7 @@ impl Knee {
         Knee { capacity_per_s, between, floor_s, bound_s: wait_s + floor_s, truth_per_s: share * capacity_per_s }
     }
 
-    fn trial(&self, rate_per_s: f64, rng: &mut Rng) -> Step {
+    fn trial(&self, rate_per_s: f64, rng: &mut Rng) -> search::Outcome {
         let capacity = self.capacity_per_s * (self.between * rng.normal()).exp();
         // A queue needs time to grow: near the capacity a trial does not show the full latency.
         let spare = (capacity - rate_per_s).max((capacity / TRIAL_S).sqrt());
@@ -402,7 +402,7 @@ impl Knee {
         let interval = [latency - 1.96 * noise, latency + 1.96 * noise].map(|end| end.max(missed));
         // Batch means sometimes decline.
         let interval = (rng.unit_f64() > 0.2).then_some((interval[0], interval[1]));
-        Step::Judged { excess: latency.max(missed), interval }
+        search::Outcome::Judged { excess: latency.max(missed), interval }
     }
 
     /// The range found, relative to the truth.
@@ -418,10 +418,10 @@ impl Knee {
         loop {
             match search::next(&rules, &trials, false) {
                 // Many clients keep the server busy all the time.
-                Next::Pilot => {
+                Next::Trial(Step { rate_per_s: None, .. }) => {
                     trials.push(Trial::Pilot(Some(self.capacity_per_s * (self.between * rng.normal()).exp())))
                 }
-                Next::Trial { rate_per_s, purpose } => {
+                Next::Trial(Step { rate_per_s: Some(rate_per_s), purpose }) => {
                     trials.push(Trial::Step { rate_per_s, purpose, outcome: self.trial(rate_per_s, rng) });
                 }
                 Next::Done(found) => {
@@ -435,7 +435,8 @@ impl Knee {
 
     /// Judges each rate by one trial.
     fn bisected(&self, rng: &mut Rng) -> (f64, f64) {
-        let mut holds = |rate: f64| matches!(self.trial(rate, rng), Step::Judged { excess, .. } if excess < 0.0);
+        let mut holds =
+            |rate: f64| matches!(self.trial(rate, rng), search::Outcome::Judged { excess, .. } if excess < 0.0);
         let mut high = self.capacity_per_s / 2.0;
         while holds(high) {
             high *= 2.0;

@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stats::search::{self, Outcome, Trial};
 use study::plan::SearchPlan;
-use study::record::{Measurement, Purpose, Step};
+use study::record::{Measurement, Step};
 
 use super::judge::{Judged, judge};
-use super::{alone, found, pilot, rate, recorded, rules, searched, values};
-use crate::display_names::purpose;
+use super::{found, rate, rules, step_and_trial};
 use crate::findings::{Mark, SearchFinding, SearchStep};
 use crate::verdict;
 
@@ -55,10 +54,7 @@ impl Search {
     /// Returns the next step; `None` if the search is complete.
     pub fn next(&self, time_is_over: bool) -> Option<Step> {
         match search::next(&rules(&self.plan), &self.trials, time_is_over) {
-            search::Next::Pilot => Some(Step { purpose: Purpose::Pilot, rate_per_s: None }),
-            search::Next::Trial { rate_per_s, purpose } => {
-                Some(Step { purpose: recorded(purpose), rate_per_s: Some(rate_per_s) })
-            }
+            search::Next::Trial(step) => Some(step),
             search::Next::Done(_) => None,
         }
     }
@@ -77,22 +73,9 @@ impl Search {
     }
 
     fn add(&mut self, step: Step, judged: Judged, reached_per_s: Option<f64>) -> String {
-        let mut told = SearchStep {
-            order: u32::try_from(self.steps.len()).unwrap_or(u32::MAX),
-            purpose: step.purpose,
-            rate_per_s: step.rate_per_s,
-            verdict: alone(&judged.outcome),
-            why: judged.why.clone(),
-            values: values(&self.plan.objective, &judged),
-            trial: None,
-        };
-        self.trials.push(match step.rate_per_s {
-            Some(rate_per_s) => Trial::Step { rate_per_s, purpose: searched(step.purpose), outcome: judged.outcome },
-            None => {
-                pilot(&mut told, reached_per_s);
-                Trial::Pilot(reached_per_s)
-            }
-        });
+        let order = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        let (told, trial) = step_and_trial(&self.plan.objective, order, step, judged, reached_per_s);
+        self.trials.push(trial);
         let line = step_text(&told);
         self.steps.push(told);
         line
@@ -100,20 +83,13 @@ impl Search {
 
     /// Returns the result so far.
     pub fn finding(&self, time_is_over: bool) -> SearchFinding {
-        found(
-            &self.plan.objective,
-            &rules(&self.plan),
-            &self.trials,
-            self.steps.clone(),
-            time_is_over,
-            Mark::GeneratorBound,
-        )
+        found(&self.plan, &self.trials, self.steps.clone(), time_is_over, Mark::GeneratorBound)
     }
 }
 
 /// Describes a step in one line: `bisect 120 k/s: holds (p99 2.10 ms)`.
 pub(super) fn step_text(step: &SearchStep) -> String {
-    let for_what = purpose(step.purpose);
+    let for_what = step.purpose.name();
     match step.rate_per_s {
         None => format!("{for_what}: {}", step.why),
         Some(rate_per_s) => format!("{for_what} {}: {} ({})", rate(rate_per_s), step.verdict.text(), step.why),

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel};
-use analysis::display_names::purpose;
 use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
 use analysis::number;
 
@@ -63,7 +62,7 @@ fn layers(search: &SearchFinding, first_number: usize, detail: Detail) -> Vec<La
     let mut marks = vec![Vec::new(); VERDICTS.len()];
     for (index, step) in search.steps.iter().enumerate() {
         let Some(rate_per_s) = step.rate_per_s else { continue };
-        let words = format!("{}: {}\n{}", purpose(step.purpose), number::quantity(rate_per_s, "1/s"), step.why);
+        let words = format!("{}: {}\n{}", step.purpose.name(), number::quantity(rate_per_s, "1/s"), step.why);
         let tip = if detail.tips { words } else { String::new() };
         marks[series(step)].push(Mark::at((index + 1) as f64, rate_per_s, tip));
     }

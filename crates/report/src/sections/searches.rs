@@ -1,6 +1,5 @@
 //! Results and steps of searches for a rate.
 
-use analysis::display_names::purpose;
 use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
 use analysis::number;
 use study::record::Purpose;
@@ -39,7 +38,7 @@ pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
             let offered = step.rate_per_s.map_or("a closed loop".to_owned(), |rate| number::quantity(rate, "1/s"));
             vec![
                 step.order.to_string(),
-                purpose(step.purpose).to_owned(),
+                step.purpose.name().to_owned(),
                 offered,
                 if step.purpose == Purpose::Pilot { String::new() } else { step.verdict.text().to_owned() },
                 step.why.clone(),
