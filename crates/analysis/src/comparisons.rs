@@ -3,8 +3,10 @@
 //! Points are compared on their common blocks ([`stats::claims`]): trials at other times say
 //! nothing about a difference.
 
-use stats::claims::{self, Between, Claims, Pair, Rule};
-use stats::pairs::Pairs;
+use std::collections::{BTreeMap, BTreeSet};
+
+use stats::claims::{self, Claims, Pair, Rule};
+use stats::pairs::{Pairs, Side};
 use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
@@ -156,7 +158,7 @@ impl MetricComparison<'_> {
         let trends = if headline { self.ends() } else { Vec::new() };
         let rule = Rule { higher_is_better: self.metric.higher_is_better, error: 1.0 - self.findings.level };
         let of_rows = |rows: &[usize]| self.values(rows);
-        let (found, changes) = claims::between_bounds(
+        let (found, changes) = claims::with_changes(
             &places.iter().map(|(rows, _)| of_rows(rows)).collect::<Vec<_>>(),
             &trends.iter().map(|(rows, ..)| of_rows(rows)).collect::<Vec<_>>(),
             &rule,
@@ -223,25 +225,15 @@ impl MetricComparison<'_> {
         numeric.flat_map(|factor| of(factor).map(|(rows, label)| (rows, factor.name.as_str(), label))).collect()
     }
 
-    fn values(&self, rows: &[usize]) -> Between {
+    fn values(&self, rows: &[usize]) -> Vec<Side> {
         let trials = |row: usize| &self.findings.rows[row].trials;
-        let mut blocks = rows.iter().flat_map(|&row| trials(row)).map(|trial| trial.block).collect::<Vec<_>>();
-        blocks.sort_unstable();
-        blocks.dedup();
-        let metric = &self.metric.name;
-        let of_row = |&row: &usize, most: bool| {
-            let mut values = vec![None; blocks.len()];
-            for trial in trials(row) {
-                if let Ok(place) = blocks.binary_search(&trial.block) {
-                    let unbounded = most && trial.at_least.contains(metric.as_str());
-                    values[place] =
-                        trial.values.get(metric.as_str()).map(|value| if unbounded { f64::INFINITY } else { *value });
-                }
-            }
-            values
+        let blocks = rows.iter().flat_map(|&row| trials(row)).map(|trial| trial.block).collect::<BTreeSet<_>>();
+        let of_row = |&row: &usize| {
+            let bounds = trials(row).iter().filter_map(|trial| Some((trial.block, trial.bound(&self.metric.name)?)));
+            let bounds = bounds.collect::<BTreeMap<_, _>>();
+            blocks.iter().map(|block| bounds.get(block).copied()).collect()
         };
-        let side = |most: bool| rows.iter().map(|row| of_row(row, most)).collect();
-        Between { least: side(false), most: side(true) }
+        rows.iter().map(of_row).collect()
     }
 }
 

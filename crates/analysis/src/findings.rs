@@ -23,6 +23,7 @@ use study::record::{
     Purpose, RunState,
 };
 
+use stats::Bound;
 pub use stats::Estimate;
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
@@ -704,9 +705,14 @@ pub struct TrialFinding {
 }
 
 impl TrialFinding {
+    /// Returns the value of a metric, which may be a lower bound.
+    pub fn bound(&self, metric: &str) -> Option<Bound> {
+        Some(Bound { value: *self.values.get(metric)?, at_least: self.at_least.contains(metric) })
+    }
+
     /// Returns the value of a metric unless it is a lower bound.
     pub fn known(&self, metric: &str) -> Option<f64> {
-        self.values.get(metric).copied().filter(|_| !self.at_least.contains(metric))
+        self.bound(metric).filter(|bound| !bound.at_least).map(|bound| bound.value)
     }
 }
 

@@ -55,13 +55,11 @@ impl Trials {
         let [base, candidate] = points.map(|point| &self.by_point[point]);
         let blocks = base.keys().filter(|block| candidate.contains_key(block)).collect::<Vec<_>>();
         points.map(|point| {
-            let at = |block: &u32, most: bool| {
+            let bound = |block: &&u32| {
                 let (values, at_least) = self.by_point[point].get(block)?;
-                let value = *values.get(metric)?;
-                Some(if most && at_least.contains(metric) { f64::INFINITY } else { value })
+                Some(stats::Bound { value: *values.get(metric)?, at_least: at_least.contains(metric) })
             };
-            let side = |most: bool| blocks.iter().map(|block| at(block, most)).collect();
-            Side { least: side(false), most: side(true) }
+            blocks.iter().map(bound).collect()
         })
     }
 

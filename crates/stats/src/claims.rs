@@ -5,9 +5,9 @@
 //! one metric, at most `error` of reports contain a false leader, and as many a false "slower
 //! than".
 
-use crate::adjust::holm;
+use crate::adjust::{holm, holm_of_some};
 use crate::interval::Estimate;
-use crate::pairs::Pairs;
+use crate::pairs::{DifferenceRange, Side};
 
 /// Minimum number of common blocks for a claim.
 pub const BLOCKS_MIN: usize = 12;
@@ -93,30 +93,14 @@ impl Pair {
 /// places, since the data chose the leader. May be the best: no other contender is better at
 /// one-sided `error / (K - 1)`.
 pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
-    between_bounds(&places.iter().map(Between::from).collect::<Vec<_>>(), &[], rule).0
+    let known = |place: &Place| place.iter().map(|values| Side::known(values)).collect::<Vec<_>>();
+    with_changes(&places.iter().map(known).collect::<Vec<_>>(), &[], rule).0
 }
 
-/// Bounds of values, for trials whose value is only known to be at least something.
-///
-/// Each claim is tested with the least favorable values, so it holds for all values in between.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Between {
-    /// The least values.
-    pub least: Place,
-    /// The greatest values, in the same blocks; infinite if unbounded.
-    pub most: Place,
-}
-
-impl From<&Place> for Between {
-    fn from(place: &Place) -> Between {
-        Between { least: place.clone(), most: place.clone() }
-    }
-}
-
-/// [`claims`] for bounded values, together with the changes in the same report. A change is a place
-/// of two contenders, from first to second, without a leader. Changes share the adjustment of
+/// [`claims`] for values that may be lower bounds, together with the changes in the same report. A
+/// change is a place of two contenders, from first to second, without a leader. Changes share the adjustment of
 /// "slower", so a report with many of both is not false more often.
-pub fn between_bounds(places: &[Between], changes: &[Between], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
+pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
     let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
     let raw = found.iter().map(|(_, pairs)| pairs).chain(&changed).flatten().map(|(pair, _)| pair.p);
@@ -126,13 +110,12 @@ pub fn between_bounds(places: &[Between], changes: &[Between], rule: &Rule) -> (
     }
     let leads = found.iter().map(|(best, pairs)| p_lead(*best, pairs, rule)).collect::<Vec<_>>();
     // Places without a pair are not tested.
-    let tested = leads.iter().filter_map(|(_, p)| *p).collect::<Vec<_>>();
-    let mut adjusted = holm(&tested).into_iter();
+    let adjusted = holm_of_some(leads.iter().map(|(_, p)| *p));
     let mut out = Vec::new();
-    for (((best, pairs), (leader, p)), place) in found.into_iter().zip(leads).zip(places) {
-        let p_lead = p.and_then(|_| adjusted.next()).unwrap_or(1.0);
-        let leads = leader && p_lead <= rule.error;
-        let mut may_be_best = may_be_best(place.least.len(), &pairs, rule);
+    for ((((best, pairs), (leader, _)), p_lead), place) in found.into_iter().zip(&leads).zip(adjusted).zip(places) {
+        let p_lead = p_lead.unwrap_or(1.0);
+        let leads = *leader && p_lead <= rule.error;
+        let mut may_be_best = may_be_best(place.len(), &pairs, rule);
         let pairs = pairs.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>();
         // The two tests must not contradict each other: a leader is the only possible best, and a
         // contender shown to be slower cannot be the best.
@@ -154,47 +137,30 @@ pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     widths.reduce(|widest, width| Some(widest?.max(width?)))?
 }
 
-/// Finite logarithm of an unbounded ratio: beyond any measured one, so that it can be ranked.
-const FAR: f64 = 1e3;
-
-/// The pairs of common blocks: with the least values of both, and with the least and greatest
-/// ratios b/a.
-pub(crate) fn bounds(place: &Between, a: usize, b: usize) -> Option<[Pairs; 3]> {
-    let ratios = |of_a: &Place, of_b: &Place| {
-        let both = of_a[a].iter().zip(&of_b[b]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
-        let log = |(a, b): (f64, f64)| (a > 0.0 && b > 0.0).then(|| (b.ln() - a.ln()).clamp(-FAR, FAR));
-        let logs = both.map(log).collect::<Option<Vec<_>>>()?;
-        (!logs.is_empty() && logs.iter().all(|log| !log.is_nan())).then(|| Pairs::from_logs(logs))
-    };
-    let (least, most) = (&place.least, &place.most);
-    Some([ratios(least, least)?, ratios(most, least)?, ratios(least, most)?])
-}
-
 /// All pairs of a place with their one-sided p-values, and the contender with the best typical
 /// ratios.
-fn place_pairs(place: &Between, rule: &Rule) -> (Option<usize>, Vec<Tested>) {
+fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     let mut pairs = Vec::new();
-    let contenders = place.least.len();
+    let contenders = place.len();
+    let ratio = |a: f64, b: f64| if a > 0.0 && b > 0.0 { b.ln() - a.ln() } else { f64::NAN };
     // Sum of the logarithms of the contender's typical ratios, and their number.
     let mut standing = vec![(0.0, 0u32); contenders];
     for a in 0..contenders {
         for b in a + 1..contenders {
-            let Some([both, least, most]) = bounds(place, a, b) else { continue };
-            let (p_larger, p_smaller) = (least.test(0.0).p_larger, most.test(0.0).p_smaller);
+            let Some(range) = DifferenceRange::new(&place[a], &place[b], ratio) else { continue };
+            let (p_larger, p_smaller) = (range.least.against(0.0).p_larger, range.most.against(0.0).p_smaller);
             let level = 1.0 - rule.error;
-            // One end from each, so the interval covers all possible values.
-            let typical = least.typical(level).zip(most.typical(level)).zip(both.typical(level));
-            let typical = typical.map(|((least, most), both)| Estimate { low: least.low, high: most.high, ..both });
-            let log = both.typical_point().ln();
+            let typical = range.shift(level).map(Estimate::exp);
+            let log = range.known.typical_log();
             standing[a] = (standing[a].0 - log, standing[a].1 + 1);
             standing[b] = (standing[b].0 + log, standing[b].1 + 1);
-            let is_known = least == most;
+            let is_known = range.least == range.most;
             let pair = Pair {
                 a,
                 b,
-                blocks: both.len(),
+                blocks: range.known.len(),
                 typical,
-                mean: both.mean(level).filter(|_| is_known),
+                mean: range.known.mean(level).filter(|_| is_known),
                 p: (2.0 * p_larger.min(p_smaller)).min(1.0),
                 p_adjusted: 1.0,
                 half_width: typical.as_ref().map(crate::pairs::half_width),
@@ -255,6 +221,10 @@ mod tests {
         factors.iter().map(|&factor| common.iter().map(|&block| value(factor, block)).collect()).collect()
     }
 
+    fn sides(place: &[Vec<Option<f64>>]) -> Vec<Side> {
+        place.iter().map(|values| Side::known(values)).collect()
+    }
+
     fn words(claims: &Claims) -> String {
         let slower = claims
             .pairs
@@ -305,9 +275,9 @@ mod tests {
         let mut rng = Rng::new(4);
         let known = place(&mut rng, &[1.0, 1.1], 20, 0.02);
         let bounded = |contender: usize, trials: usize| {
-            let mut between = Between::from(&known);
-            between.most[contender].iter_mut().take(trials).for_each(|value| *value = Some(f64::INFINITY));
-            between_bounds(&[between], &[], &LOWER).0.remove(0)
+            let mut bounded = sides(&known);
+            bounded[contender].most.iter_mut().take(trials).for_each(|value| *value = Some(f64::INFINITY));
+            with_changes(&[bounded], &[], &LOWER).0.remove(0)
         };
         let all = claims(std::slice::from_ref(&known), &LOWER).remove(0);
         assert!(all.leads && all.best == Some(0) && all.pairs[0].mean.is_some());
@@ -327,15 +297,11 @@ mod tests {
     fn changes_share_the_adjustment() {
         let place = place(&mut Rng::new(2), &[1.0, 1.01], 15, 0.02);
         let alone = claims(std::slice::from_ref(&place), &LOWER)[0].pairs[0].clone();
-        let (found, changes) = between_bounds(&[Between::from(&place)], &vec![Between::from(&place); 9], &LOWER);
+        let (found, changes) = with_changes(&[sides(&place)], &vec![sides(&place); 9], &LOWER);
         assert!((found[0].pairs[0].p_adjusted - (10.0 * alone.p).min(1.0)).abs() < 1e-12, "{alone:?}");
         let nine = changes.iter().flatten().filter(|pair| (pair.a, pair.b, pair.p) == (0, 1, alone.p)).count();
         assert_eq!((nine, found[0].best), (9, claims(&[place], &LOWER)[0].best));
-        assert_eq!(
-            between_bounds(&[], &[Between::from(&vec![vec![None], vec![Some(1.0)]])], &LOWER).1,
-            [None],
-            "no common block"
-        );
+        assert_eq!(with_changes(&[], &[sides(&[vec![None], vec![Some(1.0)]])], &LOWER).1, [None], "no common block");
     }
 
     #[test]

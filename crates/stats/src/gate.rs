@@ -7,7 +7,8 @@
 //! part of it ([`ERRORS_PART`]).
 
 use crate::interval::Estimate;
-use crate::pairs::{Pairs, half_width};
+pub use crate::pairs::Side;
+use crate::pairs::{DifferenceRange, FAR, Pairs, half_width};
 
 /// Numbers of pairs at which a gate is tested.
 const LOOKS: [u32; 14] = [10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1_000];
@@ -56,9 +57,6 @@ pub const SUSPICIOUS_P: f64 = 0.25;
 /// Pairs after which a comparison waits only for the first difference.
 pub const PATIENCE: usize = 30;
 
-/// Logarithm for a ratio to zero or to an unbounded value.
-const FAR: f64 = 1e3;
-
 /// A question about one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Asked {
@@ -72,22 +70,6 @@ pub enum Asked {
     Share(f64),
     /// Whether the candidate's share differs from the baseline's by more than this, either way.
     Excess(f64),
-}
-
-/// Values of one side, one per pair; `None` if the trial lacks the metric.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
-    /// Lower bound of each value.
-    pub least: Vec<Option<f64>>,
-    /// Upper bounds; infinite if requests were still waiting when the trial ended.
-    pub most: Vec<Option<f64>>,
-}
-
-impl Side {
-    /// Exactly known values.
-    pub fn known(values: &[Option<f64>]) -> Self {
-        Self { least: values.to_vec(), most: values.to_vec() }
-    }
 }
 
 /// A question with its values in order of time.
@@ -314,10 +296,8 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
 }
 
 struct Seen {
-    /// Differences of logarithms or of shares: as observed, least and greatest.
-    both: Pairs,
-    least: Pairs,
-    most: Pairs,
+    /// Differences of logarithms or of shares.
+    range: DifferenceRange,
     p_worse: f64,
     p_better: f64,
     typical: [f64; 2],
@@ -325,33 +305,25 @@ struct Seen {
 
 impl Seen {
     fn new(question: &Question, pairs: usize) -> Option<Self> {
-        let upto = |values: &[Option<f64>]| values[..pairs.min(values.len())].to_vec();
-        let Question { base, candidate, .. } = question;
-        let both = |base: &[Option<f64>], candidate: &[Option<f64>]| {
-            let pairs = upto(base).into_iter().zip(upto(candidate));
-            pairs.filter_map(|(base, candidate)| Some((base?, candidate?))).collect::<Vec<_>>()
-        };
-        let differences = |values: &[(f64, f64)]| {
-            let differences = values.iter().map(|&(base, candidate)| match question.asked {
-                Asked::Difference | Asked::Ratio(_) => log(candidate, base),
-                Asked::Value(limit) => log(candidate, limit),
-                Asked::Share(limit) => candidate - limit,
-                Asked::Excess(_) => candidate - base,
-            });
-            let differences = differences.map(|value| value.clamp(-FAR, FAR)).collect::<Vec<_>>();
-            (!differences.is_empty() && differences.iter().all(|value| value.is_finite()))
-                .then(|| Pairs::from_logs(differences))
-        };
-        let known = both(&base.least, &candidate.least);
-        let (least, most) = (both(&base.most, &candidate.least), both(&base.least, &candidate.most));
-        let (both, least, most) = (differences(&known)?, differences(&least)?, differences(&most)?);
+        let first = |values: &[Option<f64>]| values[..pairs.min(values.len())].to_vec();
+        let side = |side: &Side| Side { least: first(&side.least), most: first(&side.most) };
+        let (base, candidate) = (side(&question.base), side(&question.candidate));
+        let range = DifferenceRange::new(&base, &candidate, |base, candidate| match question.asked {
+            Asked::Difference | Asked::Ratio(_) => log(candidate, base),
+            Asked::Value(limit) => log(candidate, limit),
+            Asked::Share(limit) => candidate - limit,
+            Asked::Excess(_) => candidate - base,
+        })?;
         let (above, below) = match question.asked {
             Asked::Ratio(bound) => (bound.ln(), bound.ln()),
             Asked::Excess(allowed) => (allowed, -allowed),
             Asked::Difference | Asked::Value(_) | Asked::Share(_) => (0.0, 0.0),
         };
-        let (p_larger, p_smaller) = (least.against(above).p_larger, most.against(below).p_smaller);
+        let (p_larger, p_smaller) = (range.least.against(above).p_larger, range.most.against(below).p_smaller);
         let (p_worse, p_better) = if question.higher_is_better { (p_smaller, p_larger) } else { (p_larger, p_smaller) };
+        let known =
+            base.least.iter().zip(&candidate.least).filter_map(|(base, candidate)| Some(((*base)?, (*candidate)?)));
+        let known = known.collect::<Vec<_>>();
         let typical = match question.asked {
             Asked::Difference | Asked::Ratio(_) | Asked::Value(_) => typical(&known),
             Asked::Share(_) | Asked::Excess(_) => {
@@ -359,7 +331,7 @@ impl Seen {
                 [mean(|pair| pair.0), mean(|pair| pair.1)]
             }
         };
-        Some(Self { both, least, most, p_worse, p_better, typical })
+        Some(Self { range, p_worse, p_better, typical })
     }
 
     fn p_two_sided(&self) -> f64 {
@@ -374,20 +346,14 @@ impl Seen {
         } else {
             Verdict::Undecided
         };
-        let shift = |pairs: &Pairs| pairs.shift(1.0 - 2.0 * level);
-        // One end from each, so the interval covers all possible values.
-        let shift = shift(&self.both).zip(shift(&self.least)).zip(shift(&self.most));
-        let estimate = shift.map(|((both, least), most)| {
-            let of = |value: f64| match question.asked {
-                Asked::Difference | Asked::Ratio(_) => value.exp(),
-                Asked::Value(limit) => limit * value.exp(),
-                Asked::Share(limit) => value + limit,
-                Asked::Excess(_) => value,
-            };
-            Estimate { point: of(both.point), low: of(least.low), high: of(most.high), ..both }
+        let estimate = self.range.shift(1.0 - 2.0 * level).map(|shift| match question.asked {
+            Asked::Difference | Asked::Ratio(_) => shift.exp(),
+            Asked::Value(limit) => shift.exp().map(|ratio| limit * ratio),
+            Asked::Share(limit) => shift.map(|excess| excess + limit),
+            Asked::Excess(_) => shift,
         });
-        let Self { both, p_worse, p_better, typical, .. } = self;
-        Decided { verdict, pairs: both.len(), p_worse, p_better, level, estimate, typical }
+        let Self { range, p_worse, p_better, typical } = self;
+        Decided { verdict, pairs: range.known.len(), p_worse, p_better, level, estimate, typical }
     }
 }
 

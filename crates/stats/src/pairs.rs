@@ -4,10 +4,69 @@
 //! the machine does (Fisher 1935). The test needs no other assumption.
 
 use crate::interval::{self, Estimate};
+use crate::{Bound, special};
 
 /// Largest number of pairs with the exact distribution of signed ranks; larger ones use a normal
 /// approximation with the ranks' variance.
 const EXACT_MAX: usize = 400;
+
+/// Difference of logarithms for a ratio to zero or to an unbounded value: beyond any measured one,
+/// so that it can be ranked.
+pub(crate) const FAR: f64 = 1e3;
+
+/// Values of one condition, one per block; `None` if its trial lacks the metric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    /// Lower bound of each value.
+    pub least: Vec<Option<f64>>,
+    /// Upper bounds; infinite if requests were still waiting when the trial ended.
+    pub most: Vec<Option<f64>>,
+}
+
+impl Side {
+    /// Exactly known values.
+    pub fn known(values: &[Option<f64>]) -> Self {
+        Self { least: values.to_vec(), most: values.to_vec() }
+    }
+}
+
+impl FromIterator<Option<Bound>> for Side {
+    fn from_iter<I: IntoIterator<Item = Option<Bound>>>(bounds: I) -> Self {
+        let ends = |bound: Bound| (bound.value, if bound.at_least { f64::INFINITY } else { bound.value });
+        let (least, most) = bounds.into_iter().map(|bound| bound.map(ends).unzip()).unzip();
+        Self { least, most }
+    }
+}
+
+/// The differences between two conditions whose values may be lower bounds.
+///
+/// A claim is tested with the least favorable ones, so it holds for all values in between.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DifferenceRange {
+    /// With the lower bound of every value.
+    pub(crate) known: Pairs,
+    pub(crate) least: Pairs,
+    pub(crate) most: Pairs,
+}
+
+impl DifferenceRange {
+    /// `None` without common blocks, or if `difference(a, b)` is not a number for one of them.
+    pub(crate) fn new(a: &Side, b: &Side, difference: impl Fn(f64, f64) -> f64) -> Option<Self> {
+        let pairs = |a: &[Option<f64>], b: &[Option<f64>]| {
+            let common = a.iter().zip(b).filter_map(|(a, b)| Some(difference((*a)?, (*b)?).clamp(-FAR, FAR)));
+            let logs = common.collect::<Vec<_>>();
+            (!logs.is_empty() && !logs.iter().any(|log| log.is_nan())).then(|| Pairs::from_logs(logs))
+        };
+        let (known, least) = (pairs(&a.least, &b.least)?, pairs(&a.most, &b.least)?);
+        Some(Self { known, least, most: pairs(&a.least, &b.most)? })
+    }
+
+    /// [`Pairs::shift`] with one end from each extreme, so that the interval covers all values.
+    pub(crate) fn shift(&self, level: f64) -> Option<Estimate> {
+        let (known, least, most) = (self.known.shift(level)?, self.least.shift(level)?, self.most.shift(level)?);
+        Some(Estimate { low: least.low, high: most.high, ..known })
+    }
+}
 
 /// Differences of logarithms, ln B - ln A, one per block in which both have a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,8 +123,7 @@ impl Pairs {
     /// # Panics
     /// When `level` is not strictly between 0 and 1.
     pub fn typical(&self, level: f64) -> Option<Estimate> {
-        let logs = self.shift(level)?;
-        Some(Estimate { point: logs.point.exp(), low: logs.low.exp(), high: logs.high.exp(), ..logs })
+        self.shift(level).map(Estimate::exp)
     }
 
     /// Typical difference B - A, like [`Pairs::typical`] without exponentiation.
@@ -84,11 +142,6 @@ impl Pairs {
         Some(Estimate { point: median(&walsh), low, high, level, n: n as u64 })
     }
 
-    /// Typical ratio B/A without an interval.
-    pub fn typical_point(&self) -> f64 {
-        self.typical_log().exp()
-    }
-
     /// Typical difference without an interval.
     pub fn typical_log(&self) -> f64 {
         median(&self.walsh())
@@ -97,8 +150,7 @@ impl Pairs {
     /// Ratio of geometric means, with Student's t interval of the differences. `None` for fewer
     /// than two pairs.
     pub fn mean(&self, level: f64) -> Option<Estimate> {
-        let logs = interval::mean(&self.logs, level)?;
-        Some(Estimate { point: logs.point.exp(), low: logs.low.exp(), high: logs.high.exp(), ..logs })
+        interval::mean(&self.logs, level).map(Estimate::exp)
     }
 
     /// Means of all pairs of differences, each also with itself, ascending (Walsh averages).
@@ -128,7 +180,7 @@ fn median(sorted: &[f64]) -> f64 {
 fn walsh_rank(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         let (mean, sd) = moments(n);
-        return ((mean - 0.5 + sd * interval::normal_quantile(tail)).floor() + 1.0).max(0.0) as usize;
+        return ((mean - 0.5 + sd * special::normal_quantile(tail)).floor() + 1.0).max(0.0) as usize;
     }
     let ranks = (1..=n).map(|rank| 2 * rank).collect::<Vec<_>>();
     let chances = distribution(&ranks);
@@ -194,7 +246,7 @@ impl SignedRank {
         if ranks.len() > EXACT_MAX {
             let mean = ranks.iter().sum::<usize>() as f64 / 2.0;
             let sd = (ranks.iter().map(|rank| (rank * rank) as f64).sum::<f64>() / 4.0).sqrt();
-            let tail = |sum: f64| interval::normal_cdf((sum + 1.0) / sd).min(1.0);
+            let tail = |sum: f64| special::normal_cdf((sum + 1.0) / sd).min(1.0);
             return SignedRank { p_larger: tail(mean - positive as f64), p_smaller: tail(positive as f64 - mean) };
         }
         let chances = distribution(&ranks);
@@ -301,7 +353,7 @@ mod tests {
         assert_eq!(Pairs::new([(1.0, 0.0)]), None);
         assert_eq!(Pairs::new([(f64::INFINITY, 1.0)]), None);
         assert_eq!(Pairs::new([(1.0, 1.0); 5]).unwrap().typical(0.95), None);
-        close(Pairs::new([(2.0, 3.0)]).unwrap().typical_point(), 1.5);
+        close(Pairs::new([(2.0, 3.0)]).unwrap().typical_log().exp(), 1.5);
     }
 
     #[test]
