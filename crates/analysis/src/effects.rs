@@ -253,7 +253,7 @@ impl Shown {
 
 fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let is_effect = |source: Source| !matches!(source, Source::Blocks | Source::Error);
-    let tested = found.terms().iter().filter(|term| is_effect(term.source)).filter_map(|term| term.p_value);
+    let tested = found.terms.iter().filter(|term| is_effect(term.source)).filter_map(|term| term.p_value);
     let mut adjusted = adjust::holm(&tested.collect::<Vec<_>>()).into_iter();
     let name = |factor: usize| factors.get(factor).map_or_else(String::new, |factor| factor.name.clone());
     let source = |term: &stats::effects::Term| EffectSource {
@@ -280,14 +280,14 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     };
     EffectAnalysis {
         scale: if scale == Scale::Log { EffectScale::Ratio } else { EffectScale::Difference },
-        points: found.spreads().len(),
-        trials: found.trials(),
-        equal: found.is_equal(),
-        error: found.error(),
-        error_df: found.error_df(),
-        blocks: found.blocks(),
+        points: found.spreads.len(),
+        trials: found.trials,
+        equal: found.is_equal,
+        error: found.error,
+        error_df: found.error_df,
+        blocks: found.blocks,
         uneven_p: found.uneven().map(|(_, p)| p),
-        sources: found.terms().iter().map(source).collect(),
+        sources: found.terms.iter().map(source).collect(),
         levels: Vec::new(),
         interactions: Vec::new(),
         changes: Vec::new(),

@@ -331,13 +331,12 @@ fn stdev(stored: &Histogram) -> Option<f64> {
 }
 
 fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<String, IntervalOrNote> {
-    let or_note = |found: Result<stats::batch::Batches, stats::batch::Declined>,
-                   n: fn(&stats::batch::Batches) -> u64| match found {
+    let or_note = |found: Result<stats::batch::Batches, String>, n: fn(&stats::batch::Batches) -> u64| match found {
         Ok(batches) => {
             let estimate = stats::Estimate { n: n(&batches), ..batches.estimate };
             IntervalOrNote::Interval(estimate)
         }
-        Err(declined) => IntervalOrNote::Note { note: declined.to_string() },
+        Err(note) => IntervalOrNote::Note { note },
     };
     let windows = value::timed_windows(measurement).unwrap_or_else(|| {
         let window_s = measurement.window_ns as f64 / 1e9;

@@ -69,7 +69,7 @@ fn of_series(
     let found = stats::usl::fit(&points, value::level(&run.plan.trials), run.plan.seed);
     let mut sentence = match &found {
         Ok(fit) => fit.sentence(plural(factor), among),
-        Err(why) => why.to_string(),
+        Err(why) => why.clone(),
     };
     sentence += &left_out(factor, &measured);
     sentence += &fewer_processors(factor, &measured);

@@ -4,7 +4,6 @@
 
 use load::workload::Stream;
 use stats::fit::{Fit, chi_square};
-use stats::popularity::log_uniform_age_cdf;
 use stats::{Sizes, Zipf};
 use study::Workload;
 use study::workload::{Popularity, SizeLaw, Tail, ValueLength, preset};
@@ -149,7 +148,7 @@ fn popularity_follows_its_distribution() {
 fn ages_follow_their_distribution() {
     const EARLIER: u64 = 50_000;
     type Law = Box<dyn Fn(u64) -> f64>;
-    let recency = |most: u64| move |ages| log_uniform_age_cdf(most, ages);
+    let recency = |most: u64| move |ages: u64| (ages.min(most) as f64 + 1.0).ln() / (most as f64 + 1.0).ln();
     let off = (EARLIER as f64).powf(1.01) as u64;
     let laws: [(Popularity, Law, Law); 2] = [
         (Popularity::Recency, Box::new(recency(EARLIER)), Box::new(recency(off))),

@@ -13,6 +13,12 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// [`holm`] over the p-values that exist; the others do not count.
+pub fn holm_of_some(p_values: impl Iterator<Item = Option<f64>> + Clone) -> impl Iterator<Item = Option<f64>> {
+    let mut adjusted = holm(&p_values.clone().flatten().collect::<Vec<_>>()).into_iter();
+    p_values.map(move |p| p.and_then(|_| adjusted.next()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

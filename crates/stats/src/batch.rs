@@ -8,12 +8,12 @@
 //!
 //! 1. Estimate the autocorrelation time τ (how many windows are worth one) from the initial
 //!    monotone sequence of autocovariances (Geyer 1992), corrected for the estimated mean.
-//! 2. Return [`Declined`] if the series is worth fewer than [`FEWEST_EFFECTIVE`] independent
+//! 2. Decline if the series is worth fewer than [`FEWEST_EFFECTIVE`] independent
 //!    windows, allowing for the uncertainty of τ.
 //! 3. Form at most [`MOST_BATCHES`] batches of at least 2.5 τ. Every window is in one, so lengths
 //!    differ by up to 1.
 //! 4. Make batches half as long again until the von Neumann ratio test (5 %, one-sided) accepts
-//!    their means. Below [`FEWEST_BATCHES`] batches, return [`Declined`].
+//!    their means. Below [`FEWEST_BATCHES`] batches, decline.
 //! 5. Apply Student's t with k - 1 degrees of freedom to the batch means. Their variance is
 //!    corrected for the remaining correlation in an AR(1) process and for the uncertainty of τ.
 //!
@@ -23,7 +23,7 @@
 
 use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
-use crate::order::NotEnoughSamples;
+use crate::special;
 
 /// Minimum number of batches.
 pub const FEWEST_BATCHES: usize = 10;
@@ -35,6 +35,7 @@ pub const FEWEST_EFFECTIVE: f64 = 20.0;
 const LENGTHS: f64 = 2.5;
 /// One-sided normal bound of the von Neumann test at 5 %.
 const NEIGHBOURS_BOUND: f64 = 1.644_853_626_951_472_2;
+const NO_RESPONSE: &str = "a whole window has no response";
 /// Share of the uncertainty of τ added to the variance, chosen by simulation.
 const ALLOWANCE: f64 = 0.4;
 
@@ -51,75 +52,25 @@ pub struct Batches {
     pub effective: f64,
 }
 
-/// Why there is no interval; `Display` gives the reason.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Declined {
-    /// The series is too short.
-    TooFew {
-        /// Number of windows.
-        windows: usize,
-        /// Minimum number of windows.
-        needed: usize,
-    },
-    /// Windows are so correlated that the series is worth too little.
-    Correlated {
-        /// Number of windows.
-        windows: usize,
-        /// Conservative number of independent windows.
-        effective: f64,
-    },
-    /// Even the fewest batches are correlated: the series may be drifting.
-    Drifting {
-        /// Number of windows.
-        windows: usize,
-    },
-    /// A value is not finite.
-    NotFinite,
-    /// No request had a response.
-    Nothing,
-    /// The samples cannot bound this quantile.
-    Samples(NotEnoughSamples),
+/// The message if there is no interval for a reason.
+fn declined(why: impl std::fmt::Display) -> String {
+    format!("not enough data for an interval: {why}")
 }
-
-impl std::fmt::Display for Declined {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("not enough data for an interval: ")?;
-        match self {
-            Declined::TooFew { windows, needed } => write!(f, "{windows} windows, {needed} needed"),
-            Declined::Correlated { windows, effective } => write!(
-                f,
-                "autocorrelated windows: effective sample size {effective:.0} of {windows}, {FEWEST_EFFECTIVE:.0} \
-                 needed"
-            ),
-            Declined::Drifting { windows } => {
-                write!(
-                    f,
-                    "even {FEWEST_BATCHES} batches of {windows} windows are still correlated; the series may drift"
-                )
-            }
-            Declined::NotFinite => write!(f, "a window has no finite value"),
-            Declined::Nothing => write!(f, "a whole window has no response"),
-            Declined::Samples(samples) => samples.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Declined {}
 
 /// Interval for the mean of a series of window values, such as throughput.
 ///
 /// # Errors
-/// [`Declined`] if the series cannot support an interval.
+/// A message if the series cannot support an interval.
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.
-pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
+pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let windows = series.len();
     if !series.iter().all(|value| value.is_finite()) {
-        return Err(Declined::NotFinite);
+        return Err(declined("a window has no finite value"));
     }
     if (windows as f64) < FEWEST_EFFECTIVE {
-        return Err(Declined::TooFew { windows, needed: FEWEST_EFFECTIVE as usize });
+        return Err(declined(format_args!("{windows} windows, {FEWEST_EFFECTIVE:.0} needed")));
     }
     let n = windows as f64;
     let point = interval::average(series).expect("not empty");
@@ -129,14 +80,18 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
     let doubt = ALLOWANCE * (10.0 * tau / n).sqrt();
     let cautious = n / (tau * if tau > 1.0 { 1.0 + doubt } else { 1.0 });
     if cautious < FEWEST_EFFECTIVE {
-        return Err(Declined::Correlated { windows, effective: cautious });
+        return Err(declined(format_args!(
+            "autocorrelated windows: effective sample size {cautious:.0} of {windows}, {FEWEST_EFFECTIVE:.0} needed"
+        )));
     }
     let shortest = if tau > 1.3 { (LENGTHS * tau).ceil() as usize } else { 1 };
     let mut batch_len = shortest.max(windows.div_ceil(MOST_BATCHES));
     let (means, lengths) = loop {
         let batches = windows / batch_len;
         if batches < FEWEST_BATCHES {
-            return Err(Declined::Drifting { windows });
+            return Err(declined(format_args!(
+                "even {FEWEST_BATCHES} batches of {windows} windows are still correlated; the series may drift"
+            )));
         }
         let (means, lengths) = batch_means(series, batches);
         if !neighbours_alike(&means) {
@@ -151,7 +106,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
     let squares = means.iter().zip(&lengths).map(|(mean, length)| length * (mean - point).powi(2)).sum::<f64>();
     let variance = squares / (batches - 1) as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
-    let estimate = Estimate { point, low: point - half_width, high: point + half_width, level, n: batches as u64 };
+    let estimate = Estimate::around(point, half_width, level, batches as u64);
     Ok(Batches { estimate, batches, batch_len, effective: n / tau })
 }
 
@@ -162,17 +117,17 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
 /// 1977, Sampling Techniques, section 6.4). Windows without requests count.
 ///
 /// # Errors
-/// [`Declined`] if the series cannot support an interval.
+/// A message if the series cannot support an interval.
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.
-pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, Declined> {
+pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     let (sum, count) = series.iter().fold((0.0, 0.0), |(sum, count), window| (sum + window.0, count + window.1));
     if !sum.is_finite() || !count.is_finite() {
-        return Err(Declined::NotFinite);
+        return Err(declined("a window has no finite value"));
     }
     if count <= 0.0 {
-        return Err(Declined::Nothing);
+        return Err(declined(NO_RESPONSE));
     }
     let ratio = sum / count;
     let count_mean = count / series.len() as f64;
@@ -192,22 +147,22 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, Declined> {
 /// Expected Number of Positive Counts, inverted to a quantile as in Woodruff 1952.
 ///
 /// # Errors
-/// [`Declined`] if the series supports no interval, or too few requests remain to bound the
+/// A message if the series supports no interval, or too few requests remain to bound the
 /// quantile.
 ///
 /// # Panics
 /// When `q` is not a fraction or `level` not strictly between 0 and 1.
-pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) -> Result<Batches, Declined> {
-    let point = whole.quantile(q).ok_or(Declined::Nothing)?;
+pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) -> Result<Batches, String> {
+    let point = whole.quantile(q).ok_or_else(|| declined(NO_RESPONSE))?;
     let shares = windows
         .iter()
         .map(|window| (window.count_at_or_below(point as u64) as f64, window.len() as f64))
         .collect::<Vec<_>>();
     let share = ratio(&shares, level)?;
-    let standard_error = share.estimate.half_width() / -interval::normal_quantile((1.0 - level) / 2.0);
+    let standard_error = share.estimate.half_width() / -special::normal_quantile((1.0 - level) / 2.0);
     let worth = q * (1.0 - q) / standard_error.powi(2);
     // The cast saturates, so shares without variance use all requests.
-    let estimate = whole.quantile_interval(q, level, worth as u64).map_err(Declined::Samples)?;
+    let estimate = whole.quantile_interval(q, level, worth as u64).map_err(declined)?;
     Ok(Batches { estimate, ..share })
 }
 
@@ -375,8 +330,8 @@ mod tests {
     fn ratio_weighs_requests_and_not_windows() {
         let windows = (0..40).map(|i| if i % 2 == 0 { (900.0, 90.0) } else { (200.0, 10.0) }).collect::<Vec<_>>();
         assert_eq!(ratio(&windows, 0.95).unwrap().estimate.point, 11.0);
-        assert_eq!(ratio(&[(0.0, 0.0); 40], 0.95), Err(Declined::Nothing));
-        assert_eq!(ratio(&[], 0.95), Err(Declined::Nothing));
+        assert_eq!(ratio(&[(0.0, 0.0); 40], 0.95), Err(declined(NO_RESPONSE)));
+        assert_eq!(ratio(&[], 0.95), Err(declined(NO_RESPONSE)));
     }
 
     /// Windows of 200 lognormal latencies whose level follows an AR(1) process.
@@ -419,7 +374,7 @@ mod tests {
         let (windows, whole) = latency_windows(3, 0.0, 0.0);
         let words = quantile(&windows, &whole, 0.99999, 0.95).unwrap_err().to_string();
         assert!(words.starts_with("not enough data for an interval: not enough samples: "), "{words}");
-        assert_eq!(quantile(&[], &Histogram::new(), 0.5, 0.95), Err(Declined::Nothing));
+        assert_eq!(quantile(&[], &Histogram::new(), 0.5, 0.95), Err(declined(NO_RESPONSE)));
     }
 
     #[test]

@@ -18,8 +18,8 @@
 //!     values.map(|value| Trial { levels: vec![memory, cache], block: 0, value })
 //! });
 //! let found = factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Linear).unwrap();
-//! assert_eq!(found.terms()[0].source, Source::Main(0));
-//! assert_eq!(format!("{:.2}", found.terms()[0].share), "0.79");
+//! assert_eq!(found.terms[0].source, Source::Main(0));
+//! assert_eq!(format!("{:.2}", found.terms[0].share), "0.79");
 //! assert_eq!(format!("{:.1}", found.main(0, 1).point), "21.5");
 //! ```
 
@@ -148,7 +148,7 @@ impl Contrast {
     /// When `level` is not strictly between 0 and 1.
     pub fn interval(&self, level: f64) -> Estimate {
         let half_width = interval::t_two_sided(level, self.df) * self.standard_error;
-        Estimate { point: self.point, low: self.point - half_width, high: self.point + half_width, level, n: self.n }
+        Estimate::around(self.point, half_width, level, self.n)
     }
 
     /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Log`].
@@ -156,14 +156,13 @@ impl Contrast {
     /// # Panics
     /// When `level` is not strictly between 0 and 1.
     pub fn ratio(&self, level: f64) -> Estimate {
-        let log = self.interval(level);
-        Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log }
+        self.interval(level).exp()
     }
 
     /// Two-sided p-value of the difference.
     pub fn p_value(&self) -> f64 {
         match self.standard_error > 0.0 {
-            true => (2.0 * interval::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
+            true => (2.0 * special::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
             false if self.point == 0.0 => 1.0,
             false => 0.0,
         }
@@ -172,9 +171,9 @@ impl Contrast {
     /// Smallest difference that these trials would detect at this level with chance `power`.
     ///
     /// # Panics
-    /// When `level` is not strictly between 0 and 1, or `power` is not a fraction.
+    /// When `level` is not strictly between 0 and 1.
     pub fn detectable(&self, level: f64, power: f64) -> f64 {
-        (interval::t_two_sided(level, self.df) + interval::t_quantile(power, self.df)) * self.standard_error
+        (interval::t_two_sided(level, self.df) + special::t_quantile(power, self.df)) * self.standard_error
     }
 }
 
@@ -186,13 +185,32 @@ pub struct Factorial {
     means: Vec<f64>,
     /// Covariance of `means` over the error variance, up to a constant that cancels in contrasts.
     covariance: Matrix,
-    terms: Vec<Term>,
-    variance: f64,
-    df: usize,
-    trials: usize,
-    blocks: usize,
-    equal: bool,
-    spreads: Vec<(f64, usize)>,
+    /// The analysis of variance: main effects in factor order, two-way interactions,
+    /// [`Source::Higher`] for three or more factors, [`Source::Blocks`] for several blocks,
+    /// [`Source::Error`]. The shares sum to 1.
+    pub terms: Vec<Term>,
+    /// Standard deviation between trials of one point, pooled over all points; of logarithms with
+    /// [`Scale::Log`].
+    pub error: f64,
+    /// Degrees of freedom of `error`.
+    pub error_df: usize,
+    /// Number of trials.
+    pub trials: usize,
+    /// Number of blocks separated from the error; 1 if there are none or too few trials to separate
+    /// them.
+    pub blocks: usize,
+    /// Whether all points have the same number of trials. Sums of squares then match the textbook,
+    /// and add up to the total if every block has every point.
+    pub is_equal: bool,
+    /// Standard deviation and number of trials of each point, the last factor changing fastest. The
+    /// pooled error assumes that they are alike.
+    pub spreads: Vec<(f64, usize)>,
+}
+
+struct Datum {
+    point: usize,
+    block: u32,
+    value: f64,
 }
 
 /// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor.
@@ -224,16 +242,6 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
         }
         data.push(Datum { point, block: trial.block, value });
     }
-    analyse(levels, points, data)
-}
-
-struct Datum {
-    point: usize,
-    block: u32,
-    value: f64,
-}
-
-fn analyse(levels: &[usize], points: usize, mut data: Vec<Datum>) -> Result<Factorial, Refusal> {
     let mut counts = vec![0usize; points];
     data.iter().for_each(|datum| counts[datum.point] += 1);
     let missing = counts.iter().filter(|&&count| count == 0).count();
@@ -299,11 +307,11 @@ fn analyse(levels: &[usize], points: usize, mut data: Vec<Datum>) -> Result<Fact
         means: fitted.means.iter().map(|mean| mean + shift).collect(),
         covariance: fitted.covariance.clone(),
         terms,
-        variance,
-        df,
+        error: variance.sqrt(),
+        error_df: df,
         trials: data.len(),
         blocks: fitted.blocks,
-        equal: counts.windows(2).all(|two| two[0] == two[1]),
+        is_equal: counts.windows(2).all(|two| two[0] == two[1]),
         spreads,
     })
 }
@@ -496,64 +504,6 @@ impl Matrix {
 }
 
 impl Factorial {
-    /// The analysis of variance: main effects in factor order, two-way interactions,
-    /// [`Source::Higher`] for three or more factors, [`Source::Blocks`] for several blocks,
-    /// [`Source::Error`]. The shares sum to 1.
-    pub fn terms(&self) -> &[Term] {
-        &self.terms
-    }
-
-    /// The row of a source, if present.
-    pub fn term(&self, source: Source) -> Option<&Term> {
-        self.terms.iter().find(|term| term.source == source)
-    }
-
-    /// Standard deviation between trials of one point, pooled over all points; of logarithms with
-    /// [`Scale::Log`].
-    pub fn error(&self) -> f64 {
-        self.variance.sqrt()
-    }
-
-    /// Degrees of freedom of [`Factorial::error`].
-    pub fn error_df(&self) -> usize {
-        self.df
-    }
-
-    /// Number of trials.
-    pub fn trials(&self) -> usize {
-        self.trials
-    }
-
-    /// Number of blocks separated from the error; 1 if there are none or too few trials to separate
-    /// them.
-    pub fn blocks(&self) -> usize {
-        self.blocks
-    }
-
-    /// Whether all points have the same number of trials. Sums of squares then match the textbook,
-    /// and add up to the total if every block has every point.
-    pub fn is_equal(&self) -> bool {
-        self.equal
-    }
-
-    /// Mean of a point without block effects; of logarithms with [`Scale::Log`].
-    ///
-    /// # Panics
-    /// When the point does not exist.
-    pub fn mean(&self, levels: &[usize]) -> f64 {
-        let point = levels.iter().zip(&self.levels).fold(0, |point, (&level, &count)| {
-            assert!(level < count, "level {level} of {count}");
-            point * count + level
-        });
-        self.means[point]
-    }
-
-    /// Standard deviation and number of trials of each point, the last factor changing fastest. The
-    /// pooled error assumes that they are alike.
-    pub fn spreads(&self) -> &[(f64, usize)] {
-        &self.spreads
-    }
-
     /// Largest over smallest variance between points, and an upper bound of its p-value if all
     /// points scatter alike. Assumes normal values and the smallest number of trials for all
     /// (Hartley 1950, by Bonferroni's bound). `None` if a point has fewer than two trials or does
@@ -585,8 +535,8 @@ impl Factorial {
         }
         Contrast {
             point: dot(weights, &self.means),
-            standard_error: (square.max(0.0) * self.variance).sqrt(),
-            df: self.df as f64,
+            standard_error: square.max(0.0).sqrt() * self.error,
+            df: self.error_df as f64,
             n: self.trials as u64,
         }
     }
@@ -702,7 +652,7 @@ mod tests {
     #[test]
     fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Linear).unwrap();
-        let [memory, cache, both, error] = found.terms() else { panic!("{:?}", found.terms()) };
+        let [memory, cache, both, error] = found.terms[..] else { panic!("{:?}", found.terms) };
         assert_eq!((memory.source, cache.source), (Source::Main(0), Source::Main(1)));
         assert_eq!((both.source, error.source), (Source::Interaction(0, 1), Source::Error));
         for (term, squares, f, p) in [
@@ -715,16 +665,16 @@ mod tests {
             assert!((term.p_value.unwrap() / p - 1.0).abs() < 1e-4, "{term:?}");
         }
         close(error.squares, 102.0);
-        close(found.error(), 12.75f64.sqrt());
-        assert_eq!((found.error_df(), found.trials(), found.blocks(), found.is_equal()), (8, 12, 1, true));
-        let shares = found.terms().iter().map(|term| format!("{:.2}", term.share * 100.0)).collect::<Vec<_>>();
+        close(found.error, 12.75f64.sqrt());
+        assert_eq!((found.error_df, found.trials, found.blocks, found.is_equal), (8, 12, 1, true));
+        let shares = found.terms.iter().map(|term| format!("{:.2}", term.share * 100.0)).collect::<Vec<_>>();
         assert_eq!(shares, ["78.88", "15.40", "4.27", "1.45"]);
         close(found.main(0, 1).point, 21.5);
         close(found.main(1, 1).point, 9.5);
         close(found.interaction((0, 1), (1, 1)).point, 5.0);
         close(found.main(0, 1).interval(0.9).low, 19.58322175634);
         close(found.interaction((0, 1), (1, 1)).interval(0.9).high, 6.91677824366);
-        close(found.mean(&[1, 1]), 77.0);
+        close(found.means[3], 77.0);
     }
 
     // Jain 1991, section 17.1: 15, 45, 25, 75 without repetition is 40 + 20 memory + 10 cache + 5 both; 76 %, 19 %, 5 %.
@@ -740,7 +690,7 @@ mod tests {
             close(found.point, effect);
             assert_eq!((found.standard_error, found.p_value()), (0.0, 0.0));
         }
-        let shares = found.terms().iter().map(|term| format!("{:.0}", term.share * 100.0)).collect::<Vec<_>>();
+        let shares = found.terms.iter().map(|term| format!("{:.0}", term.share * 100.0)).collect::<Vec<_>>();
         assert_eq!(shares, ["76", "19", "5", "0"]);
     }
 
@@ -759,15 +709,15 @@ mod tests {
         let mut trials = lost();
         trials.iter_mut().for_each(|trial| trial.block = 7);
         let found = factorial(&[3, 2], &trials, Scale::Linear).unwrap();
-        assert!(!found.is_equal());
+        assert!(!found.is_equal);
         let expected = [(578.457076923, 2), (74.297619048, 1), (61.495230769, 2), (8.99, 10)];
-        for (term, (squares, df)) in found.terms().iter().zip(expected) {
+        for (term, (squares, df)) in found.terms.iter().zip(expected) {
             close(term.squares, squares);
             assert_eq!(term.df, df);
         }
-        close(found.terms()[0].f.unwrap(), 321.72251);
-        close(found.error(), 0.948156105291);
-        close(found.terms().iter().map(|term| term.share).sum(), 1.0);
+        close(found.terms[0].f.unwrap(), 321.72251);
+        close(found.error, 0.948156105291);
+        close(found.terms.iter().map(|term| term.share).sum(), 1.0);
     }
 
     // g <- lm(v ~ blk + a*b); drop1(g, .~., test="F"); summary(g)$sigma^2; coef(g); confint(g)
@@ -775,12 +725,12 @@ mod tests {
     fn blocks_match_r() {
         let found = factorial(&[3, 2], &lost(), Scale::Linear).unwrap();
         let expected = [536.001222222, 74.297619048, 63.333927739, 7.045, 1.945];
-        for (term, squares) in found.terms().iter().zip(expected) {
+        for (term, squares) in found.terms.iter().zip(expected) {
             close(term.squares, squares);
         }
-        assert_eq!(found.terms()[3].source, Source::Blocks);
-        assert!((found.terms()[3].p_value.unwrap() / 0.002191 - 1.0).abs() < 1e-3);
-        close(found.error().powi(2), 0.243125);
+        assert_eq!(found.terms[3].source, Source::Blocks);
+        assert!((found.terms[3].p_value.unwrap() / 0.002191 - 1.0).abs() < 1e-3);
+        close(found.error.powi(2), 0.243125);
         let of = |found: Contrast, point: f64, low: f64, high: f64| {
             let interval = found.interval(0.95);
             close(interval.point, point);
@@ -798,7 +748,7 @@ mod tests {
     #[test]
     fn logarithms_match_r() {
         let found = factorial(&[3, 2], &lost(), Scale::Log).unwrap();
-        for (term, squares) in found.terms().iter().zip([1.602302705921, 0.183385911636, 0.077320233764]) {
+        for (term, squares) in found.terms.iter().zip([1.602302705921, 0.183385911636, 0.077320233764]) {
             close(term.squares, squares);
         }
         let effect = found.main(0, 0).interval(0.95);
@@ -836,9 +786,9 @@ mod tests {
             (Source::Blocks, 0.230590062),
             (Source::Error, 9.894409938),
         ];
-        assert_eq!(found.error_df(), 20);
+        assert_eq!(found.error_df, 20);
         for (source, squares) in expected {
-            close(found.term(source).unwrap().squares, squares);
+            close(found.terms.iter().find(|term| term.source == source).unwrap().squares, squares);
         }
     }
 
@@ -894,8 +844,8 @@ mod tests {
         let mut trials = workstation();
         trials.iter_mut().for_each(|trial| trial.block = trial.levels[0] as u32);
         let found = factorial(&[2, 2], &trials, Scale::Linear).unwrap();
-        assert_eq!((found.blocks(), found.error_df()), (1, 8));
-        close(found.terms()[0].squares, 5547.0);
+        assert_eq!((found.blocks, found.error_df), (1, 8));
+        close(found.terms[0].squares, 5547.0);
     }
 
     #[test]
@@ -956,18 +906,18 @@ mod tests {
         #[test]
         fn shares_sum_to_one_and_equal_numbers_to_the_total((levels, trials) in designs()) {
             let Ok(found) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
-            prop_assert!((found.terms().iter().map(|term| term.share).sum::<f64>() - 1.0).abs() < 1e-9);
-            prop_assert!(found.terms().iter().all(|term| term.share >= 0.0));
-            let df = found.terms().iter().map(|term| term.df).sum::<usize>();
+            prop_assert!((found.terms.iter().map(|term| term.share).sum::<f64>() - 1.0).abs() < 1e-9);
+            prop_assert!(found.terms.iter().all(|term| term.share >= 0.0));
+            let df = found.terms.iter().map(|term| term.df).sum::<usize>();
             prop_assert_eq!(df, trials.len() - 1);
             // The textbook's sums add up if every block has every point or blocks are not
             // separated. Equal numbers are not enough: three points may each lack one of three
             // blocks.
             let points = levels.iter().product::<usize>();
-            if found.is_equal() && (found.blocks() == 1 || found.blocks() * points == trials.len()) {
+            if found.is_equal && (found.blocks == 1 || found.blocks * points == trials.len()) {
                 let values = trials.iter().map(|trial| trial.value).collect::<Vec<_>>();
                 let total = interval::variance(&values).unwrap() * (values.len() - 1) as f64;
-                let sum = found.terms().iter().map(|term| term.squares).sum::<f64>();
+                let sum = found.terms.iter().map(|term| term.squares).sum::<f64>();
                 prop_assert!((sum / total - 1.0).abs() < 1e-9, "{} {}", sum, total);
             }
         }
@@ -977,7 +927,7 @@ mod tests {
             let moved = trials.iter().map(|trial| Trial { value: trial.value * factor + shift, ..trial.clone() });
             match (factorial(&levels, &trials, Scale::Linear), factorial(&levels, &moved.collect::<Vec<_>>(), Scale::Linear)) {
                 (Ok(before), Ok(after)) => {
-                    for (before, after) in before.terms().iter().zip(after.terms()) {
+                    for (before, after) in before.terms.iter().zip(&after.terms) {
                         prop_assert!((before.share - after.share).abs() < 1e-6, "{:?} {:?}", before, after);
                     }
                 }
@@ -988,12 +938,12 @@ mod tests {
         #[test]
         fn block_effects_do_not_change_factor_effects((levels, trials) in designs(), slow in -40.0f64..40.0) {
             let Ok(before) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
-            if before.blocks() == 1 {
+            if before.blocks == 1 {
                 return Ok(());
             }
             let drifted = trials.iter().map(|t| Trial { value: t.value + slow * f64::from(t.block), ..t.clone() });
             let after = factorial(&levels, &drifted.collect::<Vec<_>>(), Scale::Linear).unwrap();
-            prop_assert!((before.error() / after.error() - 1.0).abs() < 1e-6);
+            prop_assert!((before.error / after.error - 1.0).abs() < 1e-6);
             for (factor, &count) in levels.iter().enumerate() {
                 for level in 0..count {
                     prop_assert!((before.main(factor, level).point - after.main(factor, level).point).abs() < 1e-7);

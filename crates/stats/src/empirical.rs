@@ -1,4 +1,4 @@
-//! Empirical distributions: weighted points and ranges, with an optional analytic tail.
+//! Mixtures of weighted points and ranges and an analytic tail.
 
 use crate::distribution::Distribution;
 use crate::random::Rng;
@@ -17,47 +17,6 @@ pub struct Piece {
     pub weight: f64,
 }
 
-/// Why pieces do not form a distribution.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EmpiricalError {
-    /// The total weight is zero.
-    Empty,
-    /// More than [`PIECES_MAX`] pieces; the number of pieces.
-    TooMany(usize),
-    /// The piece of this index, from 0, has a negative or non-finite end or weight, or `low`
-    /// exceeds `high`.
-    Piece(usize),
-    /// The tail is invalid, or its weight is negative or not finite.
-    Tail,
-}
-
-impl std::fmt::Display for EmpiricalError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            EmpiricalError::Empty => write!(f, "an empirical distribution needs a value with a weight above 0"),
-            EmpiricalError::TooMany(count) => write!(
-                f,
-                "an empirical distribution of {count} pieces; the limit is \
-                                                         {PIECES_MAX}"
-            ),
-            EmpiricalError::Piece(index) => {
-                write!(
-                    f,
-                    "piece {} of the empirical distribution is not two ascending numbers and a weight, none below 0",
-                    index + 1
-                )
-            }
-            EmpiricalError::Tail => write!(
-                f,
-                "the tail of the empirical distribution is not a distribution with a \
-                                               weight"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for EmpiricalError {}
-
 /// A mixture of single values, ranges and one analytic tail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Empirical {
@@ -72,23 +31,26 @@ impl Empirical {
     /// A distribution from `pieces` and a tail with its weight.
     ///
     /// # Errors
-    /// An [`EmpiricalError`] that names the invalid part.
-    pub fn new(pieces: &[Piece], tail: Option<(Distribution, f64)>) -> Result<Empirical, EmpiricalError> {
+    /// A message that names the invalid part.
+    pub fn new(pieces: &[Piece], tail: Option<(Distribution, f64)>) -> Result<Empirical, String> {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         if pieces.len() > PIECES_MAX {
-            return Err(EmpiricalError::TooMany(pieces.len()));
+            return Err(format!("an empirical distribution of {} pieces; the limit is {PIECES_MAX}", pieces.len()));
         }
         let wrong =
             |piece: &Piece| !(fine(piece.low) && fine(piece.high) && fine(piece.weight) && piece.low <= piece.high);
         if let Some(index) = pieces.iter().position(wrong) {
-            return Err(EmpiricalError::Piece(index));
+            return Err(format!(
+                "piece {} of the empirical distribution is not two ascending numbers and a weight, none below 0",
+                index + 1
+            ));
         }
         if tail.is_some_and(|(law, weight)| !law.is_valid() || !fine(weight)) {
-            return Err(EmpiricalError::Tail);
+            return Err("the tail of the empirical distribution is not a distribution with a weight".to_owned());
         }
         let total = pieces.iter().map(|piece| piece.weight).sum::<f64>() + tail.map_or(0.0, |(_, weight)| weight);
         if !(total > 0.0 && total.is_finite()) {
-            return Err(EmpiricalError::Empty);
+            return Err("an empirical distribution needs a value with a weight above 0".to_owned());
         }
         let share = |piece: &Piece| Piece { weight: piece.weight / total, ..*piece };
         let mut pieces = pieces.iter().filter(|piece| piece.weight > 0.0).map(share).collect::<Vec<_>>();
@@ -101,11 +63,6 @@ impl Empirical {
         let shares = shares.collect();
         let tail = tail.map(|(law, weight)| (law, weight / total)).filter(|(_, share)| *share > 0.0);
         Ok(Empirical { pieces, shares, tail })
-    }
-
-    /// Share of the pieces, without the tail.
-    pub fn head_share(&self) -> f64 {
-        self.shares.last().copied().unwrap_or(0.0)
     }
 
     /// Draws one value.
@@ -190,69 +147,10 @@ impl Empirical {
     }
 }
 
-/// A distribution of sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Law {
-    /// Analytic.
-    Plain(Distribution),
-    /// Empirical.
-    Empirical(Empirical),
-}
-
-impl Law {
-    /// Draws one value.
-    pub fn sample(&self, rng: &mut Rng) -> f64 {
-        match self {
-            Law::Plain(law) => law.sample(rng),
-            Law::Empirical(law) => law.sample(rng),
-        }
-    }
-
-    /// Exact mean; infinite for a heavy tail.
-    pub fn mean(&self) -> f64 {
-        match self {
-            Law::Plain(law) => law.mean(),
-            Law::Empirical(law) => law.mean(),
-        }
-    }
-
-    /// Exact share of values up to `x`.
-    pub fn cdf(&self, x: f64) -> f64 {
-        match self {
-            Law::Plain(law) => law.cdf(x),
-            Law::Empirical(law) => law.cdf(x),
-        }
-    }
-
-    /// Exact share of values above `x`.
-    pub fn upper(&self, x: f64) -> f64 {
-        match self {
-            Law::Plain(law) => law.upper(x),
-            Law::Empirical(law) => law.upper(x),
-        }
-    }
-
-    /// Smallest value that at least a share `p` of all do not exceed.
-    ///
-    /// # Panics
-    /// When `p` is not a fraction.
-    pub fn quantile(&self, p: f64) -> f64 {
-        match self {
-            Law::Plain(law) => law.quantile(p),
-            Law::Empirical(law) => law.quantile(p),
-        }
-    }
-}
-
-impl From<Distribution> for Law {
-    fn from(law: Distribution) -> Law {
-        Law::Plain(law)
-    }
-}
-
-impl From<Empirical> for Law {
-    fn from(law: Empirical) -> Law {
-        Law::Empirical(law)
+impl From<Distribution> for Empirical {
+    /// A valid distribution as a tail without pieces.
+    fn from(law: Distribution) -> Empirical {
+        Empirical { pieces: Vec::new(), shares: Vec::new(), tail: Some((law, 1.0)) }
     }
 }
 
@@ -277,7 +175,7 @@ pub(crate) mod tests {
     fn values_of_etc_are_frozen() {
         assert!((ETC_HEAD.iter().sum::<f64>() - 0.44155).abs() < 1e-12);
         let values = etc_values(15.0);
-        assert!((values.head_share() - 0.44155).abs() < 1e-12);
+        assert!((values.shares[14] - 0.44155).abs() < 1e-12);
         let of = |law: &Empirical| {
             [law.mean(), law.quantile(0.5), law.quantile(0.9), law.quantile(0.99), law.quantile(0.999)]
         };
@@ -313,13 +211,16 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_refused() {
         let piece = |low, high, weight| Piece { low, high, weight };
-        let check = |pieces: &[Piece], tail, expected| assert_eq!(Empirical::new(pieces, tail), Err(expected));
-        check(&[], None, EmpiricalError::Empty);
-        check(&[piece(1.0, 1.0, 0.0)], None, EmpiricalError::Empty);
-        check(&[piece(1.0, 1.0, 1.0), piece(2.0, 1.0, 1.0)], None, EmpiricalError::Piece(1));
-        check(&[piece(1.0, 1.0, f64::NAN)], None, EmpiricalError::Piece(0));
-        check(&[piece(-1.0, 1.0, 1.0)], None, EmpiricalError::Piece(0));
-        check(&[piece(1.0, 1.0, 1.0)], Some((Distribution::Exponential { mean: -1.0 }, 1.0)), EmpiricalError::Tail);
-        check(&vec![piece(1.0, 1.0, 1.0); PIECES_MAX + 1], None, EmpiricalError::TooMany(PIECES_MAX + 1));
+        let check = |pieces: &[Piece], tail, expected| {
+            let error = Empirical::new(pieces, tail).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        };
+        check(&[], None, "an empirical distribution needs");
+        check(&[piece(1.0, 1.0, 0.0)], None, "an empirical distribution needs");
+        check(&[piece(1.0, 1.0, 1.0), piece(2.0, 1.0, 1.0)], None, "piece 2 of");
+        check(&[piece(1.0, 1.0, f64::NAN)], None, "piece 1 of");
+        check(&[piece(-1.0, 1.0, 1.0)], None, "piece 1 of");
+        check(&[piece(1.0, 1.0, 1.0)], Some((Distribution::Exponential { mean: -1.0 }, 1.0)), "the tail of");
+        check(&vec![piece(1.0, 1.0, 1.0); PIECES_MAX + 1], None, "an empirical distribution of 65537 pieces");
     }
 }

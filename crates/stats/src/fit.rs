@@ -60,7 +60,7 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::empirical::Law;
+    use crate::empirical::Empirical;
     use crate::empirical::tests::etc_values;
     use crate::item_sizes::Sizes;
     use crate::{Distribution, Rng};
@@ -86,7 +86,7 @@ mod tests {
 
     const DRAWS: usize = 1_000_000;
 
-    fn drawn(law: &Law, seed: u64) -> Vec<f64> {
+    fn drawn(law: &Distribution, seed: u64) -> Vec<f64> {
         let mut rng = Rng::new(seed);
         (0..DRAWS).map(|_| law.sample(&mut rng)).collect()
     }
@@ -109,7 +109,7 @@ mod tests {
             (pareto(0.348238), pareto(0.078688)),
         ];
         for (law, other) in table {
-            let values = drawn(&law.into(), 20);
+            let values = drawn(&law, 20);
             // The cumulative distribution maps every distribution to a uniform one.
             let test = |law: &Distribution| {
                 let cells = counted(values.iter().map(|x| (law.cdf(*x) * 100.0) as u64), 99);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_million_sizes_fit_only_their_distribution() {
-        let plain = |law: Distribution| Law::from(law);
+        let plain = |law: Distribution| Empirical::from(law);
         let table = [
             (
                 plain(Distribution::Gamma { shape: 4.0, scale: 7.0 }),
@@ -151,18 +151,18 @@ mod tests {
                 plain(Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.20449, shape: 0.078688 }),
                 plain(Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.3, shape: 0.078688 }),
             ),
-            (etc_values(15.0).into(), etc_values(0.0).into()),
+            (etc_values(15.0), etc_values(0.0)),
         ];
         for (law, other) in table {
-            let (sizes, others) = (Sizes::new(law, 0, 1 << 20), Sizes::new(other, 0, 1 << 20));
+            let (sizes, others) = (Sizes::new(law.clone(), 0, 1 << 20), Sizes::new(other.clone(), 0, 1 << 20));
             let mut rng = Rng::new(4);
             let counts = counted((0..DRAWS).map(|_| sizes.at(rng.next_u64())), 6000);
             let (right, wrong) = (
                 chi_square(&counts, &shares(&sizes, 6000)).unwrap(),
                 chi_square(&counts, &shares(&others, 6000)).unwrap(),
             );
-            assert!(right.p > 1e-3, "{:?}: {right:?}", sizes.law());
-            assert!(wrong.p < 1e-3, "{:?}: {wrong:?}", others.law());
+            assert!(right.p > 1e-3, "{law:?}: {right:?}");
+            assert!(wrong.p < 1e-3, "{other:?}: {wrong:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Counts of durations in buckets whose width grows with the value.
 
 use crate::interval::Estimate;
-use crate::order::{self, NotEnoughSamples};
+use crate::order;
 
 /// Largest value with a bucket, one hour in nanoseconds. Larger values are counted as saturated.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
@@ -71,47 +71,6 @@ impl Parts {
         classes[bounds.len()] += self.saturated;
     }
 }
-
-/// Why [`Parts`] are not a valid histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadParts {
-    /// The precision is outside [`Histogram::PRECISIONS`].
-    Precision(u8),
-    /// A bucket index does not ascend or exceeds the last bucket.
-    Index(u32),
-    /// A listed bucket is empty.
-    EmptyBucket(u32),
-    /// The counts overflow 64 bits.
-    TooMany,
-    /// Minimum or maximum is outside the first or last used bucket.
-    Range,
-    /// The sums are impossible for these counts.
-    Sums,
-}
-
-impl std::fmt::Display for BadParts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            BadParts::Precision(bits) => write!(
-                f,
-                "histogram precision {bits} is outside {} to {}",
-                Histogram::PRECISIONS.start(),
-                Histogram::PRECISIONS.end()
-            ),
-            BadParts::Index(index) => {
-                write!(f, "histogram bucket {index} is out of order or out of range")
-            }
-            BadParts::EmptyBucket(index) => {
-                write!(f, "histogram bucket {index} is listed with count 0")
-            }
-            BadParts::TooMany => write!(f, "histogram counts add up to more than 2^64"),
-            BadParts::Range => write!(f, "histogram minimum or maximum contradicts its buckets"),
-            BadParts::Sums => write!(f, "histogram sum or sum of squares contradicts its buckets"),
-        }
-    }
-}
-
-impl std::error::Error for BadParts {}
 
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
@@ -322,8 +281,8 @@ impl Histogram {
     /// they are independent, less if neighbors are correlated.
     ///
     /// # Errors
-    /// [`NotEnoughSamples`] if these values cannot bound the quantile on both sides.
-    pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, NotEnoughSamples> {
+    /// A message if these values cannot bound the quantile on both sides.
+    pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
         let ranks = order::ranks(effective_n, q, level)?;
         let value = |rank: u64| {
@@ -395,23 +354,25 @@ impl Histogram {
     /// Imports untrusted content.
     ///
     /// # Errors
-    /// [`BadParts`] if recording cannot produce these numbers.
-    pub fn from_parts(parts: &Parts) -> Result<Histogram, BadParts> {
+    /// A message if recording cannot produce these numbers.
+    pub fn from_parts(parts: &Parts) -> Result<Histogram, String> {
+        let range_error = || "histogram minimum or maximum contradicts its buckets".to_owned();
         if !Histogram::PRECISIONS.contains(&parts.precision) {
-            return Err(BadParts::Precision(parts.precision));
+            let (least, most) = Histogram::PRECISIONS.into_inner();
+            return Err(format!("histogram precision {} is outside {least} to {most}", parts.precision));
         }
         let end = index_of(HIGHEST_NS, parts.precision);
         let mut len = parts.saturated;
         let mut next = 0;
         for &(index, count) in &parts.counts {
             if index < next || index as usize > end {
-                return Err(BadParts::Index(index));
+                return Err(format!("histogram bucket {index} is out of order or out of range"));
             }
             if count == 0 {
-                return Err(BadParts::EmptyBucket(index));
+                return Err(format!("histogram bucket {index} is listed with count 0"));
             }
             next = index + 1;
-            len = len.checked_add(count).ok_or(BadParts::TooMany)?;
+            len = len.checked_add(count).ok_or("histogram counts add up to more than 2^64")?;
         }
         let (mut first, mut buckets) = (0, 0);
         if let ([(from, _), ..], [.., (to, _)]) = (&*parts.counts, &*parts.counts) {
@@ -419,7 +380,7 @@ impl Histogram {
             let index = |ns: u64| (ns <= HIGHEST_NS).then(|| index_of(ns, parts.precision));
             let has_last = parts.saturated > 0 || index(parts.max) == Some(*to as usize);
             if index(parts.min) != Some(first) || !has_last {
-                return Err(BadParts::Range);
+                return Err(range_error());
             }
             if parts.saturated > 0 {
                 buckets = end + 1 - first;
@@ -440,25 +401,25 @@ impl Histogram {
         };
         if len == 0 {
             let blank = parts.min == 0 && parts.max == 0 && parts.sum == 0 && parts.sum_sq == 0;
-            return if blank { Ok(histogram) } else { Err(BadParts::Range) };
+            return if blank { Ok(histogram) } else { Err(range_error()) };
         }
         histogram.min = parts.min;
-        histogram.check_range()?;
-        histogram.check_sums()?;
+        // The minimum is in the first bucket and the maximum in the last, unless all values or the
+        // largest are saturated.
+        let has_buckets = histogram.saturated < len;
+        let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
+            && histogram.min <= histogram.max
+            && (histogram.max > HIGHEST_NS) == (histogram.saturated > 0);
+        if !is_in_range {
+            return Err(range_error());
+        }
+        if !histogram.has_possible_sums() {
+            return Err("histogram sum or sum of squares contradicts its buckets".to_owned());
+        }
         Ok(histogram)
     }
 
-    fn check_range(&self) -> Result<(), BadParts> {
-        // The minimum is in the first bucket and the maximum in the last, unless all values or the
-        // largest are saturated.
-        let has_buckets = self.saturated < self.len;
-        let fits = (has_buckets || self.min > HIGHEST_NS)
-            && self.min <= self.max
-            && (self.max > HIGHEST_NS) == (self.saturated > 0);
-        if fits { Ok(()) } else { Err(BadParts::Range) }
-    }
-
-    fn check_sums(&self) -> Result<(), BadParts> {
+    fn has_possible_sums(&self) -> bool {
         let (mut sum_low, mut sum_high) = (0u128, 0u128);
         let (mut squares_low, mut squares_high) = (0u128, 0u128);
         for (low, high, count) in self.iter_buckets() {
@@ -472,11 +433,7 @@ impl Histogram {
         // Formats may store the sums as floats with 53 bits, so the last bit may be off.
         let within =
             |low: u128, sum: u128, high: u128| low - (low >> 52) <= sum && sum <= high.saturating_add(high >> 52);
-        if within(sum_low, self.sum, sum_high) && within(squares_low, self.sum_sq, squares_high) {
-            Ok(())
-        } else {
-            Err(BadParts::Sums)
-        }
+        within(sum_low, self.sum, sum_high) && within(squares_low, self.sum_sq, squares_high)
     }
 }
 
@@ -610,29 +567,30 @@ mod tests {
         assert_eq!((all.low, all.point, all.high), (469.0, 500.0, 532.0));
         let fewer = histogram.quantile_interval(0.5, 0.95, 100).unwrap();
         assert_eq!((fewer.low, fewer.high, fewer.n), (400.0, 610.0, 100));
-        assert_eq!(histogram.quantile_interval(0.99, 0.95, 367).unwrap_err().needed, 368);
+        assert_eq!(histogram.quantile_interval(0.99, 0.95, 367).unwrap_err(), "not enough samples: 367 of 368");
     }
 
     #[test]
     fn parts_of_any_origin_are_checked() {
         let good = of(&[5, 5000, 5_000_000]).to_parts();
-        let check = |change: &dyn Fn(&mut Parts), expected| {
+        let check = |change: &dyn Fn(&mut Parts), expected: &str| {
             let mut parts = good.clone();
             change(&mut parts);
-            assert_eq!(Histogram::from_parts(&parts), Err(expected));
+            let error = Histogram::from_parts(&parts).unwrap_err();
+            assert!(error.contains(expected), "{error}");
         };
-        check(&|p| p.precision = 0, BadParts::Precision(0));
-        check(&|p| p.precision = 40, BadParts::Precision(40));
-        check(&|p| p.counts[1].0 = u32::MAX, BadParts::Index(u32::MAX));
-        check(&|p| p.counts[1].0 = 5, BadParts::Index(5));
-        check(&|p| p.counts[0].1 = 0, BadParts::EmptyBucket(5));
-        check(&|p| p.counts[0].1 = u64::MAX, BadParts::TooMany);
-        check(&|p| p.min = 6, BadParts::Range);
-        check(&|p| p.max = u64::MAX, BadParts::Range);
-        check(&|p| p.saturated = 1, BadParts::Range);
-        check(&|p| p.counts.clear(), BadParts::Range);
-        check(&|p| p.sum = 0, BadParts::Sums);
-        check(&|p| p.sum_sq = u128::MAX, BadParts::Sums);
+        check(&|p| p.precision = 0, "precision 0 is outside");
+        check(&|p| p.precision = 40, "precision 40 is outside");
+        check(&|p| p.counts[1].0 = u32::MAX, "bucket 4294967295 is out of");
+        check(&|p| p.counts[1].0 = 5, "bucket 5 is out of");
+        check(&|p| p.counts[0].1 = 0, "bucket 5 is listed");
+        check(&|p| p.counts[0].1 = u64::MAX, "more than 2^64");
+        check(&|p| p.min = 6, "minimum or maximum");
+        check(&|p| p.max = u64::MAX, "minimum or maximum");
+        check(&|p| p.saturated = 1, "minimum or maximum");
+        check(&|p| p.counts.clear(), "minimum or maximum");
+        check(&|p| p.sum = 0, "sum or sum of squares");
+        check(&|p| p.sum_sq = u128::MAX, "sum or sum of squares");
     }
 
     #[test]

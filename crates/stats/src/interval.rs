@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::special;
+pub use crate::special::normal_cdf;
 
 /// A point with its interval. A report shows all five, never only the point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +25,21 @@ impl Estimate {
     /// The estimate of the inverse ratio.
     pub fn inverse(&self) -> Estimate {
         Estimate { point: 1.0 / self.point, low: 1.0 / self.high, high: 1.0 / self.low, ..*self }
+    }
+
+    /// `point` ± `half_width`.
+    pub fn around(point: f64, half_width: f64, level: f64, n: u64) -> Estimate {
+        Estimate { point, low: point - half_width, high: point + half_width, level, n }
+    }
+
+    /// Maps all three numbers by a function that rises.
+    pub fn map(self, rising: impl Fn(f64) -> f64) -> Estimate {
+        Estimate { point: rising(self.point), low: rising(self.low), high: rising(self.high), ..self }
+    }
+
+    /// The estimate of a ratio from that of its logarithm.
+    pub fn exp(self) -> Estimate {
+        self.map(f64::exp)
     }
 
     /// Half of the interval's width, in the unit of the point.
@@ -69,7 +85,7 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     let (point, variance) = (average(values)?, variance(values)?);
     let n = values.len();
     let half_width = t_two_sided(level, (n - 1) as f64) * (variance / n as f64).sqrt();
-    Some(Estimate { point, low: point - half_width, high: point + half_width, level, n: n as u64 })
+    Some(Estimate::around(point, half_width, level, n as u64))
 }
 
 /// The `t` with probability `level` between `-t` and `t` in Student's distribution with `df`
@@ -80,39 +96,6 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
 pub fn t_two_sided(level: f64, df: f64) -> f64 {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     -special::t_quantile((1.0 - level) / 2.0, df)
-}
-
-/// Quantile `p` of the standard normal distribution; infinite at 0 and 1.
-///
-/// # Panics
-/// When `p` is not a fraction.
-pub fn normal_quantile(p: f64) -> f64 {
-    assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
-    special::normal_quantile(p)
-}
-
-/// Probability that a standard normal does not exceed `x`.
-pub fn normal_cdf(x: f64) -> f64 {
-    special::normal_cdf(x)
-}
-
-/// Quantile `p` of Student's t with `df` degrees of freedom, not necessarily an integer.
-///
-/// # Panics
-/// When `p` is not a fraction or `df` not positive.
-pub fn t_quantile(p: f64, df: f64) -> f64 {
-    assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
-    assert!(df > 0.0, "`df` is positive: {df}");
-    special::t_quantile(p, df)
-}
-
-/// Probability that Student's t with `df` degrees of freedom does not exceed `t`.
-///
-/// # Panics
-/// When `df` is not positive.
-pub fn t_cdf(t: f64, df: f64) -> f64 {
-    assert!(df > 0.0, "`df` is positive: {df}");
-    special::t_cdf(t, df)
 }
 
 #[cfg(test)]

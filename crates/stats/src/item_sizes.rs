@@ -1,7 +1,7 @@
 //! Sizes in bytes from a distribution: one size per 64 bits, fast enough for every operation, and
 //! equal for equal bits.
 
-use crate::empirical::Law;
+use crate::empirical::Empirical;
 use crate::random::mix;
 
 /// Number of sizes in the table; larger ones come from the distribution's quantile function.
@@ -22,7 +22,7 @@ pub(crate) struct Cell {
 /// alias method; Vose 1991 for the table); the quantile function covers larger ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
-    law: Law,
+    law: Empirical,
     min: u64,
     max: u64,
     cells: Vec<Cell>,
@@ -35,7 +35,7 @@ impl Sizes {
     ///
     /// # Panics
     /// When `min` is above `max`.
-    pub fn new(law: impl Into<Law>, min: u64, max: u64) -> Sizes {
+    pub fn new(law: impl Into<Empirical>, min: u64, max: u64) -> Sizes {
         let law = law.into();
         assert!(min <= max, "sizes from {min} to {max}");
         let sizes = Sizes { law, min, max, cells: Vec::new(), beyond: None };
@@ -74,11 +74,6 @@ impl Sizes {
         let size = self.law.quantile((1.0 - upper * u).clamp(0.0, 1.0)).round();
         // The cast saturates for floats above 2^64.
         (size as u64).clamp(last + 1, self.max)
-    }
-
-    /// The distribution before rounding and clamping.
-    pub fn law(&self) -> &Law {
-        &self.law
     }
 
     /// Smallest and largest size in bytes.

@@ -38,7 +38,7 @@ pub mod volley;
 pub mod zipf_ranks;
 
 pub use distribution::Distribution;
-pub use empirical::{Empirical, Law, Piece};
+pub use empirical::{Empirical, Piece};
 pub use histogram::Histogram;
 pub use interval::Estimate;
 pub use item_sizes::Sizes;

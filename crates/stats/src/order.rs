@@ -26,26 +26,6 @@ pub struct Ranks {
     pub high: u64,
 }
 
-/// A sample cannot bound the quantile on both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotEnoughSamples {
-    /// Number of effective samples.
-    pub have: u64,
-    /// Effective samples needed; `u64::MAX` if no number suffices, as for quantiles 0 and 1.
-    pub needed: u64,
-}
-
-impl std::fmt::Display for NotEnoughSamples {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.needed {
-            u64::MAX => write!(f, "not enough samples: no sample size bounds this quantile"),
-            needed => write!(f, "not enough samples: {} of {needed}", self.have),
-        }
-    }
-}
-
-impl std::error::Error for NotEnoughSamples {}
-
 /// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each
 /// side. Both `q^n` (all values below the quantile) and `(1-q)^n` (all above) must be that rare.
 /// `u64::MAX` for quantiles 0 and 1, which no sample encloses.
@@ -65,16 +45,19 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
 /// Statistics, 3rd ed. 2003, section 7.1.
 ///
 /// # Errors
-/// [`NotEnoughSamples`] if no two ranks enclose the quantile.
+/// A message if no two ranks enclose the quantile.
 ///
 /// # Panics
 /// When `q` is not a fraction or `level` not strictly between 0 and 1.
-pub fn ranks(n: u64, q: f64, level: f64) -> Result<Ranks, NotEnoughSamples> {
+pub fn ranks(n: u64, q: f64, level: f64) -> Result<Ranks, String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     let needed = samples_needed(q, level);
+    if needed == u64::MAX {
+        return Err("not enough samples: no sample size bounds this quantile".to_owned());
+    }
     if n < needed {
-        return Err(NotEnoughSamples { have: n, needed });
+        return Err(format!("not enough samples: {n} of {needed}"));
     }
     let side = (1.0 - level) / 2.0;
     // The normal approximation with its correction for skewness (Cornish & Fisher 1937).
@@ -135,7 +118,7 @@ mod tests {
             [(0.5, 6), (0.9, 36), (0.95, 72), (0.99, 368), (0.999, 3_688), (0.9999, 36_887), (0.05, 72), (0.01, 368)];
         for (q, needed) in table {
             assert_eq!(samples_needed(q, 0.95), needed, "q = {q}");
-            assert_eq!(ranks(needed - 1, q, 0.95), Err(NotEnoughSamples { have: needed - 1, needed }));
+            assert_eq!(ranks(needed - 1, q, 0.95), Err(format!("not enough samples: {} of {needed}", needed - 1)));
             let found = ranks(needed, q, 0.95).unwrap();
             if q >= 0.5 {
                 assert_eq!(found.high, needed, "the maximum is the bound");
@@ -161,10 +144,9 @@ mod tests {
     fn extremes_have_no_interval() {
         for q in [0.0, 1.0] {
             let error = ranks(1_000_000, q, 0.95).unwrap_err();
-            assert_eq!(error.needed, u64::MAX);
-            assert!(error.to_string().ends_with("bounds this quantile"));
+            assert!(error.ends_with("bounds this quantile"));
         }
-        assert_eq!(ranks(10, 0.9, 0.95).unwrap_err().to_string(), "not enough samples: 10 of 36");
+        assert_eq!(ranks(10, 0.9, 0.95).unwrap_err(), "not enough samples: 10 of 36");
     }
 
     proptest! {

@@ -115,7 +115,7 @@ pub(crate) fn binomial_upper(k: u64, n: u64, q: f64) -> f64 {
 }
 
 /// P(X ≤ x) for X standard normal.
-pub(crate) fn normal_cdf(x: f64) -> f64 {
+pub fn normal_cdf(x: f64) -> f64 {
     if x.is_nan() {
         return f64::NAN;
     }

@@ -59,7 +59,7 @@ pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Esti
     let own = interval::mean(values, level)?;
     let pooled = pooled_half_width(pooled_relative_sd, u32::try_from(values.len()).ok()?, level)? * own.point.abs();
     let half_width = own.half_width().max(pooled);
-    Some(Estimate { low: own.point - half_width, high: own.point + half_width, ..own })
+    Some(Estimate::around(own.point, half_width, level, own.n))
 }
 
 /// The target precision.

@@ -1,8 +1,9 @@
 //! Tests whether a series grows during a trial. Each trial contributes one change, so correlation
 //! between neighboring values of a trial does not matter.
 
-use crate::adjust::holm;
+use crate::adjust::holm_of_some;
 use crate::interval::{self, Estimate};
+use crate::special;
 
 /// A change over a whole trial below this share counts as flat.
 pub const FLAT_SHARE: f64 = 0.05;
@@ -81,12 +82,8 @@ pub struct Growth {
 /// # Panics
 /// When `error` is not strictly between 0 and 1.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
-    let over_all = |p_of: fn(&Series) -> Option<f64>| {
-        // Series without a p-value do not count in the adjustment.
-        let tested = series.iter().filter_map(p_of).collect::<Vec<_>>();
-        let mut adjusted = holm(&tested).into_iter();
-        series.iter().map(|series| p_of(series).and_then(|_| adjusted.next()).unwrap_or(1.0)).collect::<Vec<_>>()
-    };
+    // Series without a p-value do not count in the adjustment.
+    let over_all = |p_of: fn(&Series) -> Option<f64>| holm_of_some(series.iter().map(p_of)).map(|p| p.unwrap_or(1.0));
     let p_change = over_all(|series| p_value(&series.changes));
     let p_flat = over_all(|series| p_within(&series.changes, series.margin));
     let one = |((series, p_change), p_flat): ((&Series, f64), f64)| {
@@ -126,7 +123,7 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, f64, f64)> {
 /// Probability that a t variable with standard error `error` exceeds `distance`.
 fn tail(distance: f64, error: f64, df: f64) -> f64 {
     match error > 0.0 {
-        true => interval::t_cdf(-distance / error, df),
+        true => special::t_cdf(-distance / error, df),
         false if distance > 0.0 => 0.0,
         // Constant zero changes: no growth, and as flat as possible.
         false if distance == 0.0 => 0.5,

@@ -16,8 +16,6 @@ pub struct Components {
     /// s_1: of the long-run mean over one second of a trial. Unlike `within`, it accounts for
     /// correlation between windows.
     pub second: f64,
-    /// Number of trials.
-    pub trials: usize,
 }
 
 /// Splits the variation of a metric. `trials` has the window values of each trial; windows last
@@ -57,7 +55,6 @@ pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
         between: (of_means - of_a_mean).max(0.0).sqrt(),
         within: (squares / freedom).sqrt(),
         second: of_a_second.sqrt(),
-        trials: trials.len(),
     })
 }
 
@@ -117,7 +114,7 @@ mod tests {
 
     #[test]
     fn best_length_balances_restarts_and_noise() {
-        let found = Components { between: 0.02, within: 1.0, second: 0.1, trials: 8 };
+        let found = Components { between: 0.02, within: 1.0, second: 0.1 };
         // sqrt(4 · 0.01 / 0.0004)
         assert!((found.best_seconds_per_trial(4.0).unwrap() - 10.0).abs() < 1e-12);
         assert_eq!(Components { between: 0.0, ..found }.best_seconds_per_trial(4.0), None);

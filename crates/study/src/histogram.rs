@@ -48,7 +48,7 @@ impl TryFrom<&Histogram> for stats::Histogram {
             sum: stored.sum as u128,
             sum_sq: stored.sum_of_squares as u128,
         };
-        stats::Histogram::from_parts(&parts).map_err(|error| error.to_string())
+        stats::Histogram::from_parts(&parts)
     }
 }
 

@@ -14,7 +14,7 @@ pub mod trace;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Distribution, Empirical, Law, Piece, Sizes};
+use stats::{Distribution, Empirical, Piece, Sizes};
 
 pub use presets::{ETC_VALUES_HEAD, PRESETS, Preset, preset};
 
@@ -255,10 +255,18 @@ pub struct Tail {
 
 impl SizeLaw {
     /// The distribution to sample. Fails with the requirement that the parameters violate.
-    pub fn law(&self) -> Result<Law, String> {
-        let plain = |law: Distribution, must: &str| {
-            if law.is_valid() { Ok(Law::Plain(law)) } else { Err(must.to_owned()) }
-        };
+    pub fn law(&self) -> Result<Empirical, String> {
+        if let SizeLaw::Empirical { values, tail } = self {
+            let piece = |&(low, high, weight): &(f64, f64, f64)| Piece { low, high, weight };
+            let pieces = values.iter().map(piece).collect::<Vec<_>>();
+            let tail = tail.as_ref().map(|Tail { size, weight }| Ok::<_, String>((size.formula()?, *weight)));
+            return Empirical::new(&pieces, tail.transpose()?);
+        }
+        self.formula().map(Empirical::from)
+    }
+
+    fn formula(&self) -> Result<Distribution, String> {
+        let plain = |law: Distribution, must: &str| if law.is_valid() { Ok(law) } else { Err(must.to_owned()) };
         match *self {
             SizeLaw::Constant { bytes } => plain(Distribution::Constant { value: bytes }, "`bytes` must be 0 or more"),
             SizeLaw::Uniform { low, high } => {
@@ -283,20 +291,7 @@ impl SizeLaw {
                 Distribution::GeneralisedPareto { location, scale, shape },
                 "`scale` must be above 0, `location` and `shape` must be finite",
             ),
-            SizeLaw::Empirical { ref values, ref tail } => {
-                let piece = |&(low, high, weight): &(f64, f64, f64)| Piece { low, high, weight };
-                let pieces = values.iter().map(piece).collect::<Vec<_>>();
-                let tail = match tail {
-                    None => None,
-                    Some(Tail { size, weight }) => match size.law()? {
-                        Law::Plain(law) => Some((law, *weight)),
-                        Law::Empirical(_) => {
-                            return Err("the tail must be a distribution given by a formula".to_owned());
-                        }
-                    },
-                };
-                Empirical::new(&pieces, tail).map(Law::Empirical).map_err(|error| error.to_string())
-            }
+            SizeLaw::Empirical { .. } => Err("the tail must be a distribution given by a formula".to_owned()),
         }
     }
 }

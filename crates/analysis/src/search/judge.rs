@@ -88,7 +88,7 @@ pub(crate) fn judge(
 /// `None` if there are too few responses or it was not observed.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
     let windows = measurement.windows.as_slice();
-    let found = |found: Result<batch::Batches, batch::Declined>| {
+    let found = |found: Result<batch::Batches, String>| {
         found.ok().map(|found| (found.estimate.low.max(0.0), found.estimate.high))
     };
     match condition.metric.name {
