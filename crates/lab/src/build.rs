@@ -32,67 +32,45 @@ pub fn build_all(
 ) -> Result<Vec<Build>, LabError> {
     let supervisor = start_supervisor(options)?;
     let images = Images::default();
-    let mut builds: Vec<(Option<&str>, Build)> = Vec::new();
+    let mut builds = Builds::default();
     'points: for (index, point) in plan.points.iter().enumerate() {
         if point.unrunnable.is_some() {
             continue;
         }
         for (directory, command) in commands(point) {
-            let known =
-                builds.iter_mut().find(|(place, build)| (*place, build.command.as_str()) == (directory, command));
-            if let Some((_, build)) = known {
-                build.points.push(index);
-                continue;
-            }
-            say(progress, Phase::Build, index);
-            let begun = clock::now();
-            let cpus = options.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
-            let outcome = match &options.cluster {
-                None => {
-                    let place = options.directory.join(directory.unwrap_or(""));
-                    build(&supervisor, command, &place, &cpus, interrupted)
+            let make = || {
+                say(progress, Phase::Build, index);
+                let cpus = options.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
+                let place = options.directory.join(directory.unwrap_or(""));
+                match &options.cluster {
+                    None => build(&supervisor, command, &place, &cpus, interrupted),
+                    Some(cluster) => cluster.build(command, directory, interrupted),
                 }
-                Some(cluster) => cluster.build(command, directory, interrupted),
             };
-            let Some(outcome) = outcome else { break 'points };
-            let elapsed_ns = clock::nanos(clock::now() - begun);
-            builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
+            if !builds.add(directory, command, index, make) {
+                break 'points;
+            }
         }
-        // On other machines, missing images are reported when the container is started.
+        // On other machines, missing images and programs are reported when they are started.
+        if options.cluster.is_some() {
+            continue;
+        }
         let containers = point.companions.iter().map(|one| &one.container).chain([&point.subject.container]).flatten();
-        for container in containers.filter(|_| options.cluster.is_none()) {
+        for container in containers {
             let command = match container.engine {
                 EngineChoice::Auto => format!("image {}", container.image),
                 engine => format!("image {} ({})", container.image, engine.name()),
             };
-            match builds.iter_mut().find(|(_, build)| build.command == command) {
-                Some((_, build)) if build.points.last() == Some(&index) => {}
-                Some((_, build)) => build.points.push(index),
-                None => {
-                    let begun = clock::now();
-                    let outcome = match images.find(container, &supervisor) {
-                        Ok(_) => BuildOutcome::Ready,
-                        Err(reason) => BuildOutcome::Skipped { reason },
-                    };
-                    let elapsed_ns = clock::nanos(clock::now() - begun);
-                    builds.push((None, Build { command, points: vec![index], outcome, elapsed_ns }));
-                }
-            }
+            let found = || images.find(container, &supervisor);
+            let outcome = || found().map_or_else(|reason| BuildOutcome::Skipped { reason }, |_| BuildOutcome::Ready);
+            builds.add(None, &command, index, || Some(outcome()));
         }
-        let proxies = if options.cluster.is_some() { &[] } else { point.proxies.as_slice() };
-        for program in proxies.iter().filter_map(|proxy| absent(proxy, &options.directory)) {
-            let outcome = || BuildOutcome::Skipped { reason: format!("`{program}` is not installed") };
-            match builds.iter_mut().find(|(_, build)| build.command == program) {
-                Some((_, build)) => build.points.push(index),
-                None => {
-                    let build =
-                        Build { command: program.clone(), points: vec![index], outcome: outcome(), elapsed_ns: 0 };
-                    builds.push((None, build));
-                }
-            }
+        for program in point.proxies.iter().filter_map(|proxy| absent(proxy, &options.directory)) {
+            let reason = format!("`{program}` is not installed");
+            builds.add(None, &program, index, || Some(BuildOutcome::Skipped { reason }));
         }
     }
-    let mut builds: Vec<Build> = builds.into_iter().map(|(_, build)| build).collect();
+    let mut builds: Vec<Build> = builds.0.into_iter().map(|(_, build)| build).collect();
     // In a cluster, nodes start the servers, and nodes do not verify.
     if options.cluster.is_none() {
         let mut begins = |point| say(progress, Phase::Verify, point);
@@ -100,6 +78,34 @@ pub fn build_all(
         builds.extend(verified);
     }
     Ok(builds)
+}
+
+/// Builds so far, each with the directory of its command.
+#[derive(Default)]
+struct Builds<'p>(Vec<(Option<&'p str>, Build)>);
+
+impl<'p> Builds<'p> {
+    /// Notes that a point needs a build; `make` carries it out for the first. False: interrupted.
+    fn add(
+        &mut self,
+        directory: Option<&'p str>,
+        command: &str,
+        point: usize,
+        make: impl FnOnce() -> Option<BuildOutcome>,
+    ) -> bool {
+        let same = |(place, build): &&mut (Option<&str>, Build)| (*place, build.command.as_str()) == (directory, command);
+        match self.0.iter_mut().find(same) {
+            Some((_, build)) if build.points.last() == Some(&point) => {}
+            Some((_, build)) => build.points.push(point),
+            None => {
+                let begun = clock::now();
+                let Some(outcome) = make() else { return false };
+                let elapsed_ns = clock::nanos(clock::now() - begun);
+                self.0.push((directory, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
+            }
+        }
+        true
+    }
 }
 
 fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {

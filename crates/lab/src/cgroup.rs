@@ -120,16 +120,16 @@ fn find(memberships: &str, mounts: &str) -> Option<Cgroup> {
         Some((fields.next()?, fields.next()?, fields.next()?))
     });
     let groups = groups.collect::<Vec<_>>();
-    let folder_v1 = |controller: &str| {
+    let group_v1 = |controller: &str| {
         let has = |list: &str| list.split(',').any(|name| name == controller);
         let (.., path) = groups.iter().find(|(_, controllers, _)| has(controllers))?;
-        folder(mounts, path, |kind, options| kind == "cgroup" && has(options))
+        Some(((*path).to_owned(), folder(mounts, path, |kind, options| kind == "cgroup" && has(options))))
     };
-    let (cpu, memory, io) = (folder_v1("cpuacct"), folder_v1("memory"), folder_v1("blkio"));
+    let (cpu, memory, io) = (group_v1("cpuacct"), group_v1("memory"), group_v1("blkio"));
+    let path = cpu.as_ref().or(memory.as_ref()).map(|(path, _)| path.clone());
+    let [cpu, memory, io] = [cpu, memory, io].map(|group| group.and_then(|(_, folder)| folder));
     if cpu.is_some() || memory.is_some() {
-        let path =
-            |name: &str| Some(groups.iter().find(|(_, list, _)| list.split(',').any(|one| one == name))?.2.to_owned());
-        return Some(Cgroup { version: 1, path: path("cpuacct").or_else(|| path("memory"))?, cpu, memory, io });
+        return Some(Cgroup { version: 1, path: path?, cpu, memory, io });
     }
     let (.., path) = groups.iter().find(|(id, controllers, _)| *id == "0" && controllers.is_empty())?;
     let folder = folder(mounts, path, |kind, _| kind == "cgroup2")?;

@@ -7,14 +7,8 @@ pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            text.trim().parse::<u32>().map_err(|_| {
-                format!(
-                    "`{part}` is not a CPU number or \
-                                                                                  range"
-                )
-            })
-        };
+        let not_a_number = |_| format!("`{part}` is not a CPU number or range");
+        let number = |text: &str| text.trim().parse::<u32>().map_err(not_a_number);
         let (first, last) = (number(first)?, number(last)?);
         if first > last || last > 65_535 {
             return Err(format!("`{part}` is not a valid CPU range"));

@@ -37,7 +37,7 @@ pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
 
 /// Returns one finding per check, good or bad.
 pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
-    let checks = [
+    findings([
         ("processors", processors(host)),
         ("siblings", siblings(host)),
         ("quota", quota(host)),
@@ -55,7 +55,10 @@ pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
         ("ports", ports(host)),
         ("accept-queue", accept_queue(host)),
         ("io-uring", io_uring(limits.io_uring.as_ref())),
-    ];
+    ])
+}
+
+pub(crate) fn findings<const N: usize>(checks: [(&str, Seen); N]) -> Vec<Finding> {
     let finding = |(check, (state, text, hint)): (&str, Seen)| Finding {
         check: check.to_owned(),
         state,
@@ -65,26 +68,22 @@ pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
     checks.into_iter().map(finding).collect()
 }
 
-type Seen = (FindingState, String, Option<&'static str>);
+pub(crate) type Seen = (FindingState, String, Option<&'static str>);
 
-fn good(text: impl Into<String>) -> Seen {
+pub(crate) fn good(text: impl Into<String>) -> Seen {
     (Good, text.into(), None)
 }
 
-fn warning(text: impl Into<String>, hint: &'static str) -> Seen {
+pub(crate) fn warning(text: impl Into<String>, hint: &'static str) -> Seen {
     (Warning, text.into(), Some(hint))
 }
 
-fn not_checked(text: impl Into<String>) -> Seen {
+pub(crate) fn not_checked(text: impl Into<String>) -> Seen {
     (NotChecked, text.into(), None)
 }
 
 fn setting(host: &Host, name: &str) -> Option<u64> {
     host.sysctls.get(name)?.parse().ok()
-}
-
-fn cores(host: &Host) -> usize {
-    host.cpus.iter().map(|cpu| (cpu.node, cpu.package, cpu.core)).collect::<BTreeSet<_>>().len()
 }
 
 fn processors(host: &Host) -> Seen {
@@ -100,8 +99,9 @@ fn processors(host: &Host) -> Seen {
 }
 
 fn siblings(host: &Host) -> Seen {
+    let cores = host.cpus.iter().map(|cpu| (cpu.node, cpu.package, cpu.core)).collect::<BTreeSet<_>>();
     match host.smt {
-        _ if cores(host) < host.cpus.len() => warning(
+        _ if cores.len() < host.cpus.len() => warning(
             "CPUs share cores (simultaneous multithreading): load on one slows its sibling",
             "studies that need at most one CPU per core avoid siblings; to be sure: `echo off > \
              /sys/devices/system/cpu/smt/control`",

@@ -22,22 +22,40 @@ pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -
     }
 }
 
+/// Pins this thread.
+fn pin(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu as usize >= CpuSet::MAX_CPU {
+            let text = format!("CPU {cpu} is above the highest supported, {}", CpuSet::MAX_CPU - 1);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        set.set(cpu as usize);
+    }
+    sched_setaffinity(None, &set)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpus::format(cpus))))
+}
+
+/// Runs `work` on all of `cpus` at once, in pinned threads; omits CPUs that cannot be used.
+pub(crate) fn on_each_cpu<T: Send>(cpus: &[u32], work: impl Fn(u32) -> T + Sync) -> Vec<T> {
+    let pinned = |cpu| pin(&[cpu]).ok().map(|()| work(cpu));
+    std::thread::scope(|scope| {
+        let spawn = |&cpu: &u32| {
+            let pinned = &pinned;
+            std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || pinned(cpu)).ok()
+        };
+        // All must be started before the first is joined.
+        let threads: Vec<_> = cpus.iter().filter_map(spawn).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+    })
+}
+
 fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Result<std::process::Command> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command given"));
     };
     if !cpus.is_empty() {
-        let mut set = CpuSet::new();
-        for &cpu in cpus {
-            if cpu as usize >= CpuSet::MAX_CPU {
-                let text = format!("CPU {cpu} is above the highest supported, {}", CpuSet::MAX_CPU - 1);
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-            }
-            set.set(cpu as usize);
-        }
-        sched_setaffinity(None, &set).map_err(|error| {
-            io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpus::format(cpus)))
-        })?;
+        pin(cpus)?;
     }
     if let Some(parent) = parent {
         set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -92,7 +92,7 @@ pub fn read(root: &Path) -> Host {
         swap_used_bytes: bytes("SwapTotal").saturating_sub(bytes("SwapFree")),
         governor: files.may("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         turbo: files.turbo(),
-        smt: files.smt(),
+        smt: files.may("sys/devices/system/cpu/smt/active").map(|text| text == "1"),
         clocksource: files.must("clock source", "sys/devices/system/clocksource/clocksource0/current_clocksource"),
         idle,
         mitigations: files.mitigations(),
@@ -155,24 +155,27 @@ impl Files {
     }
 
     fn hypervisor(&self, cpuinfo: &str) -> Option<String> {
-        let named = ["sys_vendor", "product_name"].map(|file| self.may(&format!("sys/class/dmi/id/{file}")));
-        let hardware = named.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let known =
-            [("QEMU", "QEMU"), ("KVM", "KVM"), ("VMware", "VMware"), ("Microsoft Corporation Virtual", "Hyper-V")];
-        let more = [
+        let files = ["sys_vendor", "product_name"].map(|file| self.may(&format!("sys/class/dmi/id/{file}")));
+        let hardware = files.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let known = [
+            ("QEMU", "QEMU"),
+            ("KVM", "KVM"),
+            ("VMware", "VMware"),
+            ("Microsoft Corporation Virtual", "Hyper-V"),
             ("VirtualBox", "VirtualBox"),
             ("Amazon EC2", "Amazon EC2"),
             ("Google", "Google Compute Engine"),
             ("Xen", "Xen"),
         ];
+        let named = |kinds: &[(&str, &str)], text: &str| {
+            kinds.iter().find(|(mark, _)| text.contains(mark)).map(|(_, name)| (*name).to_owned())
+        };
         let flag = value(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
-        let by_name =
-            known.iter().chain(&more).find(|(mark, _)| hardware.contains(mark)).map(|(_, name)| (*name).to_owned());
+        let by_name = named(&known, &hardware);
         let by_file = self.may("sys/hypervisor/type");
         let by_clock = || {
             let clocks = self.may("sys/devices/system/clocksource/clocksource0/available_clocksource")?;
-            let kinds = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
-            kinds.iter().find(|(mark, _)| clocks.contains(mark)).map(|(_, name)| (*name).to_owned())
+            named(&[("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")], &clocks)
         };
         // Hardware names are not proof: bare-metal machines in a cloud carry the cloud's name.
         if flag { by_name.or(by_file).or_else(by_clock).or_else(|| Some("unknown".to_owned())) } else { by_file }
@@ -216,20 +219,14 @@ impl Files {
 
     /// Core numbers may repeat in each die; lists of siblings show which are real siblings.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
-        let siblings: Vec<Option<u32>> = cpus
-            .iter()
-            .map(|cpu| {
-                let list =
-                    self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;
-                cpus::parse(&list).ok()?.first().copied()
-            })
-            .collect();
-        let clash = (0..cpus.len()).any(|a| {
-            (0..a).any(|b| {
-                let (one, two) = (cpus[a], cpus[b]);
-                (one.package, one.core) == (two.package, two.core)
-                    && siblings[a].zip(siblings[b]).is_some_and(|(one, two)| one != two)
-            })
+        let first_sibling = |cpu: &Cpu| {
+            let list = self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;
+            cpus::parse(&list).ok()?.first().copied()
+        };
+        let siblings: Vec<Option<u32>> = cpus.iter().map(first_sibling).collect();
+        let mut cores = BTreeMap::new();
+        let clash = cpus.iter().zip(&siblings).any(|(cpu, first)| {
+            first.is_some_and(|first| *cores.entry((cpu.package, cpu.core)).or_insert(first) != first)
         });
         if clash {
             for (cpu, first) in cpus.iter_mut().zip(siblings) {
@@ -268,10 +265,6 @@ impl Files {
     fn turbo(&self) -> Option<bool> {
         let off = self.may("sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "0");
         off.or_else(|| self.may("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"))
-    }
-
-    fn smt(&self) -> Option<bool> {
-        self.may("sys/devices/system/cpu/smt/active").map(|text| text == "1")
     }
 
     fn idle(&self) -> Option<String> {

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
-
 use crate::clock;
+use crate::exec::on_each_cpu;
 
 /// Minimum length of an interruption, ns. The loop reads the clock about every 50 ns.
 const STEP_NS: u64 = 5_000;
@@ -22,31 +21,17 @@ pub struct Noise {
 
 /// Measures all of `cpus` at once for `duration`; omits CPUs that the loop cannot be pinned to.
 pub fn listen(cpus: &[u32], duration: Duration) -> Vec<Noise> {
-    std::thread::scope(|scope| {
-        let spawn = |cpu: &u32| {
-            let cpu = *cpu;
-            std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || listen_on(cpu, duration)).ok()
-        };
-        // All must be started before the first is joined.
-        let listeners: Vec<_> = cpus.iter().filter_map(spawn).collect();
-        listeners.into_iter().filter_map(|listener| listener.join().ok().flatten()).collect()
-    })
+    on_each_cpu(cpus, |cpu| listen_on(cpu, duration))
 }
 
-fn listen_on(cpu: u32, duration: Duration) -> Option<Noise> {
-    let mut set = CpuSet::new();
-    if cpu as usize >= CpuSet::MAX_CPU {
-        return None;
-    }
-    set.set(cpu as usize);
-    sched_setaffinity(None, &set).ok()?;
+fn listen_on(cpu: u32, duration: Duration) -> Noise {
     let begun = clock::now();
     let length = clock::nanos(duration);
     let steps = std::iter::repeat_with(|| clock::nanos(clock::now() - begun));
     let mut ended = false;
     // Includes the first reading after the end, to count an interruption across it.
     let steps = steps.take_while(|at| !std::mem::replace(&mut ended, *at >= length));
-    Some(Noise { cpu, ..of_steps(steps) })
+    Noise { cpu, ..of_steps(steps) }
 }
 
 /// Evaluates the clock readings of the loop, in ns since its start.

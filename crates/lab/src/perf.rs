@@ -62,26 +62,9 @@ impl<'a> Perf<'a> {
 
     fn attach(&self, processes: &[u32]) -> Result<Child, String> {
         let processes = processes.iter().take(PROCESSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let frequency = FREQUENCY_HZ.to_string();
         // Without a cycle counter, as in most virtual machines, perf uses the CPU clock.
-        let words = [
-            "perf",
-            "record",
-            "-e",
-            "cycles",
-            "-F",
-            &frequency,
-            "-g",
-            "-k",
-            "CLOCK_MONOTONIC",
-            "-B",
-            "-N",
-            FILE_MAX,
-            "-o",
-            DATA,
-            "-p",
-            &processes,
-        ];
+        let words = format!("perf record -e cycles -F {FREQUENCY_HZ} -g -k CLOCK_MONOTONIC -B -N {FILE_MAX} -o {DATA} -p {processes}");
+        let words = words.split(' ').collect::<Vec<_>>();
         let mut child = self.spawn(&words, false)?;
         let file = self.folder.path().join(DATA);
         let deadline = clock::now() + ATTACH;
@@ -128,22 +111,18 @@ impl<'a> Perf<'a> {
     pub(crate) fn profile(self) -> CpuProfile {
         self.end();
         let state = self.state.take();
-        let (mut profile, problem) = match (state.span, state.problem) {
-            (None, problem) => (CpuProfile::default(), problem),
-            (Some(span), problem) => match self.fold(span) {
-                Ok(profile) => {
-                    let none = (profile.samples == 0)
-                        .then(|| "no sample was taken: the server used too little CPU".to_owned());
-                    (
-                        CpuProfile { duration_ns: span.until_ns.saturating_sub(span.from_ns), ..profile },
-                        problem.or(none),
-                    )
-                }
-                Err(error) => (CpuProfile::default(), problem.or(Some(error))),
-            },
+        let folded = state.span.map(|span| {
+            let profile = self.fold(span)?;
+            if profile.samples == 0 {
+                return Err("no sample was taken: the server used too little CPU".to_owned());
+            }
+            Ok(CpuProfile { duration_ns: span.until_ns.saturating_sub(span.from_ns), ..profile })
+        });
+        let (profile, why) = match folded.transpose() {
+            Ok(profile) => (profile.unwrap_or_default(), None),
+            Err(why) => (CpuProfile::default(), Some(why)),
         };
-        (profile.problem, profile.frequency_hz) = (problem, FREQUENCY_HZ);
-        profile
+        CpuProfile { problem: state.problem.or(why), frequency_hz: FREQUENCY_HZ, ..profile }
     }
 
     fn fold(&self, span: Span) -> Result<CpuProfile, String> {

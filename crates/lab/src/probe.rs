@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use study::record::Probe;
 
 use crate::clock;
+use crate::exec::on_each_cpu;
 
 /// Steps of the work: 10 ms at 3 billion dependent operations per second. It must never change, as
 /// probes are compared between runs; another number needs another field in the record.
@@ -19,28 +19,14 @@ pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
     cpus.sort_unstable();
     cpus.dedup();
-    std::thread::scope(|scope| {
-        let spawn = |cpu: &u32| {
-            let cpu = *cpu;
-            std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || on(cpu)).ok()
-        };
-        // All must be started before the first is joined.
-        let probes: Vec<_> = cpus.iter().filter_map(spawn).collect();
-        probes.into_iter().filter_map(|probe| probe.join().ok().flatten()).collect()
-    })
+    on_each_cpu(&cpus, probe)
 }
 
-fn on(cpu: u32) -> Option<Probe> {
-    if cpu as usize >= CpuSet::MAX_CPU {
-        return None;
-    }
-    let mut set = CpuSet::new();
-    set.set(cpu as usize);
-    sched_setaffinity(None, &set).ok()?;
+fn probe(cpu: u32) -> Probe {
     let (begun, cpu_begun_ns) = (clock::now(), thread_cpu_ns());
     black_box(work(black_box(1), STEPS));
     let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu_begun_ns, clock::nanos(clock::now() - begun));
-    Some(Probe { cpu, wall_ns, cpu_ns })
+    Probe { cpu, wall_ns, cpu_ns }
 }
 
 /// Steps of xorshift (Marsaglia 2003): six register operations, each dependent on the last.

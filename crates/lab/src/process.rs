@@ -240,7 +240,8 @@ pub(crate) struct Child {
     /// The watchdog that tracks the group, and the mark of the family.
     family: Option<(Rc<Watchdog>, String)>,
     container: Option<Job>,
-    contained: Option<u32>,
+    /// The first process of its container.
+    pub(crate) contained: Option<u32>,
     pub(crate) input: Option<ChildStdin>,
     pub(crate) output: Option<ChildStdout>,
 }
@@ -311,10 +312,6 @@ impl Child {
     pub(crate) fn servers(&self) -> Vec<u32> {
         let skip = usize::from(self.container.is_some());
         self.family().into_iter().skip(skip).collect()
-    }
-
-    pub(crate) fn contains(&mut self, pid: u32) {
-        self.contained = Some(pid);
     }
 
     pub(crate) fn exited(&self, exit: Exit, when: &str) -> String {

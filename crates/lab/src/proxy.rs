@@ -17,6 +17,7 @@ use crate::end::{End, failed};
 use crate::ready;
 use crate::sample::{Reading, Sampler};
 use crate::server::{self, Fill, Server, Started};
+use crate::target::read_limited;
 use crate::wire::{self, Table};
 
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
@@ -26,10 +27,10 @@ pub(crate) struct Proxy<'a> {
     plan: &'a ProxyPlan,
     pub(crate) started: Started,
     pub(crate) sampler: Sampler,
-    port: u16,
+    pub(crate) port: u16,
     next_port: u16,
     /// Its admin port, if its command uses one.
-    admin_port: Option<u16>,
+    pub(crate) admin_port: Option<u16>,
     /// Removed after the process has ended: fields are dropped in this order.
     folder: tempfile::TempDir,
 }
@@ -103,14 +104,6 @@ impl<'a> Proxy<'a> {
         Ok(Self { plan, started, sampler, port, next_port: place.next_port, admin_port, folder })
     }
 
-    pub(crate) fn admin_port(&self) -> Option<u16> {
-        self.admin_port
-    }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
-
     pub(crate) fn ended(&mut self) -> Option<Failure> {
         let exit = self.started.child.wait(Duration::ZERO)?;
         let message = format!("proxy `{}`: {}", self.plan.name, self.started.child.exited(exit, "under load"));
@@ -142,20 +135,14 @@ impl<'a> Proxy<'a> {
 }
 
 fn calls(path: &Path) -> Result<Calls, String> {
-    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > CALLS_MAX_BYTES {
-        return Err(format!("more than {CALLS_MAX_BYTES} bytes"));
-    }
-    Calls::parse(&fs::read_to_string(path).map_err(|error| error.to_string())?)
+    let bytes = read_limited(path, CALLS_MAX_BYTES).map_err(|error| error.to_string())?;
+    Calls::parse(std::str::from_utf8(&bytes).map_err(|error| error.to_string())?)
 }
 
 fn template_text(path: &Path) -> Result<String, String> {
-    let wrong = |error: String| format!("the file `{}`: {error}", path.display());
-    let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-    if size > TEMPLATE_MAX_BYTES {
-        return Err(wrong(format!("more than {TEMPLATE_MAX_BYTES} bytes")));
-    }
-    fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
+    let text = read_limited(path, TEMPLATE_MAX_BYTES);
+    let text = text.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+    text.map_err(|error| format!("the file `{}`: {error}", path.display()))
 }
 
 pub(crate) fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {

@@ -13,18 +13,19 @@ pub fn short(commit: &str) -> &str {
 /// changes. `None` outside a checkout, without git, or if the directory was never committed.
 pub fn of(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "log", "-1", "--format=%H", "--", "."], folder)?;
-    let commit = commit.trim().get(..12)?.to_owned();
-    let changes = capture(&["git", "status", "--porcelain", "--", "."], folder)?;
-    Some(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
+    marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)
 }
 
 /// The commit checked out around `folder`, twelve digits, with `-dirty` if tracked files have
 /// changes; `None` as for [`of`]. Untracked files do not count: a run creates some itself.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
-    let commit = commit.trim().get(..12)?.to_owned();
-    let changes = capture(&["git", "status", "--porcelain", "--untracked-files=no"], folder)?;
-    Some(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
+    marked(&commit, &["git", "status", "--porcelain", "--untracked-files=no"], folder)
+}
+
+fn marked(commit: &str, changes: &[&str], folder: &Path) -> Option<String> {
+    let commit = commit.trim().get(..12)?;
+    Some(if capture(changes, folder)?.is_empty() { commit.to_owned() } else { format!("{commit}-dirty") })
 }
 
 #[cfg(test)]

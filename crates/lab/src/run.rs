@@ -44,12 +44,13 @@ pub fn run(
     let limit = plan.trials.max_ns.map(Duration::from_nanos);
     let mut revisions = Revisions::default();
 
+    let cause = 'run: {
     for stage in [true, false] {
         let of_stage = |point: &usize| plan.comes_first(*point) == stage;
         let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
         for block in 0..blocks {
             if limit.is_some_and(|limit| (block > 0 || !done.is_empty()) && spent + (clock::now() - begun) >= limit) {
-                return Ok(Ended { cause: Cause::OutOfTime, points: ends });
+                break 'run Cause::OutOfTime;
             }
             for point in plan.order_of_block(block).into_iter().filter(of_stage) {
                 if ends[point].is_some() || had.contains(&(block, point)) || block >= plan.trials_max(point) {
@@ -63,7 +64,7 @@ pub fn run(
                     }
                 };
                 if (hooks.interrupted)() {
-                    return Ok(Ended { cause: Cause::Interrupted, points: ends });
+                    break 'run Cause::Interrupted;
                 }
                 let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
                 bench.supervisor.check().map_err(no_watchdog)?;
@@ -81,10 +82,8 @@ pub fn run(
                 };
                 let mut record = match trial.run(records.len(), hooks.progress) {
                     Ok(record) => record,
-                    Err(End::Lost(why)) => return Ok(Ended { cause: Cause::Lost(why), points: ends }),
-                    Err(End::Interrupted | End::Failed(_)) => {
-                        return Ok(Ended { cause: Cause::Interrupted, points: ends });
-                    }
+                    Err(End::Lost(why)) => break 'run Cause::Lost(why),
+                    Err(End::Interrupted | End::Failed(_)) => break 'run Cause::Interrupted,
                 };
                 let (verdict, warnings) = (hooks.judge)(&record);
                 record.verdict = verdict;
@@ -104,7 +103,9 @@ pub fn run(
             Next::Trial(_) => format!("{} trials, the maximum of the study", plan.trials_max(point)),
         });
     }
-    Ok(Ended { cause: Cause::Complete, points: ends })
+    Cause::Complete
+    };
+    Ok(Ended { cause, points: ends })
 }
 
 /// Why a point gets no trials: this machine cannot run it, or its server was not built.
@@ -127,36 +128,26 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     ends
 }
 
-/// The hook's decision, unless the point is abandoned. Searches have a rule of their own.
+/// The hook's decision, unless the point is abandoned. Searches have a rule of their own, but a
+/// server that cannot run on this machine would fail in the same way again.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
-    let mine = || records.iter().filter(|record| record.point == point);
-    let given_up = match plan.points[point].load.search {
-        Some(_) => None,
-        None => given_up(mine()),
-    };
-    cannot_run(mine().next_back()).or(given_up).map_or_else(|| (hooks.next)(point, records), Next::Enough)
-}
-
-/// A server that cannot run on this machine would fail in the same way again.
-fn cannot_run(latest: Option<&Record>) -> Option<String> {
-    match &latest?.outcome {
-        Outcome::Failed(failure) if failure.kind == FailureKind::Unrunnable => {
-            Some(format!("cannot run here: {}", failure.message))
-        }
-        _ => None,
-    }
-}
-
-fn given_up<'a>(records: impl DoubleEndedIterator<Item = &'a Record>) -> Option<String> {
-    let failures: Vec<_> = records
-        .rev()
+    let mine = records.iter().rev().filter(|record| record.point == point);
+    let failures: Vec<_> = mine
         .map_while(|record| match &record.outcome {
             Outcome::Failed(failure) => Some(failure),
             Outcome::Measured(_) => None,
         })
         .collect();
-    let last = failures.first().filter(|_| failures.len() >= FAILURES_MAX)?;
-    Some(format!("gave up after {} consecutive failures; last: {}", failures.len(), last.message))
+    let is_search = plan.points[point].load.search.is_some();
+    match failures[..] {
+        [last, ..] if last.kind == FailureKind::Unrunnable => {
+            Next::Enough(format!("cannot run here: {}", last.message))
+        }
+        [last, ..] if !is_search && failures.len() >= FAILURES_MAX => {
+            Next::Enough(format!("gave up after {} consecutive failures; last: {}", failures.len(), last.message))
+        }
+        _ => (hooks.next)(point, records),
+    }
 }
 
 /// Git revisions of the servers' directories, each queried once.

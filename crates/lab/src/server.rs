@@ -100,9 +100,8 @@ impl Server<'_> {
             let reason = match ready::wait(&mut child, address, contained.as_ref(), timeout, interrupted) {
                 Ok(()) => {
                     let ready_ns = clock::nanos(clock::now() - at);
-                    let inside = contained.and_then(|contained| (contained.pid)());
-                    inside.iter().for_each(|pid| child.contains(*pid));
-                    let pid = inside.unwrap_or(child.pid());
+                    child.contained = contained.and_then(|contained| (contained.pid)());
+                    let pid = child.contained.unwrap_or(child.pid());
                     return Ok(Started { child, pid, at, ready_ns });
                 }
                 Err(reason) => reason,
@@ -136,8 +135,7 @@ impl Server<'_> {
             };
             // A container's first process ignores SIGTERM without a handler, which is not its
             // fault.
-            let inside = contained.and_then(|contained| (contained.pid)());
-            inside.iter().for_each(|pid| child.contains(*pid));
+            child.contained = contained.and_then(|contained| (contained.pid)());
             let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));
             if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {
                 failure.message += &format!("; {text}");

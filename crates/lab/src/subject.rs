@@ -108,9 +108,9 @@ impl<'a> Subject<'a> {
         let proxies = start_proxies(order, ground, (subject_port, second_port), &mut known.proxies)?;
         let before = network::read(Path::new(&format!("/proc/{pid}/net")));
         let standing = Standing {
-            port: proxies.first().map_or(subject_port, Proxy::port),
+            port: proxies.first().map_or(subject_port, |proxy| proxy.port),
             subject_port,
-            admin_port: proxies.first().and_then(Proxy::admin_port),
+            admin_port: proxies.first().and_then(|proxy| proxy.admin_port),
         };
         let (kept, readings, known) = (ground.kept, Readings::default(), Stopped::default());
         Ok(Self { order, child, pid, sampler, proxies, companions, kept, readings, before, standing, known })
@@ -313,7 +313,7 @@ fn start_proxies<'a>(
             second_port,
         };
         let proxy = Proxy::start(plan, &place, used)?;
-        next_port = proxy.port();
+        next_port = proxy.port;
         proxies.push(proxy);
     }
     proxies.reverse();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -102,15 +102,17 @@ fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<Str
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(JOURNEY_MAX_BYTES + 1).read_to_string(&mut text));
-    match read {
-        Err(error) => Err(format!("cannot read `{}`: {error}", path.display())),
-        Ok(bytes) if bytes as u64 > JOURNEY_MAX_BYTES => {
-            Err(format!("`{}` has more than {JOURNEY_MAX_BYTES} bytes", path.display()))
-        }
-        Ok(_) => Ok(text),
+    let text = read_limited(path, JOURNEY_MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    text.map_err(|error| format!("cannot read `{}`: {error}", path.display()))
+}
+
+pub(crate) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("more than {limit} bytes")));
     }
+    Ok(bytes)
 }
 
 /// `Host` (RFC 9110, 7.2): the requested address, or the certificate's name.
@@ -137,15 +139,7 @@ fn request(plan: &HttpRequestPlan, host: &str, directory: &Path) -> Result<HttpR
 }
 
 fn body(path: &Path) -> Result<Vec<u8>, String> {
-    let mut body = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BODY_MAX_BYTES + 1).read_to_end(&mut body));
-    match read {
-        Err(error) => Err(format!("cannot read the body `{}`: {error}", path.display())),
-        Ok(bytes) if bytes as u64 > BODY_MAX_BYTES => {
-            Err(format!("the body `{}` has more than {BODY_MAX_BYTES} bytes", path.display()))
-        }
-        Ok(_) => Ok(body),
-    }
+    read_limited(path, BODY_MAX_BYTES).map_err(|error| format!("cannot read the body `{}`: {error}", path.display()))
 }
 
 /// Errors in the files that `plan` needs in addition to its servers, one sentence each; relative to
@@ -160,9 +154,8 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
         missing.extend(files.filter_map(|file| body(&directory.join(file)).err()));
         if let Some(file) = http.tls.as_ref().and_then(|tls| tls.ca_file.as_ref()) {
             let path = directory.join(file);
-            let read = File::open(&path).err();
-            missing
-                .extend(read.map(|error| format!("cannot read the root certificates `{}`: {error}", path.display())));
+            let unreadable = |error| format!("cannot read the root certificates `{}`: {error}", path.display());
+            missing.extend(File::open(&path).err().map(unreadable));
         }
     }
     for journey in plan.points.iter().filter_map(|point| point.load.journey.as_ref()) {
@@ -315,8 +308,8 @@ mod tests {
         let at = |file: &str| folder.path().join(file).display().to_string();
         let expected = [
             format!("cannot read the body `{}`: No such file or directory (os error 2)", at("gone")),
+            format!("cannot read the body `{}`: more than 16777216 bytes", at("large")),
             format!("cannot read the root certificates `{}`: No such file or directory (os error 2)", at("roots.pem")),
-            format!("the body `{}` has more than 16777216 bytes", at("large")),
         ];
         assert_eq!(missing_files(&plan(lines), folder.path()), expected);
         assert_eq!(target_of(lines, folder.path()), Err(expected[0].clone()));

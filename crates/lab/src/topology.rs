@@ -83,12 +83,8 @@ fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     let in_node = |node: u32| cores.iter().filter(|core| core[0].node == node).count();
     let nodes: BTreeSet<u32> = cores.iter().map(|core| core[0].node).collect();
     let roomy = nodes.into_iter().find(|node| in_node(*node) >= needed);
-    let mut ordered: Vec<Vec<u32>> = Vec::with_capacity(cores.len());
     let (first, rest): (Vec<&[Cpu]>, Vec<&[Cpu]>) = cores.iter().partition(|core| Some(core[0].node) == roomy);
-    for core in first.into_iter().chain(rest) {
-        ordered.push(core.iter().map(|cpu| cpu.index).collect());
-    }
-    ordered
+    first.into_iter().chain(rest).map(|core| core.iter().map(|cpu| cpu.index).collect()).collect()
 }
 
 /// Number of cores at the end of `cores` for the generator, with whole cores on both sides. If

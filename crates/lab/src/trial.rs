@@ -40,8 +40,8 @@ const EXIT: Duration = Duration::from_secs(2);
 pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) options: &'a Options,
-    pub(crate) supervisor: Supervisor,
     pub(crate) kept: Kept,
+    pub(crate) supervisor: Supervisor,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// Time for the generator in addition to the load: starting, connecting, writing results.
     pub(crate) margin: Duration,
@@ -393,7 +393,7 @@ pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
 }
 
-fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u64) -> LoadSpec {
+pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u64) -> LoadSpec {
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
     // A worker without a client would only spin.
     let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);

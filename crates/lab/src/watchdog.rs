@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
@@ -33,7 +33,7 @@ pub fn run(input: impl Read) -> io::Result<()> {
     if let Some(mark) = &left.mark {
         kill_marked(mark);
     }
-    left.remove_scratch();
+    left.scratch.iter().for_each(|folder| remove_scratch(folder));
     for (name, client) in left.containers {
         Job { client, name }.remove(true);
     }
@@ -48,18 +48,12 @@ struct Registered {
     scratch: BTreeSet<PathBuf>,
 }
 
-impl Registered {
-    fn remove_scratch(&self) {
-        for folder in &self.scratch {
-            // The processes that wrote there were killed but may take a moment to end.
-            for _ in 0..100 {
-                match std::fs::remove_dir_all(folder) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        std::thread::sleep(Duration::from_millis(20));
-                    }
-                    _ => break,
-                }
-            }
+fn remove_scratch(folder: &Path) {
+    // The processes that wrote there were killed but may take a moment to end.
+    for _ in 0..100 {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(Duration::from_millis(20)),
+            _ => break,
         }
     }
 }
@@ -147,7 +141,7 @@ mod tests {
             format!("scratch {}/../precious/../precious/../quintain-scratch-b", ours.display()),
             "scratch quintain-scratch-relative".to_owned(),
         ];
-        registered(lines.join("\n").as_bytes()).0.remove_scratch();
+        registered(lines.join("\n").as_bytes()).0.scratch.iter().for_each(|folder| remove_scratch(folder));
         assert_eq!((ours.exists(), other.exists()), (false, true));
     }
     #[test]

@@ -20,7 +20,7 @@ fn flood_is_bounded_and_a_node_still_joins() {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let (address, fingerprint, ticket) =
-        (listener.address(), listener.fingerprint().to_owned(), listener.ticket().to_owned());
+        (listener.address, listener.fingerprint.clone(), listener.ticket.clone());
     let joining = listener.accept(vec![None, None], LONG).unwrap();
     let (descriptors, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
 

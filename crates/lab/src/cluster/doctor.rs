@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use study::record::{Finding, FindingState, Node, Role};
+use study::record::{Finding, Node, Role};
+
+use crate::doctor::{Seen, findings, good, not_checked, warning};
 
 const CLOCK_ERROR_NS: u64 = 1_000_000;
 /// Drift between clocks that crystals cannot explain, parts per million.
@@ -28,97 +30,83 @@ pub struct Looked {
 /// Findings over all machines.
 pub fn examine(all: &[Looked]) -> Vec<Finding> {
     let load = all.iter().filter(|looked| looked.node.role == Role::Load).collect::<Vec<_>>();
-    vec![machines(all), clocks(all), equal(&load), paths(&load), interfaces(all)]
+    findings([
+        ("machines", machines(all)),
+        ("clocks", clocks(all)),
+        ("generators", equal(&load)),
+        ("paths", paths(&load)),
+        ("interfaces", interfaces(all)),
+    ])
 }
 
-fn finding(check: &str, state: FindingState, text: String, hint: Option<&str>) -> Finding {
-    Finding { check: check.to_owned(), state, text, hint: hint.map(str::to_owned) }
-}
-
-fn machines(all: &[Looked]) -> Finding {
-    let known = all.iter().filter(|looked| !looked.boot_id.is_empty());
-    let distinct = known.clone().map(|looked| &looked.boot_id).collect::<BTreeSet<_>>().len();
-    let check = "machines";
+fn machines(all: &[Looked]) -> Seen {
+    let distinct = all.iter().map(|looked| &looked.boot_id).collect::<BTreeSet<_>>().len();
     if all.iter().any(|looked| looked.boot_id.is_empty()) {
-        return finding(check, FindingState::NotChecked, "unknown whether they are different".to_owned(), None);
+        return not_checked("unknown whether they are different");
     }
     if distinct == all.len() {
-        return finding(check, FindingState::Good, format!("{distinct} different ones"), None);
+        return good(format!("{distinct} different ones"));
     }
-    finding(
-        check,
-        FindingState::Warning,
+    warning(
         format!("{} nodes on {distinct} running system{}", all.len(), if distinct == 1 { "" } else { "s" }),
-        Some("nodes on one machine compete for its CPUs; use one machine for each"),
+        "nodes on one machine compete for its CPUs; use one machine for each",
     )
 }
 
-fn clocks(all: &[Looked]) -> Finding {
+fn clocks(all: &[Looked]) -> Seen {
     let error_ns = all.iter().map(|looked| looked.clock_error_ns).max().unwrap_or(0);
     // A drift within its error counts as none.
     let drift = |looked: &Looked| looked.drift_ppm.0.abs() - looked.drift_ppm.1;
     let fastest = all.iter().max_by(|a, b| drift(a).total_cmp(&drift(b)));
-    let mut text = format!("offsets known within {:.0} µs", error_ns as f64 / 1e3);
+    let text = format!("offsets known within {:.0} µs", error_ns as f64 / 1e3);
     if let Some(fastest) = fastest.filter(|fastest| drift(fastest) > DRIFT_PPM) {
-        text +=
-            &format!("; {} drifts by {:.0} ± {:.0} ppm", fastest.node.name, fastest.drift_ppm.0, fastest.drift_ppm.1);
-        return finding(
-            "clocks",
-            FindingState::Warning,
-            text,
-            Some("check the clock source and time synchronisation there"),
-        );
+        let (name, (ppm, error_ppm)) = (&fastest.node.name, fastest.drift_ppm);
+        let text = format!("{text}; {name} drifts by {ppm:.0} ± {error_ppm:.0} ppm");
+        return warning(text, "check the clock source and time synchronisation there");
     }
     if error_ns > CLOCK_ERROR_NS {
         let hint = "generators start at most this far apart; a shorter path from the lab to its machines gives a better estimate";
-        return finding("clocks", FindingState::Warning, text, Some(hint));
+        return warning(text, hint);
     }
-    finding("clocks", FindingState::Good, text, None)
+    good(text)
 }
 
-fn equal(load: &[&Looked]) -> Finding {
+fn equal(load: &[&Looked]) -> Seen {
     let kind = |looked: &&Looked| {
         let host = &looked.node.host;
         format!("{}, {} CPUs, {}", host.cpu_model, host.cpus.len(), host.kernel)
     };
     let kinds = load.iter().map(kind).collect::<BTreeSet<_>>();
     if kinds.len() <= 1 {
-        return finding("generators", FindingState::Good, kinds.into_iter().next().unwrap_or_default(), None);
+        return good(kinds.into_iter().next().unwrap_or_default());
     }
     let all = load.iter().map(|looked| format!("{}: {}", looked.node.name, kind(looked)));
-    finding(
-        "generators",
-        FindingState::Warning,
+    warning(
         all.collect::<Vec<_>>().join("; "),
-        Some("all have as many workers as the smallest can; equal machines can be compared with each other"),
+        "all have as many workers as the smallest can; equal machines can be compared with each other",
     )
 }
 
-fn paths(load: &[&Looked]) -> Finding {
+fn paths(load: &[&Looked]) -> Seen {
     let mut rates = load.iter().filter_map(|looked| Some(looked.node.link?.receive_bytes_per_s)).collect::<Vec<_>>();
     rates.sort_by(f64::total_cmp);
-    let Some(median) = rates.get(rates.len() / 2).copied() else {
-        return finding("paths", FindingState::NotChecked, "not measured".to_owned(), None);
-    };
-    let words = |looked: &&&Looked| {
+    let Some(median) = rates.get(rates.len() / 2) else { return not_checked("not measured") };
+    let words = |looked: &&Looked| {
         let link = looked.node.link?;
         let (mb, us) = (link.receive_bytes_per_s / 1e6, link.round_trip_ns_p50 / 1e3);
         Some(format!("{} {mb:.0} MB/s, {us:.0} µs", looked.node.name))
     };
-    let text = load.iter().filter_map(|looked| words(&looked)).collect::<Vec<_>>().join("; ");
-    let slow = |looked: &&&Looked| looked.node.link.is_some_and(|link| link.receive_bytes_per_s < SLOW * median);
-    match load.iter().find(slow) {
-        None => finding("paths", FindingState::Good, text, None),
-        Some(_) => finding(
-            "paths",
-            FindingState::Warning,
+    let text = load.iter().filter_map(words).collect::<Vec<_>>().join("; ");
+    if rates[0] < SLOW * median {
+        return warning(
             text,
-            Some("the slowest is below a tenth of the median: check its cable, switch port, tunnel or firewall"),
-        ),
+            "the slowest is below a tenth of the median: check its cable, switch port, tunnel or firewall",
+        );
     }
+    good(text)
 }
 
-fn interfaces(all: &[Looked]) -> Finding {
+fn interfaces(all: &[Looked]) -> Seen {
     let words = |looked: &Looked| {
         let Some(interface) = &looked.node.interface else { return format!("{}: not found", looked.node.name) };
         let speed = interface.speed_mbit_per_s.map_or("speed unknown".to_owned(), |speed| format!("{speed} Mbit/s"));
@@ -130,27 +118,19 @@ fn interfaces(all: &[Looked]) -> Finding {
     };
     let text = all.iter().map(words).collect::<Vec<_>>().join("; ");
     let mtus = all.iter().filter_map(|looked| looked.node.interface.as_ref()?.mtu_bytes).collect::<BTreeSet<_>>();
-    if mtus.is_empty() {
-        return finding("interfaces", FindingState::NotChecked, text, None);
+    match mtus.first() {
+        None => not_checked(text),
+        Some(_) if mtus.len() > 1 => {
+            warning(text, "unequal MTUs fragment or drop packets: set the same on all, `ip link set DEV mtu 1500`")
+        }
+        Some(mtu) if *mtu < MTU_BYTES => warning(text, "an MTU below 1500 speaks of a tunnel or overlay"),
+        Some(_) => good(text),
     }
-    if mtus.len() > 1 {
-        let hint = "unequal MTUs fragment or drop packets: set the same on all, `ip link set DEV mtu 1500`";
-        return finding("interfaces", FindingState::Warning, text, Some(hint));
-    }
-    if mtus.first().is_some_and(|mtu| *mtu < MTU_BYTES) {
-        return finding(
-            "interfaces",
-            FindingState::Warning,
-            text,
-            Some("an MTU below 1500 speaks of a tunnel or overlay"),
-        );
-    }
-    finding("interfaces", FindingState::Good, text, None)
 }
 
 #[cfg(test)]
 mod tests {
-    use study::record::{Host, Interface, Link};
+    use study::record::{FindingState, Host, Interface, Link};
 
     use super::*;
 

@@ -220,12 +220,10 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
     host.required("name");
     host.required("role");
     let (name, role) = (host.text("name"), host.choice("role", ROLES));
-    let address = host.given("address", host.text("address"));
+    let text = |key| host.given(key, host.text(key));
+    let (address, quintain, directory, ssh) = (text("address"), text("quintain"), text("directory"), text("ssh"));
     let cpus = host.given("cpus", host.text("cpus").and_then(|list| cpus::parse(&list).ok()));
-    let (quintain, directory) =
-        (host.given("quintain", host.text("quintain")), host.given("directory", host.text("directory")));
-    let (ssh, launcher) =
-        (host.given("ssh", host.text("ssh")), host.given("launcher", host.choice("launcher", OWN_LAUNCHERS)));
+    let launcher = host.given("launcher", host.choice("launcher", OWN_LAUNCHERS));
     let name = name?;
     Some(HostPlan {
         address: address?.unwrap_or_else(|| name.clone()),

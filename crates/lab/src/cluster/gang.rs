@@ -99,8 +99,8 @@ pub(super) fn start(
     let address = towards(*first).map_err(|error| format!("no way to {first}: {error}"))?;
     let listener = Listener::bind(SocketAddr::new(address, 0));
     let listener = listener.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-    let mut environment = BTreeMap::from([(TICKET.to_owned(), listener.ticket().to_owned())]);
-    let join = ["--join", &listener.address().to_string(), "--lab", listener.fingerprint()].map(str::to_owned);
+    let mut environment = BTreeMap::from([(TICKET.to_owned(), listener.ticket.clone())]);
+    let join = ["--join", &listener.address.to_string(), "--lab", &listener.fingerprint].map(str::to_owned);
     let nodes = programs.iter().map(|program| [&program[..], &join].concat()).collect::<Vec<_>>();
     let command = match &hosts.start {
         Some(template) if hosts.deploy => {

@@ -206,7 +206,7 @@ impl Node<'_> {
 
     /// Forwards a line of the generator unparsed, so that it arrives unchanged.
     fn relay(&self, line: &[u8]) {
-        self.lab.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
+        let _ = self.lab.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
     }
 
     fn spin(&mut self, cpus: &[u32]) -> Result<(), Gone> {
@@ -255,16 +255,9 @@ impl Lab {
             }
         };
         let (beats, stop) = mpsc::channel::<()>();
-        let reader = Reader {
-            lines: Lines::of(input),
-            writer: writer.clone(),
-            sender,
-            waker: waker.clone(),
-            heard_ns: heard_ns.clone(),
-        };
-        let ended = end.clone();
+        let (ended, pong, heard) = (end.clone(), writer.clone(), heard_ns.clone());
         spawn("orders", move || {
-            reader.read();
+            read_orders(Lines::of(input), &pong, &sender, &waker, &heard);
             ended();
         })?;
         let (is_gone, beat) = (gone.clone(), writer.clone());
@@ -294,10 +287,6 @@ impl Lab {
         let _ = self.writer.say(said);
     }
 
-    fn line(&self, line: &[u8]) {
-        let _ = self.writer.line(line);
-    }
-
     fn order(&self) -> Result<Option<Order>, Gone> {
         if self.is_gone() {
             return Err(Gone);
@@ -321,39 +310,33 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-struct Reader {
-    lines: Lines,
-    writer: Writer,
-    sender: mpsc::Sender<Order>,
-    waker: Writer,
-    heard_ns: Arc<AtomicU64>,
-}
-
-impl Reader {
-    fn read(mut self) {
-        while let Ok(Some(lines)) = self.lines.read() {
-            let now_ns = clock::monotonic_ns();
-            self.heard_ns.store(now_ns, Ordering::Relaxed);
-            for line in lines {
-                let order = match parse::<Order>(&line) {
-                    Ok(order) => order,
-                    Err(text) => {
-                        let _ = self.writer.say(&Said::Refused(text));
+/// Reads orders until the lab is gone, and responds to pings at once.
+fn read_orders(
+    mut lines: Lines,
+    writer: &Writer,
+    sender: &mpsc::Sender<Order>,
+    waker: &Writer,
+    heard_ns: &AtomicU64,
+) {
+    while let Ok(Some(lines)) = lines.read() {
+        let now_ns = clock::monotonic_ns();
+        heard_ns.store(now_ns, Ordering::Relaxed);
+        for line in lines {
+            match parse::<Order>(&line) {
+                Err(text) => {
+                    let _ = writer.say(&Said::Refused(text));
+                    return;
+                }
+                Ok(Order::Alive {}) => {}
+                Ok(Order::Ping { at_ns }) => {
+                    let _ = writer.say(&Said::Pong { at_ns, here_ns: now_ns });
+                }
+                Ok(Order::Bye {}) => return,
+                Ok(order) => {
+                    if sender.send(order).is_err() {
                         return;
                     }
-                };
-                match order {
-                    Order::Alive {} => {}
-                    Order::Ping { at_ns } => {
-                        let _ = self.writer.say(&Said::Pong { at_ns, here_ns: now_ns });
-                    }
-                    Order::Bye {} => return,
-                    order => {
-                        if self.sender.send(order).is_err() {
-                            return;
-                        }
-                        let _ = self.waker.line(b"");
-                    }
+                    let _ = waker.line(b"");
                 }
             }
         }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use study::node::Serve;
 use study::plan::{LoadPlan, Point, SubjectPlan};
 use study::record::{FailureKind, Link, Measurement};
-use study::spec::{
-    Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, Protocol, SPEC_VERSION, Stop, Target, Warmup,
-};
+use study::spec::{Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, Protocol, Stop, Target, Warmup};
 
 use crate::cluster::{Cluster, Member, sides};
 use crate::end::{End, failed};
-use crate::load::{Engine, Load};
+use crate::load::Load;
 use crate::subject::Side;
+use crate::topology::Share;
+use crate::trial::load_spec;
 
 /// Duration of each of the two measurements of a path, ns.
 const DURATION_NS: u64 = 200_000_000;
@@ -47,7 +47,8 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         let load = |path: &str, clients| {
             let load = |duration_ns| {
                 let spec = spec(address, path, clients, &cpus(member), duration_ns);
-                start(member, &spec, interrupted).and_then(finish)
+                let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
+                finish(Load::new(vec![(Box::new(generator), None)], Duration::ZERO))
             };
             let measured = load(DURATION_NS)?;
             if measured.requests > 0 { Ok(measured) } else { load(LONG_NS) }
@@ -91,12 +92,6 @@ fn cpus(member: &Member) -> Vec<u32> {
     member.cpus.iter().map(|cpu| cpu.index).collect()
 }
 
-fn start<'a>(member: &'a Member, spec: &LoadSpec, interrupted: &'a dyn Fn() -> bool) -> Result<Load<'a>, End> {
-    let generator = sides::Generator::start(&member.name, &member.link, spec, interrupted)?;
-    let engine: Box<dyn Engine + 'a> = Box::new(generator);
-    Ok(Load::new(vec![(engine, None)], Duration::ZERO))
-}
-
 /// Received bytes per second, including parts of unfinished bodies.
 fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
@@ -127,7 +122,6 @@ fn busiest(samples: &[(u64, u64)]) -> f64 {
 }
 
 fn point() -> Point {
-    let duration_ns = DURATION_NS;
     Point {
         factors: BTreeMap::new(),
         subject: SubjectPlan {
@@ -148,27 +142,31 @@ fn point() -> Point {
         proxy_cpus: 0,
         companions: Vec::new(),
         companion_cpus: 0,
-        load: LoadPlan {
-            protocol: Protocol::Http,
-            http: None,
-            workload: None,
-            journey: None,
-            clients: 1,
-            pipeline: 1,
-            connection: Connection::KeepAlive,
-            threads: None,
-            cpus: None,
-            share_cpus: true,
-            backend: Backend::Auto,
-            arrivals: Arrivals::Closed { think_ns: 0 },
-            search: None,
-            share: None,
-            warmup: Warmup::DurationNs(0),
-            stop: Stop::Duration { duration_ns },
-            window_ns: duration_ns,
-            timeout_ns: duration_ns,
-        },
+        load: load_plan(1, DURATION_NS),
         unrunnable: None,
+    }
+}
+
+fn load_plan(clients: u32, duration_ns: u64) -> LoadPlan {
+    LoadPlan {
+        protocol: Protocol::Http,
+        http: None,
+        workload: None,
+        journey: None,
+        clients,
+        pipeline: 1,
+        connection: Connection::KeepAlive,
+        threads: Some(1),
+        cpus: None,
+        share_cpus: true,
+        backend: Backend::Auto,
+        arrivals: Arrivals::Closed { think_ns: 0 },
+        search: None,
+        share: None,
+        warmup: Warmup::DurationNs(duration_ns / 4),
+        stop: Stop::Duration { duration_ns },
+        window_ns: duration_ns,
+        timeout_ns: 5_000_000_000,
     }
 }
 
@@ -180,30 +178,10 @@ fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ns
         headers: vec![("Host".to_owned(), address.to_string())],
         body: Vec::new(),
     };
-    LoadSpec {
-        version: SPEC_VERSION,
-        target: Target::Http {
-            address: address.to_string(),
-            requests: vec![request],
-            tls: None,
-            expect: Expect::default(),
-        },
-        clients,
-        pipeline: 1,
-        connection: Connection::KeepAlive,
-        threads: 1,
-        cpus: cpus.to_vec(),
-        backend: Backend::Auto,
-        arrivals: Arrivals::Closed { think_ns: 0 },
-        warmup: Warmup::DurationNs(duration_ns / 4),
-        stop: Stop::Duration { duration_ns },
-        window_ns: duration_ns,
-        timeout_ns: 5_000_000_000,
-        spin_ns: 0,
-        seed: 1,
-        part: None,
-        gate: false,
-    }
+    let requests = vec![request];
+    let target = Target::Http { address: address.to_string(), requests, tls: None, expect: Expect::default() };
+    let share = Share { generator: cpus.to_vec(), ..Share::default() };
+    load_spec(&load_plan(clients, duration_ns), target, &share, 1)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! joining, both sides have [`Pipes`], and their users need not know about TLS.
 
 mod certificate;
-mod first;
 mod join;
 mod listener;
 mod opening;
@@ -16,7 +15,8 @@ mod tests;
 
 use std::fs::File;
 
-pub use first::{Answer, Asked, Join};
+use serde::{Deserialize, Serialize};
+
 pub use join::{JoinError, join};
 pub use listener::{Event, Joining, Listener, REFUSALS_TOLD, Refusal, Why};
 
@@ -29,4 +29,35 @@ pub struct Pipes {
     pub input: File,
     /// Data to the other side. Closing only this ends what the other side reads.
     pub output: File,
+}
+
+/// Maximum length of a first line including its end, bytes.
+const LINE_MAX: usize = 1024;
+
+/// First line of a node.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Asked {
+    /// Requests to join with a rank.
+    Join(Join),
+}
+
+/// Identity of a node and proof that it belongs to the run.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    /// Its number in the cluster, from 0.
+    pub rank: u32,
+    /// [`Listener::ticket`].
+    pub ticket: String,
+}
+
+/// First line of the lab.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// The channel is open.
+    Joined {},
+    /// The lab refuses the node, for this reason.
+    Refused(String),
 }

@@ -19,13 +19,6 @@ pub(super) struct Response {
     pub(super) head_bytes: usize,
 }
 
-#[derive(Debug, PartialEq)]
-struct Head {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Framing,
-}
-
 /// How the end of a body is determined: RFC 9112 section 6.3.
 #[derive(Debug, PartialEq)]
 enum Framing {
@@ -46,8 +39,9 @@ impl Response {
     }
 }
 
-/// Parses a head without its final empty line; `head`: the request was HEAD.
-fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
+/// Parses a head without its final empty line. The response has no body yet; `head`: the request
+/// was HEAD.
+fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), String> {
     let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is not text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");
     let line = lines.next().unwrap_or_default();
@@ -61,8 +55,8 @@ fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
         let (name, value) = field.ok_or(format!("`{}` is not a header", line.escape_default()))?;
         headers.push((name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned()));
     }
-    let body = framing(status, &headers, head)?;
-    Ok(Head { status, headers, body })
+    let framing = framing(status, &headers, head)?;
+    Ok((Response { status, headers, body: Vec::new(), head_bytes: bytes.len() + 4 }, framing))
 }
 
 /// Parses a status line (RFC 9112 section 4).
@@ -114,11 +108,11 @@ impl Client {
         loop {
             let Some(end) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
             let bytes: Vec<u8> = self.received.drain(..end + 4).collect();
-            let Head { status, headers, body } = parse(&bytes[..end], head)?;
-            if status < 200 {
+            let (mut response, framing) = parse(&bytes[..end], head)?;
+            if response.status < 200 {
                 continue; // an interim response: RFC 9110 section 15.2
             }
-            let body = match body {
+            response.body = match framing {
                 Framing::Length(length) => self.receive_exactly(length)?,
                 Framing::Chunked => self.receive_chunks()?,
                 Framing::UntilEnd => {
@@ -130,7 +124,6 @@ impl Client {
                     std::mem::take(&mut self.received)
                 }
             };
-            let response = Response { status, headers, body, head_bytes: bytes.len() };
             self.responses += 1;
             self.is_closing = response.has_connection_close();
             return Ok(Some(response));
@@ -232,7 +225,7 @@ mod tests {
     /// Compares the framing, or the beginning of the error.
     fn check(head: &str, is_head: bool, expected: &str) {
         let text = match parse(head.as_bytes(), is_head) {
-            Ok(head) => format!("{} {:?}", head.status, head.body),
+            Ok((response, framing)) => format!("{} {framing:?}", response.status),
             Err(error) => error,
         };
         assert!(text.starts_with(expected), "{head:?}: {text}");

@@ -9,9 +9,8 @@ use rustix::event::{PollFd, Timespec, poll};
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
 
-use super::Pipes;
+use super::{Answer, Asked, Join, Pipes};
 use super::certificate::{self, NAME};
-use super::first::{Answer, Asked, Join};
 use super::opening::{Broken, Opening};
 use crate::clock;
 

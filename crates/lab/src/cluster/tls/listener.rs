@@ -11,9 +11,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ServerConfig, ServerConnection};
 
-use super::Pipes;
+use super::{Answer, Asked, Join, Pipes};
 use super::certificate::{self, hex};
-use super::first::{Answer, Asked, Join};
 use super::opening::{Broken, Opening};
 use crate::clock;
 
@@ -32,11 +31,14 @@ pub const REFUSALS_TOLD: usize = 8;
 /// A port that nodes join, with the certificate and ticket of one run.
 #[derive(Debug)]
 pub struct Listener {
+    /// Address that nodes join.
+    pub address: SocketAddr,
+    /// SHA-256 of the certificate, hexadecimal; not a secret.
+    pub fingerprint: String,
+    /// Secret that nodes present to join. It is passed in their environment, never in arguments.
+    pub ticket: String,
     socket: TcpListener,
-    address: SocketAddr,
     config: Arc<ServerConfig>,
-    fingerprint: String,
-    ticket: String,
 }
 
 impl Listener {
@@ -53,21 +55,6 @@ impl Listener {
         let mut ticket = [0; 32];
         SystemRandom::new().fill(&mut ticket).map_err(|_| io::Error::other("no random bytes from the kernel"))?;
         Ok(Self { address: socket.local_addr()?, socket, config, fingerprint, ticket: hex(&ticket) })
-    }
-
-    /// Address that nodes join.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// SHA-256 of the certificate, hexadecimal; not a secret.
-    pub fn fingerprint(&self) -> &str {
-        &self.fingerprint
-    }
-
-    /// Secret that nodes present to join. It is passed in their environment, never in arguments.
-    pub fn ticket(&self) -> &str {
-        &self.ticket
     }
 
     /// Lets nodes join, in a new thread: one per entry of `expected`. The index is the rank; the

@@ -11,8 +11,7 @@ use rustls::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Pipes;
-use super::first::LINE_MAX;
+use super::{LINE_MAX, Pipes};
 use super::pump;
 
 pub(super) struct Opening {

@@ -45,9 +45,9 @@ impl Known {
 fn lab(expected: &[Option<IpAddr>]) -> (Known, Joining) {
     let listener = Listener::bind((HERE, 0).into()).unwrap();
     let known = Known {
-        address: listener.address(),
-        fingerprint: listener.fingerprint().to_owned(),
-        ticket: listener.ticket().to_owned(),
+        address: listener.address,
+        fingerprint: listener.fingerprint.clone(),
+        ticket: listener.ticket.clone(),
     };
     (known, listener.accept(expected.to_vec(), LONG).unwrap())
 }
@@ -419,7 +419,7 @@ fn node_retries_until_the_timeout() {
 #[test]
 fn closed_window_reports_missing_ranks() {
     let listener = Listener::bind((HERE, 0).into()).unwrap();
-    let known = listener.address();
+    let known = listener.address;
     let joining = listener.accept(vec![None, Some(HERE)], Duration::from_millis(50)).unwrap();
     assert_eq!(over(&joining), (0, vec![0, 1]));
     assert!(TcpStream::connect(known).is_err());
