@@ -93,7 +93,8 @@ impl<'p> Builds<'p> {
         point: usize,
         make: impl FnOnce() -> Option<BuildOutcome>,
     ) -> bool {
-        let same = |(place, build): &&mut (Option<&str>, Build)| (*place, build.command.as_str()) == (directory, command);
+        let same =
+            |(place, build): &&mut (Option<&str>, Build)| (*place, build.command.as_str()) == (directory, command);
         match self.0.iter_mut().find(same) {
             Some((_, build)) if build.points.last() == Some(&point) => {}
             Some((_, build)) => build.points.push(point),
@@ -101,7 +102,8 @@ impl<'p> Builds<'p> {
                 let begun = clock::now();
                 let Some(outcome) = make() else { return false };
                 let elapsed_ns = clock::nanos(clock::now() - begun);
-                self.0.push((directory, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
+                self.0
+                    .push((directory, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
             }
         }
         true

@@ -63,7 +63,9 @@ impl<'a> Perf<'a> {
     fn attach(&self, processes: &[u32]) -> Result<Child, String> {
         let processes = processes.iter().take(PROCESSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(",");
         // Without a cycle counter, as in most virtual machines, perf uses the CPU clock.
-        let words = format!("perf record -e cycles -F {FREQUENCY_HZ} -g -k CLOCK_MONOTONIC -B -N {FILE_MAX} -o {DATA} -p {processes}");
+        let words = format!(
+            "perf record -e cycles -F {FREQUENCY_HZ} -g -k CLOCK_MONOTONIC -B -N {FILE_MAX} -o {DATA} -p {processes}"
+        );
         let words = words.split(' ').collect::<Vec<_>>();
         let mut child = self.spawn(&words, false)?;
         let file = self.folder.path().join(DATA);

@@ -45,65 +45,66 @@ pub fn run(
     let mut revisions = Revisions::default();
 
     let cause = 'run: {
-    for stage in [true, false] {
-        let of_stage = |point: &usize| plan.comes_first(*point) == stage;
-        let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
-        for block in 0..blocks {
-            if limit.is_some_and(|limit| (block > 0 || !done.is_empty()) && spent + (clock::now() - begun) >= limit) {
-                break 'run Cause::OutOfTime;
-            }
-            for point in plan.order_of_block(block).into_iter().filter(of_stage) {
-                if ends[point].is_some() || had.contains(&(block, point)) || block >= plan.trials_max(point) {
-                    continue;
+        for stage in [true, false] {
+            let of_stage = |point: &usize| plan.comes_first(*point) == stage;
+            let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
+            for block in 0..blocks {
+                if limit.is_some_and(|limit| (block > 0 || !done.is_empty()) && spent + (clock::now() - begun) >= limit)
+                {
+                    break 'run Cause::OutOfTime;
                 }
-                let step = match next(plan, point, &records, hooks) {
-                    Next::Trial(step) => step,
-                    Next::Enough(why) => {
-                        ends[point] = Some(why);
+                for point in plan.order_of_block(block).into_iter().filter(of_stage) {
+                    if ends[point].is_some() || had.contains(&(block, point)) || block >= plan.trials_max(point) {
                         continue;
                     }
-                };
-                if (hooks.interrupted)() {
-                    break 'run Cause::Interrupted;
+                    let step = match next(plan, point, &records, hooks) {
+                        Next::Trial(step) => step,
+                        Next::Enough(why) => {
+                            ends[point] = Some(why);
+                            continue;
+                        }
+                    };
+                    if (hooks.interrupted)() {
+                        break 'run Cause::Interrupted;
+                    }
+                    let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
+                    bench.supervisor.check().map_err(no_watchdog)?;
+                    if let Some(spinner) = &mut spinner {
+                        spinner.check()?;
+                    }
+                    let trial = Trial {
+                        bench: &bench,
+                        point,
+                        block,
+                        order,
+                        step,
+                        revision: revisions.of(&plan.points[point], &options.directory),
+                        perf: None,
+                    };
+                    let mut record = match trial.run(records.len(), hooks.progress) {
+                        Ok(record) => record,
+                        Err(End::Lost(why)) => break 'run Cause::Lost(why),
+                        Err(End::Interrupted | End::Failed(_)) => break 'run Cause::Interrupted,
+                    };
+                    let (verdict, warnings) = (hooks.judge)(&record);
+                    record.verdict = verdict;
+                    record.warnings.extend(warnings);
+                    (hooks.store)(&record).map_err(|error| LabError::Store { order, error })?;
+                    records.push(record);
+                    order += 1;
                 }
-                let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
-                bench.supervisor.check().map_err(no_watchdog)?;
-                if let Some(spinner) = &mut spinner {
-                    spinner.check()?;
+                if (0..plan.points.len()).filter(of_stage).all(|point| ends[point].is_some()) {
+                    break;
                 }
-                let trial = Trial {
-                    bench: &bench,
-                    point,
-                    block,
-                    order,
-                    step,
-                    revision: revisions.of(&plan.points[point], &options.directory),
-                    perf: None,
-                };
-                let mut record = match trial.run(records.len(), hooks.progress) {
-                    Ok(record) => record,
-                    Err(End::Lost(why)) => break 'run Cause::Lost(why),
-                    Err(End::Interrupted | End::Failed(_)) => break 'run Cause::Interrupted,
-                };
-                let (verdict, warnings) = (hooks.judge)(&record);
-                record.verdict = verdict;
-                record.warnings.extend(warnings);
-                (hooks.store)(&record).map_err(|error| LabError::Store { order, error })?;
-                records.push(record);
-                order += 1;
-            }
-            if (0..plan.points.len()).filter(of_stage).all(|point| ends[point].is_some()) {
-                break;
             }
         }
-    }
-    for (point, end) in ends.iter_mut().enumerate().filter(|(_, end)| end.is_none()) {
-        *end = Some(match next(plan, point, &records, hooks) {
-            Next::Enough(why) => why,
-            Next::Trial(_) => format!("{} trials, the maximum of the study", plan.trials_max(point)),
-        });
-    }
-    Cause::Complete
+        for (point, end) in ends.iter_mut().enumerate().filter(|(_, end)| end.is_none()) {
+            *end = Some(match next(plan, point, &records, hooks) {
+                Next::Enough(why) => why,
+                Next::Trial(_) => format!("{} trials, the maximum of the study", plan.trials_max(point)),
+            });
+        }
+        Cause::Complete
     };
     Ok(Ended { cause, points: ends })
 }

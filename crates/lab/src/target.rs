@@ -102,7 +102,8 @@ fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<Str
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let text = read_limited(path, JOURNEY_MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    let text =
+        read_limited(path, JOURNEY_MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
     text.map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 

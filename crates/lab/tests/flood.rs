@@ -19,8 +19,7 @@ fn flood_is_bounded_and_a_node_still_joins() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    let (address, fingerprint, ticket) =
-        (listener.address, listener.fingerprint.clone(), listener.ticket.clone());
+    let (address, fingerprint, ticket) = (listener.address, listener.fingerprint.clone(), listener.ticket.clone());
     let joining = listener.accept(vec![None, None], LONG).unwrap();
     let (descriptors, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
 

@@ -311,13 +311,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 /// Reads orders until the lab is gone, and responds to pings at once.
-fn read_orders(
-    mut lines: Lines,
-    writer: &Writer,
-    sender: &mpsc::Sender<Order>,
-    waker: &Writer,
-    heard_ns: &AtomicU64,
-) {
+fn read_orders(mut lines: Lines, writer: &Writer, sender: &mpsc::Sender<Order>, waker: &Writer, heard_ns: &AtomicU64) {
     while let Ok(Some(lines)) = lines.read() {
         let now_ns = clock::monotonic_ns();
         heard_ns.store(now_ns, Ordering::Relaxed);

@@ -9,9 +9,9 @@ use rustix::event::{PollFd, Timespec, poll};
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
 
-use super::{Answer, Asked, Join, Pipes};
 use super::certificate::{self, NAME};
 use super::opening::{Broken, Opening};
+use super::{Answer, Asked, Join, Pipes};
 use crate::clock;
 
 const PAUSE: Duration = Duration::from_millis(100);

@@ -11,9 +11,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ServerConfig, ServerConnection};
 
-use super::{Answer, Asked, Join, Pipes};
 use super::certificate::{self, hex};
 use super::opening::{Broken, Opening};
+use super::{Answer, Asked, Join, Pipes};
 use crate::clock;
 
 /// Maximum number of connections that have not joined yet.

@@ -11,8 +11,8 @@ use rustls::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{LINE_MAX, Pipes};
 use super::pump;
+use super::{LINE_MAX, Pipes};
 
 pub(super) struct Opening {
     stream: TcpStream,

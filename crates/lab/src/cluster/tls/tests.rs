@@ -44,11 +44,8 @@ impl Known {
 
 fn lab(expected: &[Option<IpAddr>]) -> (Known, Joining) {
     let listener = Listener::bind((HERE, 0).into()).unwrap();
-    let known = Known {
-        address: listener.address,
-        fingerprint: listener.fingerprint.clone(),
-        ticket: listener.ticket.clone(),
-    };
+    let known =
+        Known { address: listener.address, fingerprint: listener.fingerprint.clone(), ticket: listener.ticket.clone() };
     (known, listener.accept(expected.to_vec(), LONG).unwrap())
 }
 
