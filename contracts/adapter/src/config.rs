@@ -317,7 +317,7 @@ fn sound<T>(section: &Section<'_>, read: impl FnOnce(&Section<'_>) -> Option<T>)
 
 /// A table whose keys have defaults even if it is missing.
 fn table<'s>(section: &'s Section<'_>, key: &str) -> Section<'s> {
-    let table = section.section(key).unwrap_or_else(|| section.empty(key));
+    let table = section.section_or_empty(key);
     table.check_keys();
     table
 }

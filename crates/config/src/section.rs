@@ -78,6 +78,20 @@ impl<'a, F: Fill> Section<'a, F> {
         self.only(&self.keys.names().collect::<Vec<_>>());
     }
 
+    /// Reports keys that the table does not declare, and declared keys that are required and missing.
+    pub fn check(&self) {
+        self.check_keys();
+        let required = self.keys.keys.iter().filter(|key| key.missing == Missing::Mistake);
+        required.for_each(|key| self.required(key.name));
+    }
+
+    /// Reports each of `keys` that the table has: `why` it must not, and what to do.
+    pub fn refuse<'k>(&self, keys: impl IntoIterator<Item = &'k str>, why: &str, hint: &str) {
+        for key in keys.into_iter().filter(|key| self.has(key)) {
+            self.mistake(key, format!("`{}` {why}", self.called(key)), hint.to_owned());
+        }
+    }
+
     /// Reports keys that are not in `known`.
     pub fn only(&self, known: &[&str]) {
         for entry in self.table.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
@@ -159,15 +173,20 @@ impl<'a, F: Fill> Section<'a, F> {
     /// Reads a list of strings. Invalid ones are reported and left out.
     pub fn texts(&self, key: &str) -> Vec<String> {
         let kind = self.kind(key, |kind| if let Kind::List(inner) = kind { Some(*inner) } else { None });
-        let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
-        let name = format!("`{}`", self.called(key));
-        let Value::List(items) = &node.value else {
-            let problem = format!("{name} must be a list, not {}", node.value.kind());
-            self.report.mistake(node.place, problem, None);
-            return Vec::new();
-        };
-        let text = |item| self.text_of(&self.found(key, item, format!("each of {name}"))?, kind);
-        items.iter().filter_map(text).collect()
+        let name = format!("each of `{}`", self.called(key));
+        let text = |item| self.text_of(&self.found(key, item, name.clone())?, kind);
+        self.list(key).into_iter().flatten().filter_map(text).collect()
+    }
+
+    /// The items of the list at `key`. Reports another value.
+    fn list(&self, key: &str) -> Option<&[Node]> {
+        let node = &self.table.get(key)?.node;
+        if let Value::List(items) = &node.value {
+            return Some(items);
+        }
+        let message = format!("`{}` must be a list, not {}", self.called(key), node.value.kind());
+        self.report.mistake(node.place, message, format!("write `{key} = {}`", self.declared(key).example));
+        None
     }
 
     fn text_of(&self, found: &Found<'_>, kind: &Kind) -> Option<String> {
@@ -189,7 +208,7 @@ impl<'a, F: Fill> Section<'a, F> {
     pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
         // An error in a factor level is reported at the level.
-        let place = self.find(key)?.place;
+        let (_, place) = self.filled(key)?;
         parse(&text).map_err(|error| self.report.invalid(place, error)).ok()
     }
 
@@ -338,14 +357,8 @@ impl<'a, F: Fill> Section<'a, F> {
             Kind::List(Kind::Word(what, words)) => Some((*what, words())),
             _ => None,
         });
-        let node = &self.table.get(key)?.node;
-        let Value::List(items) = &node.value else {
-            let message = format!("`{}` must be a list, not {}", self.called(key), node.value.kind());
-            self.report.mistake(node.place, message, format!("write `{key} = {}`", self.declared(key).example));
-            return None;
-        };
         let mut all = Vec::new();
-        for item in items {
+        for item in self.list(key)? {
             let (message, hint) = match &item.value {
                 Value::Text(word) => match known.iter().find(|known| *known == word) {
                     Some(word) if !all.contains(word) => {
@@ -416,22 +429,18 @@ impl<'a, F: Fill> Section<'a, F> {
         self.section_of(key, keys)
     }
 
-    /// The table at `key`; if the key is missing, an empty table in which every key has its
-    /// default. `None` if the value is not a table.
-    pub fn section_or_empty(&self, key: &str) -> Option<Section<'_, F>> {
-        if self.has(key) { self.section(key) } else { Some(self.empty(key)) }
-    }
-
-    /// An empty table in place of the one at `key`.
-    pub fn empty(&self, key: &str) -> Section<'_, F> {
-        let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.tables_at(key));
-        Section { name, table, keys, place: self.place, fill: self.fill, report: self.report }
+    /// The table at `key`; if there is none, an empty table in which every key has its default.
+    pub fn section_or_empty(&self, key: &str) -> Section<'_, F> {
+        self.section(key).unwrap_or_else(|| {
+            let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.kind(key, Kind::table));
+            Section { name, table, keys, place: self.place, fill: self.fill, report: self.report }
+        })
     }
 
     /// The tables inside the table at `key`, by name. Values that are not tables are reported and
     /// left out.
     pub fn named(&self, key: &str) -> Vec<(String, Section<'_, F>)> {
-        let (keys, entry) = (self.tables_at(key), self.table.get(key));
+        let (keys, entry) = (self.kind(key, Kind::table), self.table.get(key));
         let Some(table) =
             entry.and_then(|entry| self.as_table(&entry.node, || format!("`{}`", self.called(key)), None))
         else {
@@ -448,7 +457,7 @@ impl<'a, F: Fill> Section<'a, F> {
     /// The tables of the list at `key`; `None` for each item that is not a table, which is
     /// reported. `each` names an item in messages: "a figure".
     pub fn tables(&self, key: &str, each: &str) -> Vec<Option<Section<'_, F>>> {
-        let (keys, name) = (self.tables_at(key), self.called(key));
+        let (keys, name) = (self.kind(key, Kind::table), self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
         let Value::List(items) = &node.value else {
             let message = format!("`{name}` must be a list of tables, not {}", node.value.kind());
@@ -460,11 +469,6 @@ impl<'a, F: Fill> Section<'a, F> {
             Some(self.inner(table, keys, item.place))
         };
         items.iter().map(section).collect()
-    }
-
-    /// The declaration of tables at `key`.
-    fn tables_at(&self, key: &str) -> &'static Keys {
-        self.kind(key, Kind::table)
     }
 
     fn as_table<'n>(&self, node: &'n Node, name: impl FnOnce() -> String, hint: Option<String>) -> Option<&'n Table> {

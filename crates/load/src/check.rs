@@ -1,7 +1,9 @@
 //! Validates a load specification and reports all problems at once.
 
 use study::Workload;
-use study::limits::{CLIENTS_MAX, IN_FLIGHT_MAX, PIPELINE_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
+use study::keys::LOAD;
+use study::limits::TIMEOUT_MIN_NS;
+use study::load_rules;
 use study::spec::{Arrivals, Connection, Dialect, LoadSpec, Protocol, SPEC_VERSION, Stop, Target, Warmup};
 use study::url;
 use study::workload::Gaps;
@@ -34,13 +36,13 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         spec.version == SPEC_VERSION,
         format!("`version` is {}, this build supports {SPEC_VERSION}", spec.version),
     );
-    for (name, value, most) in [
-        ("clients", spec.clients, CLIENTS_MAX),
-        ("threads", spec.threads, THREADS_MAX),
-        ("pipeline", spec.pipeline, PIPELINE_MAX),
-    ] {
-        problems.unless((1..=most).contains(&value), format!("`{name}` is {value}, expected 1 to {most}"));
+    for (key, value) in [("clients", spec.clients), ("threads", spec.threads), ("pipeline", spec.pipeline)] {
+        let range = LOAD.key(key).kind.check_range(f64::from(value));
+        problems.0.extend(range.err().map(|text| format!("`{key}` {text}")));
     }
+    let LoadSpec { clients, pipeline, connection, arrivals, warmup, stop, .. } = *spec;
+    let broken = load_rules::problems(spec.target.protocol(), clients, pipeline, connection, arrivals, warmup, stop);
+    problems.0.extend(broken.into_iter().map(|problem| problem.message));
     if let Some(part) = spec.part {
         problems.unless(
             u64::from(part.first) + u64::from(spec.threads) <= u64::from(part.of) && part.of <= spec.clients,
@@ -71,8 +73,6 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     }
     let is_journey = matches!(spec.target, Target::Journey { .. });
     problems.unless(is_journey || !spec.target.address().is_empty(), "`address` is empty");
-    let is_volley = matches!(spec.stop, Stop::Volley { .. });
-    let at_once = matches!(spec.arrivals, Arrivals::Closed { think_ns: 0 });
     let (mut keeps_connections, mut is_recorded) = (None, false);
     match &spec.target {
         Target::Pingpong { .. } => keeps_connections = Some("ping-pong"),
@@ -91,10 +91,6 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             keeps_connections = Some("cache loads");
             is_recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
             cache(*dialect, workload, spec.pipeline, &mut problems);
-            problems.unless(
-                !is_volley,
-                "the stop rule `volley` does not apply to caches: fills after misses belong to no round",
-            );
         }
         Target::Journey { journey, targets, resolve, .. } => {
             keeps_connections = Some("journeys");
@@ -106,9 +102,11 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                     spec.clients
                 ),
             );
-            problems.unless(at_once, "journeys need a closed loop without think time");
+            problems.unless(
+                matches!(arrivals, Arrivals::Closed { think_ns: 0 }),
+                "journeys need a closed loop without think time",
+            );
             problems.unless(spec.pipeline == 1, format!("`pipeline` is {}, not supported by journeys", spec.pipeline));
-            problems.unless(!is_volley, "the stop rule `volley` does not apply to journeys");
             if let Stop::Requests { requests, .. } = spec.stop {
                 let calls = journey.steps.len() as u64;
                 problems.unless(
@@ -122,22 +120,8 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             problems.unless(good, text);
         }
     }
-    problems.unless(
-        matches!(spec.target, Target::Cache { .. }) || !matches!(spec.warmup, Warmup::Steady { .. }),
-        "the warm-up rule `steady` needs a cache: it watches the hit ratio",
-    );
-    let in_flight = u64::from(spec.clients) * u64::from(spec.pipeline);
-    problems.unless(in_flight <= IN_FLIGHT_MAX, format!("{in_flight} requests in flight, at most {IN_FLIGHT_MAX}"));
-    if spec.connection == Connection::PerRequest {
-        problems.unless(spec.pipeline <= 1, "`pipeline` must be 1 with one connection per request");
-        if let Some(kind) = keeps_connections {
-            problems.unless(false, format!("`connection` is `per-request`, not supported by {kind}"));
-        }
-    }
-    if spec.pipeline > 1 {
-        let thinks = matches!(spec.arrivals, Arrivals::Closed { think_ns: 1.. });
-        problems.unless(!thinks, "`pipeline` must be 1 with `think_ns`");
-        problems.unless(!is_volley, "`pipeline` must be 1 with the stop rule `volley`");
+    if let Some(kind) = keeps_connections.filter(|_| connection == Connection::PerRequest) {
+        problems.0.push(format!("`connection` is `per-request`, not supported by {kind}"));
     }
     problems.unless(
         is_recorded == matches!(spec.arrivals, Arrivals::Recorded),
@@ -165,7 +149,6 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         Stop::Volley { round_requests, half_width_ns, max_ns } => {
             problems.unless(round_requests > 0, "`round_requests` is 0");
             problems.unless(half_width_ns > 0, "`half_width_ns` is 0");
-            problems.unless(at_once, "the stop rule `volley` needs a closed loop without think time");
             (max_ns, "max_ns")
         }
     };

@@ -118,8 +118,7 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
 
 fn slopes(top: &Section) -> Vec<String> {
     let Some(slopes) = top.section("slopes") else { return Vec::new() };
-    slopes.check_keys();
-    slopes.required("over_requests");
+    slopes.check();
     slopes.choices("over_requests").unwrap_or_default().into_iter().map(str::to_owned).collect()
 }
 

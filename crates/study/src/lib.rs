@@ -48,6 +48,7 @@ pub mod journey;
 pub mod keys;
 mod level;
 pub mod limits;
+pub mod load_rules;
 pub mod metric;
 pub mod node;
 pub mod objective;

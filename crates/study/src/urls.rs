@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use config::Diagnostic;
+use config::{Diagnostic, Invalid, Place, Report};
 
 use crate::http;
 use crate::url::{self, Url};
@@ -42,107 +42,85 @@ pub struct Entry {
 /// Parses a file of URLs: at least one request, all with the same origin. Fails with all errors and
 /// their places, at most 50.
 pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
-    let mut reader = Reader { text, entries: Vec::new(), mistakes: Vec::new() };
+    let report = Report::new("the file", text, &[]);
     if text.len() > FILE_MAX_BYTES {
-        let bytes = text.len();
-        reader.mistake(0..0, format!("{bytes} bytes, at most {} allowed", FILE_MAX_BYTES), None);
-        return Err(reader.mistakes);
+        let message = format!("{} bytes, at most {FILE_MAX_BYTES} allowed", text.len());
+        report.mistake(place(0..0), message, None);
     }
+    let mut entries = Vec::<Entry>::new();
     let mut start = text.len() - text.trim_start_matches('\u{feff}').len();
-    for (index, line) in text[start..].split('\n').enumerate() {
-        reader.line(index + 1, start, line);
-        start += line.len() + 1;
-        if reader.mistakes.len() >= MISTAKES_MAX || reader.entries.len() > ENTRIES_MAX {
+    for (line, number) in text[start..].split('\n').zip(1..) {
+        if report.count() >= MISTAKES_MAX || text.len() > FILE_MAX_BYTES || entries.len() > ENTRIES_MAX {
             break;
         }
+        let entry = entry(line, start, number, entries.first(), &report);
+        entries.extend(entry);
+        start += line.len() + 1;
     }
-    if reader.entries.is_empty() && reader.mistakes.is_empty() {
-        reader.mistake(0..0, "no URL in this file".to_owned(), Some("write one per line".to_owned()));
+    if entries.is_empty() && report.count() == 0 {
+        report.mistake(place(0..0), "no URL in this file", "write one per line".to_owned());
     }
-    if reader.entries.len() > ENTRIES_MAX {
-        let end = text.len();
-        reader.mistake(end..end, format!("more than {ENTRIES_MAX} URLs"), None);
+    if entries.len() > ENTRIES_MAX {
+        report.mistake(place(text.len()..text.len()), format!("more than {ENTRIES_MAX} URLs"), None);
     }
-    if reader.mistakes.is_empty() { Ok(reader.entries) } else { Err(reader.mistakes) }
+    report.finish().map(|()| entries)
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    entries: Vec<Entry>,
-    mistakes: Vec<Diagnostic>,
+/// Parses a line that begins at byte `start`. `None` if it has no request, or errors, which are reported.
+fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
+    let mistake = |span: Range<usize>, error: Invalid| report.invalid(place(span), error);
+    let mut parts = Vec::new();
+    let mut at = start;
+    for part in line.split([' ', '\t', '\r']) {
+        if part.starts_with('#') {
+            break;
+        }
+        if !part.is_empty() {
+            parts.push((part, at..at + part.len()));
+        }
+        at += part.len() + 1;
+    }
+    let has_weight = parts.first().is_some_and(|(part, _)| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let weight = has_weight.then(|| parts.remove(0));
+    let weight = weight.map_or(Some(1), |(part, span)| {
+        let weight = part.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
+        if weight.is_none() {
+            mistake(span, Invalid::new(format!("`{part}` is not a weight from 1 to {WEIGHT_MAX}")));
+        }
+        weight
+    });
+    let (method, (text, span)) = match parts.as_slice() {
+        [] if line.trim_start().starts_with('#') || line.trim().is_empty() => return None,
+        [one] => (None, one.clone()),
+        [method, one] => (Some(method.clone()), one.clone()),
+        [] | [_, _, ..] => {
+            let from = start + line.len() - line.trim_start().len();
+            let to = parts.last().map_or(start + line.trim_end().len(), |(_, span)| span.end);
+            let hint = match parts.iter().any(|(part, _)| part.contains("://")) {
+                true => "write one URL per line, percent-encode spaces, and start comments with `#`",
+                false => "write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
+            };
+            mistake(from..to, Invalid::new("expected `[WEIGHT] [METHOD] URL`").hint(hint));
+            return None;
+        }
+    };
+    let method = method.map(|(part, span)| http::method(part).map_err(|error| mistake(span, error))).transpose();
+    let url = url::parse(text).map_err(|error| mistake(span.clone(), error)).ok()?;
+    if !url.protocol.has_path() {
+        mistake(span, Invalid::new("only `http` and `https` URLs can be listed"));
+        return None;
+    }
+    if let Some(first) = first.filter(|first| !first.url.same_origin(&url)) {
+        let message =
+            format!("`{}` is not the same server as `{}` in line {}", url.origin(), first.url.origin(), first.line);
+        mistake(span, Invalid::new(message).hint("load one server at a time"));
+        return None;
+    }
+    Some(Entry { weight: weight?, method: method.ok()?, url, line: number })
 }
 
-impl Reader<'_> {
-    fn mistake(&mut self, span: Range<usize>, message: String, hint: Option<String>) {
-        let before = &self.text[..span.start];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        self.mistakes.push(Diagnostic { message, line, column, span, hint, set: None });
-    }
-
-    fn line(&mut self, number: usize, start: usize, line: &str) {
-        let mut parts = Vec::new();
-        let mut at = start;
-        for part in line.split([' ', '\t', '\r']) {
-            if part.starts_with('#') {
-                break;
-            }
-            if !part.is_empty() {
-                parts.push((part, at..at + part.len()));
-            }
-            at += part.len() + 1;
-        }
-        let weight = match parts.first() {
-            Some((part, _)) if part.bytes().all(|byte| byte.is_ascii_digit()) => Some(parts.remove(0)),
-            _ => None,
-        };
-        let weight = weight.map_or(Some(1), |(part, span)| {
-            let weight = part.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
-            if weight.is_none() {
-                self.mistake(span, format!("`{part}` is not a weight from 1 to {WEIGHT_MAX}"), None);
-            }
-            weight
-        });
-        let (method, (text, span)) = match parts.as_slice() {
-            [] if line.trim_start().starts_with('#') || line.trim().is_empty() => return,
-            [one] => (None, one.clone()),
-            [method, one] => (Some(method.clone()), one.clone()),
-            [] | [_, _, ..] => {
-                let from = start + line.len() - line.trim_start().len();
-                let to = parts.last().map_or(start + line.trim_end().len(), |(_, span)| span.end);
-                let hint = match parts.iter().any(|(part, _)| part.contains("://")) {
-                    true => "write one URL per line, percent-encode spaces, and start comments with `#`",
-                    false => "write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
-                };
-                return self.mistake(from..to, "expected `[WEIGHT] [METHOD] URL`".to_owned(), Some(hint.to_owned()));
-            }
-        };
-        let method = match method.map(|(part, span)| (http::method(part), span)) {
-            None => Some(None),
-            Some((Ok(method), _)) => Some(Some(method)),
-            Some((Err(error), span)) => {
-                self.mistake(span, error.message, error.hint);
-                None
-            }
-        };
-        let url = match url::parse(text) {
-            Ok(url) => url,
-            Err(error) => return self.mistake(span, error.message, error.hint),
-        };
-        if !url.protocol.has_path() {
-            return self.mistake(span, "only `http` and `https` URLs can be listed".to_owned(), None);
-        }
-        if let Some(first) = self.entries.first()
-            && !first.url.same_origin(&url)
-        {
-            let message =
-                format!("`{}` is not the same server as `{}` in line {}", url.origin(), first.url.origin(), first.line);
-            return self.mistake(span, message, Some("load one server at a time".to_owned()));
-        }
-        if let (Some(weight), Some(method)) = (weight, method) {
-            self.entries.push(Entry { weight, method, url, line: number });
-        }
-    }
+fn place(span: Range<usize>) -> Place {
+    Place { set: None, start: span.start, end: span.end }
 }
 
 #[cfg(test)]

@@ -7,19 +7,20 @@ use serde_json_path::JsonPath;
 
 use super::keys::{CASES, CONNECTIONS, SPLITS};
 use super::split::SPLIT_MAX_BYTES;
-use super::template::{Kind, Template, Value, is_name};
+use super::template::{Template, Value, is_name};
 use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
 
 /// Maximum length of a case file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 const REGEX_MAX_BYTES: usize = 1 << 20;
 /// Names defined in every case.
-const OWN_NAMES: [(&str, Kind); 2] = [("index", Kind::Integer), ("path", Kind::Text)];
+const OWN_NAMES: [(&str, Value); 2] = [("index", Value::Integer(0)), ("path", Value::Text(String::new()))];
 /// Headers derived from the body.
 const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
 
 type Section<'a> = config::Section<'a, ()>;
-type Names = [(String, Kind)];
+/// Names with an example of their values.
+type Names = [(String, Value)];
 
 /// Parses cases. Fails with all errors, in the order of the text.
 pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
@@ -27,8 +28,7 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     report.check_length("a case file", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
     let file = Section::whole(&root, &CASES, (), &report);
-    file.check_keys();
-    file.required("case");
+    file.check();
     let (mut cases, mut names) = (Vec::new(), Vec::<String>::new());
     for section in file.tables("case", "a case").iter().flatten() {
         let case = case(section);
@@ -48,9 +48,7 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
 }
 
 fn case(section: &Section) -> Case {
-    section.check_keys();
-    section.required("name");
-    section.required("request");
+    section.check();
     let name = section.text("name");
     if let Some(name) = &name {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -61,11 +59,11 @@ fn case(section: &Section) -> Case {
     }
     let name = name.unwrap_or_default();
     let random = random(section);
-    let mut names: Vec<(String, Kind)> = OWN_NAMES.map(|(name, kind)| (name.to_owned(), kind)).to_vec();
-    for (name, draw) in &random {
-        let kind = if matches!(draw, Draw::Integer(..)) { Kind::Integer } else { Kind::Text };
-        names.push((name.clone(), kind));
-    }
+    let mut names = OWN_NAMES.map(|(name, example)| (name.to_owned(), example)).to_vec();
+    names.extend(random.iter().map(|(name, draw)| match draw {
+        Draw::Integer(..) => (name.clone(), Value::Integer(0)),
+        Draw::Letters(_) | Draw::Choice(_) => (name.clone(), Value::Text(String::new())),
+    }));
     let tables = section.tables("request", "a request");
     if tables.is_empty() && section.has("request") {
         section.mistake("request", "the case has no request", "begin one with `[[case.request]]`".to_owned());
@@ -248,7 +246,7 @@ fn request(section: &Section, names: &Names) -> Option<Request> {
             section.mistake(key, message, "write `path` for an HTTP request".to_owned());
         }
     }
-    let (expect, connection) = read_expect(&section.section_or_empty("expect")?, names);
+    let (expect, connection) = read_expect(&section.section_or_empty("expect"), names);
     let template = |key| template(section, key, names).unwrap_or_default();
     let send = match kind? {
         "path" => http(section, names),

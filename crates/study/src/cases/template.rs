@@ -12,22 +12,8 @@ const EXPRESSION_MAX_BYTES: usize = 120;
 /// Maximum digits of `{n:8x}`.
 const DIGITS_MAX: u32 = 32;
 
-/// Functions in expressions: name, argument type, result type.
-const FUNCTIONS: [(&str, Kind, Kind); 4] = [
-    ("length", Kind::Text, Kind::Integer),
-    ("lower", Kind::Text, Kind::Text),
-    ("reverse", Kind::Text, Kind::Text),
-    ("upper", Kind::Text, Kind::Text),
-];
-
-/// Type of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A whole number.
-    Integer,
-    /// A text of ASCII characters.
-    Text,
-}
+/// Functions in expressions. Each takes a text.
+const FUNCTIONS: [&str; 4] = ["length", "lower", "reverse", "upper"];
 
 /// Value of a name or expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,14 +50,15 @@ enum Format {
 enum Expression {
     Integer(i128),
     Name(String),
-    Call(usize, Box<Expression>),
+    Call(&'static str, Box<Expression>),
     Negative(Box<Expression>),
     Binary(u8, Box<Expression>, Box<Expression>),
 }
 
 impl Template {
-    /// Parses a text that may use `names`. Fails at the first invalid expression.
-    pub fn parse(text: &str, names: &[(String, Kind)]) -> Result<Template, Invalid> {
+    /// Parses a text that may use `names`, each with an example of its values, which decides its type. Fails at the
+    /// first invalid expression.
+    pub fn parse(text: &str, names: &[(String, Value)]) -> Result<Template, Invalid> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
             plain.push_str(&rest[..open]);
@@ -112,7 +99,7 @@ impl Template {
     /// The value of a text that is a single expression; `None` if it is not.
     pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
         match &self.parts[..] {
-            [Part::Of(expression, Format::Plain)] => Some(expression.value(value)),
+            [Part::Of(expression, Format::Plain)] => expression.value(&|name| Ok(value(name))).ok(),
             _ => None,
         }
     }
@@ -122,82 +109,57 @@ impl Part {
     fn text(&self, value: &dyn Fn(&str) -> Value) -> String {
         match self {
             Part::Plain(text) => text.clone(),
-            Part::Of(expression, format) => match (expression.value(value), format) {
-                (Value::Integer(number), Format::Hex(digits)) => {
+            Part::Of(expression, format) => match (expression.value(&|name| Ok(value(name))), format) {
+                (Ok(Value::Integer(number)), Format::Hex(digits)) => {
                     // Only the bits that these digits show, so that a word wraps around.
                     let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
                     format!("{shown:0width$x}", width = *digits as usize)
                 }
-                (Value::Integer(number), _) => number.to_string(),
-                (Value::Text(text), _) => text,
+                (Ok(Value::Integer(number)), _) => number.to_string(),
+                (Ok(Value::Text(text)), _) => text,
+                (Err(_), _) => unreachable!("`Template::parse` has checked the types"),
             },
         }
     }
 }
 
 impl Expression {
-    fn kind(&self, names: &[(String, Kind)]) -> Result<Kind, Invalid> {
-        let integer = |of: &Expression| match of.kind(names)? {
-            Kind::Integer => Ok(Kind::Integer),
-            Kind::Text => Err(Invalid::new("texts cannot be computed with")),
+    /// The value. Fails if a name is unknown, or a value has the wrong type.
+    fn value(&self, of: &dyn Fn(&str) -> Result<Value, Invalid>) -> Result<Value, Invalid> {
+        let integer = |expression: &Expression| match expression.value(of)? {
+            Value::Integer(number) => Ok(number),
+            Value::Text(_) => Err(Invalid::new("texts cannot be computed with")),
         };
-        match self {
-            Expression::Integer(_) => Ok(Kind::Integer),
-            Expression::Name(name) => {
-                names.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind).ok_or_else(|| {
-                    let hint = suggestion(name, names.iter().map(|(known, _)| known.as_str()));
-                    Invalid::new(format!("`{name}` is not drawn in this case")).hint(hint)
-                })
-            }
-            Expression::Call(function, inner) => {
-                let (name, takes, gives) = FUNCTIONS[*function];
-                if inner.kind(names)? == takes {
-                    Ok(gives)
-                } else {
-                    Err(Invalid::new(format!("`{name}` takes a text")))
-                }
-            }
-            Expression::Negative(inner) => integer(inner),
-            Expression::Binary(_, left, right) => integer(left).and_then(|_| integer(right)),
-        }
-    }
-
-    fn value(&self, of: &dyn Fn(&str) -> Value) -> Value {
-        let integer = |expression: &Expression| match expression.value(of) {
-            Value::Integer(number) => number,
-            Value::Text(_) => 0,
-        };
-        match self {
+        Ok(match self {
             Expression::Integer(number) => Value::Integer(*number),
-            Expression::Name(name) => of(name),
+            Expression::Name(name) => of(name)?,
             Expression::Call(function, inner) => {
-                let text = match inner.value(of) {
-                    Value::Text(text) => text,
-                    Value::Integer(number) => number.to_string(),
+                let Value::Text(text) = inner.value(of)? else {
+                    return Err(Invalid::new(format!("`{function}` takes a text")));
                 };
-                match FUNCTIONS[*function].0 {
+                match *function {
                     "length" => Value::Integer(text.len() as i128),
                     "lower" => Value::Text(text.to_ascii_lowercase()),
                     "upper" => Value::Text(text.to_ascii_uppercase()),
                     _ => Value::Text(text.chars().rev().collect()),
                 }
             }
-            Expression::Negative(inner) => Value::Integer(integer(inner).wrapping_neg()),
+            Expression::Negative(inner) => Value::Integer(integer(inner)?.wrapping_neg()),
             Expression::Binary(operator, left, right) => {
-                let (left, right) = (integer(left), integer(right));
+                let (left, right) = (integer(left)?, integer(right)?);
                 Value::Integer(match operator {
                     b'+' => left.wrapping_add(right),
                     b'-' => left.wrapping_sub(right),
                     _ => left.wrapping_mul(right),
                 })
             }
-        }
+        })
     }
 }
 
 pub use crate::journey::template::is_name;
 
-fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Invalid> {
+fn part(text: &str, names: &[(String, Value)]) -> Result<Part, Invalid> {
     if text.len() > EXPRESSION_MAX_BYTES {
         return Err(Invalid::new(format!("longer than {EXPRESSION_MAX_BYTES} bytes")));
     }
@@ -220,7 +182,14 @@ fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Invalid> {
     if let Some(first) = cursor.peek() {
         return Err(Invalid::new(format!("expected an operator, found `{}`", char::from(first).escape_debug())));
     }
-    if expression.kind(names)? == Kind::Text && format != Format::Plain {
+    let example = expression.value(&|name| {
+        let known = names.iter().find(|(known, _)| known == name).map(|(_, example)| example.clone());
+        known.ok_or_else(|| {
+            let hint = suggestion(name, names.iter().map(|(known, _)| known.as_str()));
+            Invalid::new(format!("`{name}` is not drawn in this case")).hint(hint)
+        })
+    })?;
+    if matches!(example, Value::Text(_)) && format != Format::Plain {
         return Err(Invalid::new("only numbers have a format"));
     }
     Ok(Part::Of(expression, format))
@@ -289,9 +258,8 @@ impl<'a> Cursor<'a> {
                 if !self.take(b'(') {
                     return Ok(Expression::Name(name.to_owned()));
                 }
-                let known = FUNCTIONS.map(|(known, ..)| known);
-                let Some(function) = known.iter().position(|known| *known == name) else {
-                    return Err(Invalid::new(format!("unknown function `{name}`")).hint(suggestion(name, known)));
+                let Some(function) = FUNCTIONS.into_iter().find(|known| *known == name) else {
+                    return Err(Invalid::new(format!("unknown function `{name}`")).hint(suggestion(name, FUNCTIONS)));
                 };
                 let inner = self.sum()?;
                 self.closed().map(|()| Expression::Call(function, Box::new(inner)))
@@ -314,8 +282,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let names = [("a", Kind::Integer), ("b", Kind::Integer), ("word", Kind::Text)];
-        let names = names.map(|(name, kind)| (name.to_owned(), kind));
+        let names = [("a", Value::Integer(0)), ("b", Value::Integer(0)), ("word", Value::Text(String::new()))];
+        let names = names.map(|(name, example)| (name.to_owned(), example));
         let value = |name: &str| match name {
             "a" => Value::Integer(0xffff_ffff),
             "b" => Value::Integer(-3),

@@ -8,8 +8,7 @@ use crate::section::Section;
 
 pub(super) fn read(top: &Section, factors: &[Factor]) -> Option<Asked> {
     let answer = top.section("answer")?;
-    answer.check_keys();
-    answer.required("asks");
+    answer.check();
     let kind = answer.choice("asks", QUESTIONS);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let of = answer.choice("of", &names);

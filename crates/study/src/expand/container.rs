@@ -11,9 +11,8 @@ const ONLY: [&str; 3] = ["engine", "publish", "options"];
 pub(super) fn read(section: &Section) -> Option<ContainerPlan> {
     let name = &section.name;
     let Some(image) = super::optional(section, "image") else {
-        for key in ONLY.iter().filter(|key| section.has(key) && !section.has("image")) {
-            let hint = "add the image of the container, or drop the key".to_owned();
-            section.mistake(key, format!("`{name}.{key}` needs an `image`"), hint);
+        if !section.has("image") {
+            section.refuse(ONLY, "needs an `image`", "add the image of the container, or drop the key");
         }
         return None;
     };

@@ -8,8 +8,7 @@ use crate::section::Section;
 /// An empty list of metrics disables the report of effects.
 pub(super) fn read(top: &Section) -> EffectsPlan {
     let metrics = top.section("effects").and_then(|effects| {
-        effects.check_keys();
-        effects.required("metrics");
+        effects.check();
         effects.choices("metrics")
     });
     let metrics = metrics.map(|metrics| metrics.into_iter().map(str::to_owned).collect());

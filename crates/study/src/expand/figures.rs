@@ -18,8 +18,7 @@ pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Vec
 }
 
 fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Vec<Figure>> {
-    figure.check_keys();
-    figure.required("kind");
+    figure.check();
     let kind = figure.choice("kind", FIGURES);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     // A factor hidden by a syntax error is not unknown.

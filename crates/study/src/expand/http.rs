@@ -44,32 +44,16 @@ pub(super) fn check_keys(load: &Section) {
 pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
     if !protocol.has_path() {
         let is_cache = protocol.dialect().is_some();
-        let own = OWN.iter().chain(&TLS);
-        for key in own.filter(|key| load.has(key) && !(is_cache && **key == "pipeline")) {
-            let hint = "it is for `http` and `https`: change `protocol`, or drop it".to_owned();
-            load.mistake(key, format!("`load.{key}` does not apply to protocol `{protocol}`"), hint);
-        }
-        return Http { pipeline: if is_cache { pipeline(load, Connection::KeepAlive) } else { 1 }, ..Http::NONE };
+        let own = OWN.into_iter().chain(TLS).filter(|key| !(is_cache && *key == "pipeline"));
+        let hint = "it is for `http` and `https`: change `protocol`, or drop it";
+        load.refuse(own, &format!("does not apply to protocol `{protocol}`"), hint);
+        return Http { pipeline: if is_cache { load.small("pipeline").unwrap_or(1) } else { 1 }, ..Http::NONE };
     }
     let connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
     let requests = mix(load, connection);
     let expect = expect(load, &requests);
     let plan = HttpPlan { requests, tls: tls(load, protocol), expect };
-    Http { plan: Some(plan), pipeline: pipeline(load, connection), connection }
-}
-
-fn pipeline(load: &Section, connection: Connection) -> u32 {
-    let depth = load.small("pipeline").unwrap_or(1);
-    let alone = |key: &str, why: &str, hint: &str| {
-        load.mistake(key, format!("`pipeline` must be 1 with {why}"), hint.to_owned());
-    };
-    if depth > 1 && connection == Connection::PerRequest {
-        alone("pipeline", "one connection per request", "drop `pipeline`, or set `connection = \"keep-alive\"`");
-    }
-    if depth > 1 && load.has("think") {
-        alone("think", "think time", "drop `think`, or `pipeline`");
-    }
-    depth
+    Http { plan: Some(plan), pipeline: load.small("pipeline").unwrap_or(1), connection }
 }
 
 /// The requests of `[[load.request]]`, or the only one, in `[load]` itself.
@@ -187,10 +171,7 @@ pub(super) fn trust(load: &Section) -> (bool, Option<String>) {
 
 fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
     if protocol != Protocol::Https {
-        for key in TLS.iter().filter(|key| load.has(key)) {
-            let hint = "set `protocol = \"https\"`, or drop it".to_owned();
-            load.mistake(key, format!("`load.{key}` needs `https`"), hint);
-        }
+        load.refuse(TLS, "needs `https`", "set `protocol = \"https\"`, or drop it");
         return None;
     }
     let (insecure, ca_file) = trust(load);

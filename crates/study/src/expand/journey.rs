@@ -31,10 +31,7 @@ const SHARED: [&str; 14] = [
 
 /// Reports keys of journeys in other loads.
 pub(super) fn check_absent(load: &Section) {
-    for key in OWN.iter().filter(|key| load.has(key)) {
-        let hint = "add `journey = \"evernote\"`, or drop it".to_owned();
-        load.mistake(key, format!("`load.{key}` needs `load.journey`"), hint);
-    }
+    load.refuse(OWN, "needs `load.journey`", "add `journey = \"evernote\"`, or drop it");
 }
 
 pub(super) fn read(section: &Section) -> JourneyPlan {

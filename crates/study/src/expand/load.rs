@@ -7,7 +7,7 @@ use super::stop::{stop, warmup};
 use super::subject;
 use super::workload;
 use crate::keys::words::{BACKENDS, LOOPS};
-use crate::limits::IN_FLIGHT_MAX;
+use crate::load_rules;
 use crate::plan::{LoadPlan, SearchPlan};
 use crate::section::Section;
 use crate::spec::{Arrivals, Protocol, Stop, Warmup};
@@ -55,7 +55,11 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     let trace = workload.as_ref().and_then(|workload| workload.trace.as_ref());
     let arrivals = match trace {
         _ if is_journey => Arrivals::Closed { think_ns: 0 },
-        Some(trace) if trace.gaps == Gaps::Recorded => recorded_arrivals(load),
+        Some(trace) if trace.gaps == Gaps::Recorded => {
+            let (foreign, hint) = (["loop", "rate", "arrivals", "think", "search"], "drop it, or the trace's `gaps`");
+            load.refuse(foreign, "cannot be combined with the recorded gaps of a trace", hint);
+            Arrivals::Recorded
+        }
         _ => arrivals(load),
     };
     let warmup = match load.has("warmup") {
@@ -70,24 +74,6 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     {
         let hint = "measure longer, or set a shorter `window`".to_owned();
         load.mistake("stop", "`load.stop` is shorter than one window", hint);
-    }
-    if u64::from(clients.unwrap_or_default()) * u64::from(pipeline) > IN_FLIGHT_MAX {
-        let clients = clients.unwrap_or_default();
-        let message = format!("{clients} clients with {pipeline} requests in flight each: at most 4,000,000 in total");
-        load.mistake("pipeline", message, None);
-    }
-    if let Some(Stop::Volley { .. }) = stop {
-        if is_cache {
-            load.mistake("stop", "volley's rule does not apply to caches", "write `stop = \"5s\"`".to_owned());
-        }
-        if is_journey {
-            let hint = "write `stop = { requests = 1000 }`".to_owned();
-            load.mistake("stop", "volley's rule does not apply to journeys", hint);
-        }
-        if pipeline > 1 {
-            let hint = "drop `pipeline`, or choose another `stop`".to_owned();
-            load.mistake("pipeline", "volley's rule needs one request in flight per connection", hint);
-        }
     }
     let find = |key| if is_journey { None } else { search::read(load, key, stop) };
     let plan = LoadPlan {
@@ -110,16 +96,12 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         window_ns: window_ns.unwrap_or_default(),
         timeout_ns: timeout_ns.unwrap_or_default(),
     };
-    (plan, find("capacity"))
-}
-
-/// Arrivals at the times of a trace. Reports other keys about arrivals.
-fn recorded_arrivals(load: &Section) -> Arrivals {
-    for key in ["loop", "rate", "arrivals", "think", "search"].into_iter().filter(|key| load.has(key)) {
-        let hint = "drop it, or the trace's `gaps`".to_owned();
-        load.mistake(key, format!("`load.{key}` cannot be combined with the recorded gaps of a trace"), hint);
+    let capacity = find("capacity");
+    let LoadPlan { protocol, clients, pipeline, connection, arrivals, warmup, stop, .. } = plan;
+    for problem in load_rules::problems(protocol, clients, pipeline, connection, arrivals, warmup, stop) {
+        load.mistake(problem.key, problem.message, problem.hint.map(str::to_owned));
     }
-    Arrivals::Recorded
+    (plan, capacity)
 }
 
 fn arrivals(load: &Section) -> Arrivals {
@@ -133,9 +115,7 @@ fn arrivals(load: &Section) -> Arrivals {
             (&["rate", "arrivals"], "a closed", "it needs an open loop: set `loop = \"open\"` and `rate`, or drop it")
         }
     };
-    for key in foreign.iter().filter(|key| load.has(key)) {
-        load.mistake(key, format!("`load.{key}` does not apply to {kind} loop"), hint.to_owned());
-    }
+    load.refuse(foreign.iter().copied(), &format!("does not apply to {kind} loop"), hint);
     if !open {
         return Arrivals::Closed { think_ns: load.duration_ns("think").unwrap_or_default() };
     }

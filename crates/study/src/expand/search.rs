@@ -19,8 +19,7 @@ pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Sear
         load.mistake(key, "`load.search` already finds the capacity", "drop one of the two".to_owned());
     }
     let table = &load.section(key)?;
-    table.check_keys();
-    table.required("objective");
+    table.check();
     let objective = objective(table);
     let (from, to) = (table.rate_per_s("from"), table.rate_per_s("to"));
     if from.zip(to).is_some_and(|(from, to)| from > to) {
@@ -72,10 +71,8 @@ fn objective(table: &Section) -> Option<Objective> {
 
 /// Arrivals with a rate set by the search.
 pub(super) fn arrivals(load: &Section) -> Arrivals {
-    for key in ["rate", "think"].iter().filter(|key| load.has(key)) {
-        let hint = "drop it: the search chooses the rates".to_owned();
-        load.mistake(key, format!("`load.{key}` cannot be combined with `load.search`"), hint);
-    }
+    let hint = "drop it: the search chooses the rates";
+    load.refuse(["rate", "think"], "cannot be combined with `load.search`", hint);
     if load.is_word("loop", "closed") {
         load.mistake("loop", "a search needs an open loop", "drop `loop`".to_owned());
     }

@@ -13,15 +13,8 @@ const VOLLEY_MAX_NS: u64 = 180_000_000_000;
 
 /// Returns `None` if an error was reported.
 pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
-    let steady = |max_ns| {
-        if !is_cache {
-            let hint = "write `warmup = \"1s\"`".to_owned();
-            load.mistake("warmup", "`steady` needs a cache: it watches the hit ratio", hint);
-        }
-        Some(Warmup::Steady { max_ns })
-    };
     if load.is_word("warmup", "steady") || is_cache && !load.has("warmup") {
-        return steady(STEADY_MAX_NS);
+        return Some(Warmup::Steady { max_ns: STEADY_MAX_NS });
     }
     if !load.has("warmup") {
         return Some(Warmup::DurationNs(WARMUP_NS));
@@ -42,7 +35,7 @@ pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Opti
             };
             Some(Warmup::Requests((requests as f64 * share).round() as u64))
         }
-        "steady" => steady(table.duration_ns("steady")?),
+        "steady" => table.duration_ns("steady").map(|max_ns| Warmup::Steady { max_ns }),
         _ => table.count("requests").map(Warmup::Requests),
     }
 }

@@ -106,8 +106,7 @@ fn cpus(subject: &Section) -> Cpus {
         return Cpus::Exactly(subject.small("cpus").unwrap_or_default());
     }
     let up_to = subject.section("cpus").and_then(|table| {
-        table.check_keys();
-        table.required("up_to");
+        table.check();
         table.small("up_to")
     });
     Cpus::UpTo(up_to.unwrap_or_default())

@@ -26,8 +26,7 @@ pub(super) fn read(top: &Section, profile: Profile) -> TrialRule {
     };
     let default = TrialRule { relative: None, comparison, level: 0.95, metric, min, max, max_ns: None, quick };
     let Some(trials) = top.section("trials") else { return default };
-    trials.check_keys();
-    trials.required("stop");
+    trials.check();
     let Some(stop) = &trials.section("stop") else { return default };
     stop.check_keys();
     let (comparison, relative) = (stop.fraction("comparison"), stop.fraction("relative"));

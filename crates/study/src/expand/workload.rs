@@ -137,9 +137,7 @@ fn ttl(section: &Section) -> Option<Vec<Ttl>> {
     }
     let tables = section.tables("ttl", "a time to live");
     let each = tables.iter().flatten().filter_map(|table| {
-        table.check_keys();
-        table.required("time");
-        table.required("share");
+        table.check();
         let (seconds, share) = (seconds(table, "time"), table.number("share"));
         Some(Ttl { seconds: seconds?, share: share? })
     });
@@ -147,7 +145,7 @@ fn ttl(section: &Section) -> Option<Vec<Ttl>> {
 }
 
 fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
-    let table = section.section("keys").unwrap_or_else(|| section.empty("keys"));
+    let table = section.section_or_empty("keys");
     table.check_keys();
     let reuse = table.number("reuse").or(base.and_then(|base| base.reuse));
     let count = table.count("count").or(base.map(|base| base.count));
@@ -213,7 +211,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
 
 fn values(section: &Section, base: Option<&Values>, is_optional: bool) -> Values {
     let empty = SizeLaw::Constant { bytes: 0.0 };
-    let table = section.section("values").unwrap_or_else(|| section.empty("values"));
+    let table = section.section_or_empty("values");
     table.check_keys();
     Values {
         size: size(&table, base.map(|base| &base.size), is_optional).unwrap_or(empty),
@@ -311,9 +309,7 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
 /// The trace to replay; `None` also if an error was reported.
 fn trace_of(section: &Section) -> Option<Trace> {
     let table = section.section("trace")?;
-    table.check_keys();
-    table.required("file");
-    table.required("format");
+    table.check();
     let file = table.text("file");
     if file.as_deref() == Some("") {
         table.mistake("file", "`load.workload.trace.file` is empty", "set it to the path of a trace".to_owned());

@@ -108,9 +108,7 @@ impl Reader<'_> {
     }
 
     fn journey(&mut self, top: &Section) -> Journey {
-        top.check_keys();
-        top.required("name");
-        top.required("step");
+        top.check();
         let mut journey = Journey { name: top.text("name").unwrap_or_default(), ..Journey::default() };
         for target in texts(top, "targets") {
             self.add_name(&target);
@@ -145,8 +143,7 @@ impl Reader<'_> {
     }
 
     fn step(&mut self, step: &Section, schemas: &[Schema]) -> Option<Step> {
-        step.check_keys();
-        step.required("url");
+        step.check();
         let begin = step.table.iter().map(|entry| entry.key_place.start).min().unwrap_or(step.place.start);
         let line = self.text.as_bytes()[..begin.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1;
         let url = self.template(step, "url");

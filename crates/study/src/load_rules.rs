@@ -1,0 +1,70 @@
+//! Rules that combine parts of a load. Studies and specifications of generators are checked against
+//! the same ones.
+
+use crate::limits::IN_FLIGHT_MAX;
+use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
+use crate::workload::Problem;
+
+/// Every violated rule, with the key of `[load]` to change.
+pub fn problems(
+    protocol: Protocol,
+    clients: u32,
+    pipeline: u32,
+    connection: Connection,
+    arrivals: Arrivals,
+    warmup: Warmup,
+    stop: Stop,
+) -> Vec<Problem> {
+    let is_cache = protocol.dialect().is_some();
+    let is_volley = matches!(stop, Stop::Volley { .. });
+    let mut found = Vec::new();
+    let mut rule = |broken: bool, key, message: &str, hint| {
+        if broken {
+            found.push(Problem { key, message: message.to_owned(), hint: Some(hint) });
+        }
+    };
+    rule(
+        pipeline > 1 && connection == Connection::PerRequest,
+        "pipeline",
+        "`pipeline` must be 1 with one connection per request",
+        "drop `pipeline`, or set `connection = \"keep-alive\"`",
+    );
+    rule(
+        pipeline > 1 && matches!(arrivals, Arrivals::Closed { think_ns: 1.. }),
+        "think",
+        "`pipeline` must be 1 with think time",
+        "drop `think`, or `pipeline`",
+    );
+    rule(
+        u64::from(clients) * u64::from(pipeline) > IN_FLIGHT_MAX,
+        "pipeline",
+        &format!("{clients} clients with {pipeline} requests in flight each: at most 4,000,000 in total"),
+        "use fewer clients, or a lower `pipeline`",
+    );
+    rule(is_volley && is_cache, "stop", "volley's rule does not apply to caches", "write `stop = \"5s\"`");
+    rule(
+        is_volley && protocol == Protocol::Journey,
+        "stop",
+        "volley's rule does not apply to journeys",
+        "write `stop = { requests = 1000 }`",
+    );
+    rule(
+        is_volley && pipeline > 1,
+        "pipeline",
+        "volley's rule needs one request in flight per connection",
+        "drop `pipeline`, or choose another `stop`",
+    );
+    rule(
+        is_volley && !matches!(arrivals, Arrivals::Closed { think_ns: 0 }),
+        "stop",
+        "volley's rule needs a closed loop without think time",
+        "choose another `stop`",
+    );
+    rule(
+        matches!(warmup, Warmup::Steady { .. }) && !is_cache,
+        "warmup",
+        "`steady` needs a cache: it watches the hit ratio",
+        "write `warmup = \"1s\"`",
+    );
+    found
+}
