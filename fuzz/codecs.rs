@@ -200,13 +200,14 @@ pub(crate) fn json(bytes: &[u8]) {
 pub(crate) fn rest(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (templates, target) = text.rsplit_once('\n').unwrap_or(("", text));
-    let templates = templates.lines().take(20).filter_map(|line| Template::parse(line).ok()).collect::<Vec<_>>();
-    for template in &templates {
+    let templates = templates.lines().take(20).filter_map(|line| Some((line, Template::parse(line).ok()?)));
+    let templates = templates.collect::<Vec<_>>();
+    for (text, template) in &templates {
         if template.names().next().is_none() {
-            assert_eq!(template.matches(template.text()), Some(Vec::new()), "{}", template.text());
+            assert_eq!(template.matches(text), Some(Vec::new()), "{text}");
         }
     }
-    for template in &templates {
+    for (_, template) in &templates {
         let Some(found) = template.matches(target) else { continue };
         assert!(found.iter().map(|parameter| parameter.0).eq(template.names()));
         assert!(found.iter().all(|parameter| !parameter.1.is_empty()));

@@ -22,7 +22,6 @@ pub const PATH_MAX_BYTES: usize = 8 << 10;
 /// A path with named parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    text: String,
     segments: Vec<Segment>,
 }
 
@@ -76,10 +75,8 @@ impl Template {
                 let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
                     && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
                 if !is_name {
-                    tell(
-                        begin,
-                        format!("`{}` is not a valid name: only letters, digits and `_`", name.escape_default()),
-                    );
+                    let name = name.escape_default();
+                    tell(begin, format!("`{name}` is not a valid name: only letters, digits and `_`"));
                 } else if names.contains(&name) {
                     tell(begin, format!("duplicate name `{name}`"));
                 }
@@ -105,16 +102,11 @@ impl Template {
             });
         }
         if mistakes.is_empty() {
-            Ok(Template { text: text.to_owned(), segments })
+            Ok(Template { segments })
         } else {
             mistakes.sort_by_key(|mistake| mistake.column);
             Err(mistakes)
         }
-    }
-
-    /// The template's source text.
-    pub fn text(&self) -> &str {
-        &self.text
     }
 
     /// The names in order.
@@ -276,7 +268,7 @@ mod tests {
         check("/%ff", &["column 2: an escape that is not valid UTF-8"]);
         check(&"/".repeat(PATH_MAX_BYTES + 1), &["column 1: 8193 bytes, over the limit of 8192"]);
         let template = Template::parse("/a/{b}/{c}.x").unwrap();
-        assert_eq!((template.names().collect::<Vec<_>>(), template.text()), (vec!["b", "c"], "/a/{b}/{c}.x"));
+        assert_eq!(template.names().collect::<Vec<_>>(), ["b", "c"]);
     }
 
     #[test]

@@ -123,7 +123,11 @@ fn parses_the_whole_language() {
     let rates =
         vec![("a".into(), vec![Value::Double(1.0), Value::Double(2.5)].into()), ("b".into(), Value::List(Vec::new()))];
     assert_eq!(constant("RATES"), Value::Map(rates));
-    let level = schema.enums().iter().find(|level| level.name == "Level").unwrap();
+    let field = schema.structs().flat_map(|(_, structure)| &structure.fields).find_map(|field| match field.ty {
+        Type::Enum(id) if schema.enumeration(id).name == "Level" => Some(id),
+        _ => None,
+    });
+    let level = schema.enumeration(field.unwrap());
     let members = level.members.iter().map(|member| (member.0.as_str(), member.1)).collect::<Vec<_>>();
     assert_eq!(members, [("LOW", 0), ("HIGH", 5), ("HIGHER", 6), ("TOP", -1)]);
     let point = struct_named(&schema, "Point");

@@ -3,6 +3,7 @@
 use config::place::Lines;
 
 use crate::code::{Code, Id};
+use crate::eval::{self, Env, Scratch, Verdict};
 use crate::finding::Span;
 use crate::monitor::report::Kind;
 use crate::syntax::Direction;
@@ -15,8 +16,9 @@ pub struct ServiceId {
     pub(crate) at: u16,
 }
 
+/// A compiled clause.
 #[derive(Clone, Debug)]
-pub(crate) struct Clause {
+pub struct Clause {
     pub(crate) kind: Kind,
     /// Stable name: `Service.operation.label`, or kind and number if it has no label.
     pub(crate) id: String,
@@ -50,6 +52,21 @@ impl Clause {
             number: 0,
             secret: false,
         }
+    }
+
+    /// Its stable name, `Service.operation.label`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its expression as written in the contract.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Evaluates the clause for a call, in at most `steps_max` steps, without a monitor.
+    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Verdict {
+        eval::judge(self, env, steps_max, scratch)
     }
 
     /// A part of the contract as written, if it is within the clause.

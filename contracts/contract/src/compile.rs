@@ -51,8 +51,7 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, foun
     }
     // Spans print as nothing, so layout and comments do not change the hash.
     let hash = rapidhash::v3::rapidhash_v3(format!("{file:?}").as_bytes());
-    let schemas = file.schemas.iter().map(|schema| schema.text.clone()).collect();
-    Contract { services, schemas, hash, generation: 0, clause_names }
+    Contract { services, hash, generation: 0, clause_names }
 }
 
 fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Findings) {

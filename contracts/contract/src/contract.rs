@@ -2,7 +2,6 @@
 
 use crate::clause::{Clause, Identify, ServiceId};
 use crate::declared_types::Promise;
-use crate::eval::{self, Env, Scratch, Stop, Verdict};
 use crate::monitor::report::Kind;
 use crate::syntax::Direction;
 
@@ -10,7 +9,6 @@ use crate::syntax::Direction;
 #[derive(Clone, Debug)]
 pub struct Contract {
     pub(crate) services: Vec<Service>,
-    pub(crate) schemas: Vec<String>,
     pub(crate) hash: u64,
     /// Distinguishes the contracts that one monitor has had in turn.
     pub(crate) generation: u16,
@@ -126,11 +124,6 @@ impl Contract {
         self.introduces_by_reply(operation) || op.promise.reply.is_some() || op.clauses.iter().any(reads_reply)
     }
 
-    /// The paths of the schemas that the text names.
-    pub fn schemas(&self) -> &[String] {
-        &self.schemas
-    }
-
     /// A hash that ignores layout and comments.
     pub fn hash(&self) -> u64 {
         self.hash
@@ -141,53 +134,7 @@ impl Contract {
     }
 
     /// The clauses of one kind, in the order of the text.
-    pub fn clauses(&self, operation: OperationId, kind: Kind) -> impl Iterator<Item = ClauseRef<'_>> {
-        self.op(operation).clauses(kind).map(|clause| ClauseRef { clause })
-    }
-
-    /// Shows each endpoint that a message introduces, with its service and index, in the order of
-    /// the text. An endpoint is repeated for each clause that introduces it.
-    ///
-    /// # Errors
-    /// The first clause that could not be evaluated. The others have been shown.
-    pub fn identified(
-        &self,
-        operation: OperationId,
-        direction: Direction,
-        env: Env<'_>,
-        steps_max: u64,
-        scratch: &mut Scratch,
-        show: &mut dyn FnMut(ServiceId, &str, Option<&str>),
-    ) -> Result<(), Stop> {
-        let mut first = Ok(());
-        for identify in self.op(operation).identifies(direction) {
-            let service = self.service_id(identify.service);
-            let mut take = |endpoint: &str, index: Option<&str>| show(service, endpoint, index);
-            first = first.and(eval::identify(identify, env, steps_max, scratch, &mut take));
-        }
-        first
-    }
-}
-
-/// A clause, for evaluation without a monitor.
-#[derive(Clone, Copy, Debug)]
-pub struct ClauseRef<'c> {
-    clause: &'c Clause,
-}
-
-impl<'c> ClauseRef<'c> {
-    /// Its stable name, `Service.operation.label`.
-    pub fn id(&self) -> &'c str {
-        &self.clause.id
-    }
-
-    /// Its expression as written in the contract.
-    pub fn text(&self) -> &'c str {
-        &self.clause.text
-    }
-
-    /// Evaluates the clause for a call, in at most `steps_max` steps.
-    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Verdict {
-        eval::judge(self.clause, env, steps_max, scratch)
+    pub fn clauses(&self, operation: OperationId, kind: Kind) -> impl Iterator<Item = &Clause> {
+        self.op(operation).clauses(kind)
     }
 }

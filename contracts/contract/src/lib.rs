@@ -20,8 +20,8 @@ mod tape;
 mod token;
 mod types;
 
-pub use clause::ServiceId;
-pub use contract::{ClauseRef, Contract, OperationId};
+pub use clause::{Clause, ServiceId};
+pub use contract::{Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Verdict, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};

@@ -57,9 +57,6 @@ pub struct Placement {
 impl Placement {
     /// Preconditions at the server's adapter, postconditions at the client's, as Whip does it.
     pub const RECEIVER: Self = Self { requires: Side::Receiver, ensures: Side::Receiver };
-
-    /// Each clause where it can first be checked, as in the paper.
-    pub const SENDER: Self = Self { requires: Side::Sender, ensures: Side::Sender };
 }
 
 /// Settings of a monitor.
@@ -287,19 +284,6 @@ impl<S: Store> Monitor<S> {
         let EndpointState::Service(service) = self.standing(endpoint) else { return None };
         let promise = self.promises(endpoint).iter().find(|promise| promise.service == service)?;
         promise.peer.map(|peer| &*self.names[peer as usize])
-    }
-
-    /// The labels that vouch for a member, ascending, or `None` if it is unknown.
-    pub fn vouched(
-        &mut self,
-        endpoint: &str,
-        service: ServiceId,
-        index: Option<&str>,
-        now_s: u64,
-    ) -> Option<Vec<String>> {
-        let key = key_of(endpoint, self.service_name(service), index);
-        let entry = self.find(&key, endpoint, service, index, now_s)?;
-        Some(self.shown_labels(&entry.labels))
     }
 
     /// Why labels vouch for an entry: the chain back to configurations and requests.

@@ -1,6 +1,6 @@
 //! The calculator walkthrough and further monitor behavior, as calls between parties in memory.
 
-use crate::common::{Asked, Seen, World, ask};
+use crate::common::{Asked, Seen, World, ask, vouched};
 use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Placement, Settings, Store};
 use serde_json::json;
@@ -73,9 +73,8 @@ fn at_4_with_all_adapters_the_adder_is_blamed() {
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].blamed, ["adder"]);
     assert_eq!(reports[0].adapter, "client");
-    let adder = world.contract.service("Adder").unwrap();
     let client = world.adapters.get_mut("client").unwrap();
-    assert_eq!(client.vouched("adder:8001", adder, None, 0).unwrap(), ["adder"]);
+    assert_eq!(vouched(client, "adder:8001", "Adder", None).unwrap(), ["adder"]);
     assert_eq!(client.peer("adder:8001"), Some("adder:38001"));
     insta::assert_snapshot!(reports[0].explain(), @"
     adder vouched for the called service.
@@ -183,9 +182,9 @@ fn two_entries_of_one_reply_are_both_kept() {
     world.call(&ask("c", "a:1", "both", json!([]), json!({"x": "b:1", "y": "b:1"})));
     let b = world.contract.service("B").unwrap();
     let monitor = world.adapters.get_mut("c").unwrap();
-    assert_eq!(monitor.vouched("b:1", b, None, 0).unwrap(), ["a"]);
-    assert_eq!(monitor.vouched("b:1", b, Some("7"), 0).unwrap(), ["a"]);
-    assert_eq!(monitor.vouched("b:1", b, Some("8"), 0), None);
+    assert_eq!(vouched(monitor, "b:1", "B", None).unwrap(), ["a"]);
+    assert_eq!(vouched(monitor, "b:1", "B", Some("7")).unwrap(), ["a"]);
+    assert_eq!(vouched(monitor, "b:1", "B", Some("8")), None);
     insta::assert_snapshot!(contract::monitor::report::chain(&monitor.explain("b:1", b, Some("7"), 0)), @r"
       B<7> at b:1, vouched for by a: introduced by a reply, see the next line
         A at a:1, vouched for by a: from the configuration
@@ -302,7 +301,7 @@ fn metadata_is_trusted_only_for_introduced_endpoints() {
     let args = [contract::Value::Text("x:1")];
     let monitor = world.adapters.get_mut("s").unwrap();
     monitor.step(Event::RequestReceived(Call { endpoint: "a:1", operation, args: &args }, Some(&metadata)), 0);
-    assert_eq!(monitor.vouched("x:1", a, None, 0).unwrap(), ["victim"]);
+    assert_eq!(vouched(monitor, "x:1", "A", None).unwrap(), ["victim"]);
     assert_eq!(monitor.standing("evil:1"), EndpointState::Unlisted);
     assert_eq!(monitor.counts().refused, 1);
 }
@@ -334,9 +333,8 @@ fn accepting_a_draw_without_offer_blames_only_the_client() {
     assert!(call(&mut world, "GetMyGames", json!(["b", "p"]), offered(true)).is_empty());
     let reports = call(&mut world, "MakeAMove", accept, json!("NoDrawWasOffered"));
     assert_eq!(reports[0].blamed, ["server"]);
-    let chess = world.contract.service("Chess").unwrap();
     let client = world.adapters.get_mut("c").unwrap();
-    assert_eq!(client.vouched("127.0.0.1:8000", chess, Some("(7, False, 2)"), 0).unwrap(), ["server"]);
+    assert_eq!(vouched(client, "127.0.0.1:8000", "Chess", Some("(7, False, 2)")).unwrap(), ["server"]);
     let bad =
         call(&mut world, "GetMyGames", json!(["b", "p"]), json!([{"id": 7, "moves": "1. e9", "drawOffered": false}]));
     assert_eq!(bad[0].clause, "Chess.GetMyGames.pgn");
@@ -453,8 +451,7 @@ fn configured_services_are_blamed_after_their_entries_left() {
     let mut world = shopper(MemoryStore::new(4096, None));
     world.configure("c", "bank:1", "Bank", &["bank"], None);
     (0..500).for_each(|number| find(&mut world, number));
-    let bank = world.contract.service("Bank").unwrap();
-    assert_eq!(world.adapters.get_mut("c").unwrap().vouched("bank:1", bank, None, 0), None, "the entry left");
+    assert_eq!(vouched(world.adapters.get_mut("c").unwrap(), "bank:1", "Bank", None), None, "the entry left");
     assert_eq!(blamed(&mut world, "bank:1", "one", json!([])), ["bank"]);
 }
 
@@ -463,16 +460,15 @@ fn forgotten_labels_do_not_reach_the_peer() {
     let mut world = shopper(MemoryStore::new(4096, None));
     world.adapter("t", "till");
     world.configure("t", "till:1", "Till", &["till"], Some("t"));
-    let till = world.contract.service("Till").unwrap();
     let call = |world: &mut World| world.call(&ask("c", "till:1", "pay", json!([0]), json!(0)));
     find(&mut world, 0);
     world.configure("c", "till:1", "Till", &["till"], Some("t"));
     call(&mut world);
-    assert_eq!(world.adapters.get_mut("t").unwrap().vouched("till:1", till, Some("0"), 0).unwrap(), ["shop"]);
+    assert_eq!(vouched(world.adapters.get_mut("t").unwrap(), "till:1", "Till", Some("0")).unwrap(), ["shop"]);
     (1..500).for_each(|number| find(&mut world, number));
     let seen = call(&mut world);
     assert_eq!(seen.request.unwrap().invoked, Vec::<String>::new());
-    assert_eq!(world.adapters.get_mut("t").unwrap().vouched("till:1", till, Some("0"), 0).unwrap(), ["shop"]);
+    assert_eq!(vouched(world.adapters.get_mut("t").unwrap(), "till:1", "Till", Some("0")).unwrap(), ["shop"]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ service Notes {
 }"#;
     let checked = check(text, Some(&schema()));
     assert!(checked.contract.is_some(), "{}", to_text("c", &checked.findings));
-    assert_eq!(checked.contract.unwrap().schemas(), ["notes.thrift"]);
+    assert_eq!(checked.file.schemas[0].text, "notes.thrift");
     assert_eq!(said(text), "");
 }
 

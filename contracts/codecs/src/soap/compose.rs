@@ -1,12 +1,11 @@
 //! Composes envelopes from values, driven by a WSDL: for mocks, clients and tests.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use base64::Engine;
 
-use super::envelope::SOAP_11;
 use super::types::{Builtin, ComplexId, Field, Message, Type, Wsdl};
-use super::xml::escape_into;
+use super::xml::Escaped;
 use crate::value::{ComposeError, Value};
 
 const DEPTH_MAX: usize = 64;
@@ -21,12 +20,12 @@ const DEPTH_MAX: usize = 64;
 /// field. `out` is unchanged then.
 pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value: &Value) -> Result<(), ComposeError> {
     let before = out.len();
-    open_envelope(out);
+    out.push_str(ENVELOPE);
     let mut writer = Writer { out, wsdl, path: vec![message.element.clone()], namespaces: vec![String::new()] };
     let composed =
         writer.wrapped(&message.element, &message.namespace, |writer| writer.complex(message.content, value));
     match composed {
-        Ok(()) => close_envelope(out),
+        Ok(()) => out.push_str(END),
         Err(_) => out.truncate(before),
     }
     composed
@@ -34,30 +33,17 @@ pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value:
 
 /// Appends an envelope with a fault. `code` is `Client`, `Server` and so on; `detail` is text.
 pub fn compose_fault(out: &mut String, code: &str, string: &str, detail: Option<&str>) {
-    open_envelope(out);
-    out.push_str("<soap:Fault><faultcode>soap:");
-    escape_into(out, code);
-    out.push_str("</faultcode><faultstring>");
-    escape_into(out, string);
-    out.push_str("</faultstring>");
-    if let Some(detail) = detail {
-        out.push_str("<detail><message>");
-        escape_into(out, detail);
-        out.push_str("</message></detail>");
-    }
-    out.push_str("</soap:Fault>");
-    close_envelope(out);
+    let (code, string) = (Escaped(code), Escaped(string));
+    let detail = detail.map(|detail| format!("<detail><message>{}</message></detail>", Escaped(detail)));
+    let detail = detail.unwrap_or_default();
+    *out += &format!("{ENVELOPE}<soap:Fault><faultcode>soap:{code}</faultcode><faultstring>{string}</faultstring>");
+    *out += &format!("{detail}</soap:Fault>{END}");
 }
 
-fn open_envelope(out: &mut String) {
-    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?><soap:Envelope xmlns:soap=\"");
-    out.push_str(SOAP_11);
-    out.push_str("\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><soap:Body>");
-}
-
-fn close_envelope(out: &mut String) {
-    out.push_str("</soap:Body></soap:Envelope>");
-}
+const ENVELOPE: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
+    <soap:Envelope xmlns:soap=\"http://schemas.xmlsoap.org/soap/envelope/\" \
+    xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><soap:Body>";
+const END: &str = "</soap:Body></soap:Envelope>";
 
 struct Writer<'w> {
     out: &'w mut String,
@@ -82,20 +68,19 @@ impl Writer<'_> {
         if self.namespaces.len() > DEPTH_MAX {
             return self.wrong(format!("values nested deeper than {DEPTH_MAX} levels"));
         }
-        self.out.push('<');
-        self.out.push_str(name);
+        self.write(format_args!("<{name}"));
         if self.namespaces.last().is_none_or(|outer| outer != namespace) {
-            self.out.push_str(" xmlns=\"");
-            escape_into(self.out, namespace);
-            self.out.push('"');
+            self.write(format_args!(" xmlns=\"{}\"", Escaped(namespace)));
         }
         self.namespaces.push(namespace.to_owned());
         inner(self)?;
         self.namespaces.pop();
-        self.out.push_str("</");
-        self.out.push_str(name);
-        self.out.push('>');
+        self.write(format_args!("</{name}>"));
         Ok(())
+    }
+
+    fn write(&mut self, text: fmt::Arguments<'_>) {
+        self.out.write_fmt(text).expect("writing to a string cannot fail");
     }
 
     fn complex(&mut self, id: ComplexId, value: &Value) -> Result<(), ComposeError> {
@@ -117,9 +102,7 @@ impl Writer<'_> {
                     self.path.push(field.name.clone());
                     let text = self.text(field.ty, value)?;
                     self.path.pop();
-                    let _ = write!(self.out, " {}=\"", field.name);
-                    escape_into(self.out, &text);
-                    self.out.push('"');
+                    self.write(format_args!(" {}=\"{}\"", field.name, Escaped(&text)));
                 }
                 None if field.min > 0 => return self.wrong(format!("the attribute `{}` is missing", field.name)),
                 None => {}
@@ -170,8 +153,7 @@ impl Writer<'_> {
             (value, Type::Complex(id)) => writer.complex(id, value),
             (value, ty) => {
                 let text = writer.text(ty, value)?;
-                writer.out.push('>');
-                escape_into(writer.out, &text);
+                writer.write(format_args!(">{}", Escaped(&text)));
                 Ok(())
             }
         })

@@ -85,8 +85,6 @@ pub struct Fault<'e> {
     pub code: &'e str,
     /// A human-readable reason.
     pub string: &'e str,
-    /// URI of the node that failed.
-    pub actor: Option<&'e str>,
     /// Further details; the types of their elements are unknown.
     pub detail: Option<View<'e>>,
 }
@@ -165,7 +163,6 @@ impl<'d> Envelope<'d> {
         Fault {
             code: text("faultcode").unwrap_or_default(),
             string: text("faultstring").unwrap_or_default(),
-            actor: text("faultactor"),
             detail: child("detail").map(|detail| View::new(&self.document, detail, wsdl, Type::Any)),
         }
     }

@@ -127,14 +127,6 @@ impl<'e> View<'e> {
         }
     }
 
-    /// Whether its text is a value that its type allows. True if the type lists no values.
-    pub fn is_listed(&self) -> bool {
-        let Type::Simple(id) = self.ty() else { return true };
-        let values = &self.wsdl.simple(id).values;
-        let text = self.text().unwrap_or_default().trim_matches(BLANKS);
-        values.is_empty() || values.iter().any(|value| value == text)
-    }
-
     fn field(&self, field: &'e Field) -> Option<View<'e>> {
         let At::Element(element, _) = self.at else { return None };
         let at = if field.is_attribute {
@@ -198,16 +190,6 @@ impl<'e> View<'e> {
         })
     }
 
-    /// Number of elements of a list; `None` for other values.
-    pub fn count(&self) -> Option<usize> {
-        self.is_list().then(|| self.elements().count())
-    }
-
-    /// The element of a list at this index.
-    pub fn element(&self, index: usize) -> Option<View<'e>> {
-        self.elements().nth(index)
-    }
-
     /// A deep copy. Mistyped text remains text; an unknown type becomes text or a record.
     pub fn to_value(&self) -> Value {
         if self.is_nil() {
@@ -225,8 +207,9 @@ impl<'e> View<'e> {
                 return Value::Record(children.collect());
             }
             At::Element(_, Type::Complex(_)) => {
-                let there =
-                    self.fields().filter(|(_, view)| !matches!(view.at, At::List(..)) || view.count() != Some(0));
+                let there = self
+                    .fields()
+                    .filter(|(_, view)| !matches!(view.at, At::List(..)) || view.elements().next().is_some());
                 return Value::Record(there.map(|(field, view)| (field.name.clone(), view.to_value())).collect());
             }
             _ => {}

@@ -2,6 +2,7 @@
 //! rejected, so the only entities are XML's five and character references.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write};
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
@@ -327,18 +328,19 @@ fn shown(text: &str) -> String {
     text.chars().take(60).flat_map(char::escape_default).collect()
 }
 
-/// Appends escaped text. Characters that XML forbids become U+FFFD.
-pub(super) fn escape_into(out: &mut String, text: &str) {
-    for character in text.chars() {
-        match character {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
+/// A text with escapes. Characters that XML forbids become U+FFFD.
+pub(super) struct Escaped<'t>(pub(super) &'t str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| match character {
+            '<' => f.write_str("&lt;"),
+            '>' => f.write_str("&gt;"),
+            '&' => f.write_str("&amp;"),
+            '"' => f.write_str("&quot;"),
             // A reader would turn a bare CR into LF, or a space in an attribute.
-            '\r' => out.push_str("&#13;"),
-            other if is_character(other) => out.push(other),
-            _ => out.push('\u{fffd}'),
-        }
+            '\r' => f.write_str("&#13;"),
+            other => f.write_char(if is_character(other) { other } else { '\u{fffd}' }),
+        })
     }
 }

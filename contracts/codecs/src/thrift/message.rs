@@ -50,11 +50,6 @@ pub struct Header<'m> {
 }
 
 impl<'m> Header<'m> {
-    /// Name of the service, if present.
-    pub fn service(&self) -> Option<&'m str> {
-        self.name.split_once(':').map(|parts| parts.0)
-    }
-
     /// Name of the method without the service.
     pub fn method(&self) -> &'m str {
         self.name.split_once(':').map_or(self.name, |parts| parts.1)
@@ -116,7 +111,7 @@ impl<'m> Message<'m> {
 
     /// Its struct without a schema; only numbers identify the fields.
     pub fn as_unknown(&self) -> View<'m> {
-        View::of_struct(self.protocol, self.body, self.is_ascending)
+        View::of_struct(Cursor { bytes: self.body, at: 0, protocol: self.protocol }, self.is_ascending)
     }
 
     /// The arguments of a call.
@@ -256,11 +251,13 @@ impl MessageReader {
     }
 
     fn unframed(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
-        if self.walk.is_none() {
-            let (_, begin) = header(self.protocol, bytes, &self.limits)?;
-            self.walk = Some(Box::new(Walk::new(begin)));
-        }
-        let walk = self.walk.as_mut().expect("it was just made");
+        let walk = match &mut self.walk {
+            Some(walk) => walk,
+            none => {
+                let (_, begin) = header(self.protocol, bytes, &self.limits)?;
+                none.insert(Box::new(Walk::new(begin)))
+            }
+        };
         walk.go_on(bytes, self.protocol, &self.limits)
     }
 }
@@ -276,8 +273,6 @@ pub enum Detected {
         protocol: Protocol,
         /// The framing.
         framing: Framing,
-        /// Whether the message has a version (binary protocol).
-        is_strict: bool,
     },
     /// Not a known form of Thrift: for example JSON or HTTP.
     Unknown,
@@ -300,9 +295,9 @@ pub fn detect(bytes: &[u8], limits: &Limits) -> Detected {
         [] | [0x80 | 0x82] => Some(None),
         _ => None,
     };
-    let thrift = |protocol, framing, is_strict| Detected::Thrift { protocol, framing, is_strict };
+    let thrift = |protocol, framing| Detected::Thrift { protocol, framing };
     match strict(bytes) {
-        Some(Some(protocol)) => return thrift(protocol, Framing::Unframed, true),
+        Some(Some(protocol)) => return thrift(protocol, Framing::Unframed),
         Some(None) => return Detected::Need,
         None if bytes[0] & 0x80 != 0 => return Detected::Unknown,
         None => {}
@@ -311,11 +306,11 @@ pub fn detect(bytes: &[u8], limits: &Limits) -> Detected {
     let length = u32::from_be_bytes(*length) as usize;
     match (strict(rest), rest) {
         _ if length == 0 || length.saturating_add(4) > limits.message_bytes => Detected::Unknown,
-        (Some(Some(protocol)), _) => thrift(protocol, Framing::Framed, true),
+        (Some(Some(protocol)), _) => thrift(protocol, Framing::Framed),
         (Some(None), _) => Detected::Need,
-        (None, [0, ..]) => thrift(Protocol::Binary, Framing::Framed, false),
+        (None, [0, ..]) => thrift(Protocol::Binary, Framing::Framed),
         (None, [first, ..]) if length <= limits.name_bytes && (first.is_ascii_alphabetic() || *first == b'_') => {
-            thrift(Protocol::Binary, Framing::Unframed, false)
+            thrift(Protocol::Binary, Framing::Unframed)
         }
         (None, _) => Detected::Unknown,
     }

@@ -219,11 +219,6 @@ impl Schema {
         self.structs.iter().enumerate().map(|(index, structure)| (StructId(index as u32), structure))
     }
 
-    /// All enums.
-    pub fn enums(&self) -> &[Enum] {
-        &self.enums
-    }
-
     /// A type in IDL syntax.
     pub fn type_name(&self, ty: &Type) -> String {
         match ty {

@@ -1,9 +1,9 @@
 //! Reads values in place, without copying. Unread values are skipped.
 
-use super::cursor::{Cursor, Protocol, WireType};
+use super::cursor::{Cursor, WireType};
 use super::error::Stop;
 use super::schema::{Field, Schema, Struct, Type};
-use super::walk::{skip, width};
+use super::walk::skip;
 use crate::value::Value;
 
 /// A value in a message whose structure is checked. Reading a field or element walks over
@@ -42,8 +42,7 @@ pub(super) fn wire_type(ty: &Type) -> WireType {
 }
 
 impl<'m> View<'m> {
-    pub(super) fn of_struct(protocol: Protocol, bytes: &'m [u8], is_ascending: bool) -> View<'m> {
-        let cursor = Cursor { bytes, at: 0, protocol };
+    pub(super) fn of_struct(cursor: Cursor<'m>, is_ascending: bool) -> View<'m> {
         View { cursor, wire: WireType::Struct, bool: None, is_ascending, schema: None, ty: None, structure: None }
     }
 
@@ -179,53 +178,22 @@ impl<'m> View<'m> {
         })
     }
 
-    /// The element type and count of a list or set, and the place of its first element.
-    fn list(&self) -> Option<(WireType, u32, Cursor<'m>)> {
-        let mut cursor = self.cursor;
-        let is_list = matches!(self.wire, WireType::List | WireType::Set);
-        let (wire, count) = is_list.then(|| cursor.list().ok()).flatten()?;
-        Some((wire, count, cursor))
-    }
-
-    fn element_at(self, cursor: Cursor<'m>, wire: WireType) -> View<'m> {
-        self.part(cursor, wire, |ty| match ty {
-            Type::List(element) | Type::Set(element) => Some(element),
-            _ => None,
-        })
-    }
-
-    /// Number of elements of a list or set, or of pairs of a map; `None` for other values.
-    pub fn count(&self) -> Option<usize> {
-        match self.wire {
-            WireType::Map => self.read(|at| at.map()).map(|header| header.2 as usize),
-            _ => self.list().map(|list| list.1 as usize),
-        }
-    }
-
     /// The elements of a list or set, in order; empty for other values.
     pub fn elements(&self) -> impl Iterator<Item = View<'m>> + use<'m> {
-        let (wire, mut left, mut cursor) = self.list().unwrap_or((WireType::Byte, 0, self.cursor));
-        let first = self.element_at(cursor, wire);
+        let mut cursor = self.cursor;
+        let is_list = matches!(self.wire, WireType::List | WireType::Set);
+        let header = is_list.then(|| cursor.list().ok()).flatten();
+        let (wire, mut left) = header.unwrap_or((WireType::Byte, 0));
+        let first = self.part(cursor, wire, |ty| match ty {
+            Type::List(element) | Type::Set(element) => Some(element),
+            _ => None,
+        });
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
             let view = View { cursor, ..first };
             skip(&mut cursor, wire).ok()?;
             Some(view)
         })
-    }
-
-    /// The element of a list or set at this index.
-    pub fn element(&self, index: usize) -> Option<View<'m>> {
-        let (wire, count, mut cursor) = self.list()?;
-        // Elements of fixed size need no walk.
-        match width(cursor.protocol, wire) {
-            Some(width) if index < count as usize => {
-                cursor.take(width * index).ok()?;
-                Some(self.element_at(cursor, wire))
-            }
-            Some(_) => None,
-            None => self.elements().nth(index),
-        }
     }
 
     /// The pairs of a map, in order; empty for other values.
@@ -243,20 +211,6 @@ impl<'m> View<'m> {
             skip(&mut cursor, value).ok()?;
             Some((first, second))
         })
-    }
-
-    /// The value of the first key with this text.
-    pub fn value_of(&self, key: &str) -> Option<View<'m>> {
-        self.pairs().find(|pair| pair.0.as_bytes() == Some(key.as_bytes())).map(|pair| pair.1)
-    }
-
-    /// The bytes of the value; empty for a bool stored in its field's header.
-    pub fn raw(&self) -> &'m [u8] {
-        let mut cursor = self.cursor;
-        if self.bool.is_some() || skip(&mut cursor, self.wire).is_err() {
-            return &[];
-        }
-        &self.cursor.bytes[self.cursor.at..cursor.at]
     }
 
     /// A deep copy. Unknown fields are omitted; without a schema, numbers name the fields.

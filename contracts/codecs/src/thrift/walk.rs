@@ -157,7 +157,7 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> 
 }
 
 /// Size of an element in bytes, if the type has a fixed size.
-pub(super) fn width(protocol: Protocol, wire: WireType) -> Option<usize> {
+fn width(protocol: Protocol, wire: WireType) -> Option<usize> {
     match (wire, protocol) {
         (WireType::Bool | WireType::Byte, _) => Some(1),
         (WireType::Double, _) => Some(8),

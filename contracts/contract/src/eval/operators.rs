@@ -29,19 +29,18 @@ impl<'a> Run<'a> {
             (Value::Int(a), Value::Float(b)) => Ok(int_to_float(a, b)),
             (Value::Float(a), Value::Int(b)) => Ok(int_to_float(b, a).map(Ordering::reverse)),
             (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(&b)),
-            (Value::Text(a), Value::Text(b)) => {
-                self.charge_bytes(at, a.len().min(b.len()))?;
-                Ok(Some(a.cmp(b)))
-            }
-            (Value::Bytes(a), Value::Bytes(b)) => {
-                self.charge_bytes(at, a.len().min(b.len()))?;
-                Ok(Some(a.cmp(b)))
-            }
+            (Value::Text(a), Value::Text(b)) => self.order_bytes(at, a.as_bytes(), b.as_bytes()),
+            (Value::Bytes(a), Value::Bytes(b)) => self.order_bytes(at, a, b),
             (Value::Int(_) | Value::Float(_), other) => self.kind(at, "a number", other),
             (Value::Text(_), other) => self.kind(at, "text", other),
             (Value::Bytes(_), other) => self.kind(at, "bytes", other),
             (other, _) => self.kind(at, "a number or text", other),
         }
+    }
+
+    fn order_bytes(&mut self, at: Id, a: &[u8], b: &[u8]) -> Outcome<Option<Ordering>> {
+        self.charge_bytes(at, a.len().min(b.len()))?;
+        Ok(Some(a.cmp(b)))
     }
 
     /// Whether two values are equal. Values of different kinds are not.
@@ -56,17 +55,9 @@ impl<'a> Run<'a> {
                 self.stop(at, Why::Opaque)
             }
             (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
-            (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
-                Ok(self.order(at, a, b)? == Some(Ordering::Equal))
-            }
-            (Value::Text(a), Value::Text(b)) => {
-                self.charge_bytes(at, a.len().min(b.len()))?;
-                Ok(a == b)
-            }
-            (Value::Bytes(a), Value::Bytes(b)) => {
-                self.charge_bytes(at, a.len().min(b.len()))?;
-                Ok(a == b)
-            }
+            (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_))
+            | (Value::Text(_), Value::Text(_))
+            | (Value::Bytes(_), Value::Bytes(_)) => Ok(self.order(at, a, b)? == Some(Ordering::Equal)),
             (Value::Node(a), Value::Node(b)) if (a.shape(), b.shape()) == (Shape::Map, Shape::Map) => {
                 self.equal_maps(at, a, b, depth)
             }

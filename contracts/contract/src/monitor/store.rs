@@ -74,11 +74,6 @@ impl MemoryStore {
         self.forgotten.insert_everything();
     }
 
-    /// Number of entries evicted for lack of room.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
     /// Changes the bound. A lower one takes effect with the next `put`.
     pub fn set_bytes_max(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max.min(BYTES_MAX);
@@ -192,7 +187,7 @@ mod tests {
             assert_eq!(store.peek(&key(number)), Some(&[number; 60][..]));
             assert!(store.bytes() <= 4096, "{store:?}");
         }
-        assert_eq!(store.evicted(), 200 - store.len() as u64);
+        assert_eq!(store.forgotten(), 200 - store.len() as u64);
         assert!(store.len() > 4096 / 150, "{store:?}");
         store.set_bytes_max(2048);
         store.put(&key(200), b"", 0);
@@ -260,7 +255,7 @@ mod tests {
                     let other = (at * 7 % 40) as u8;
                     let found = store.get(&key(other), 0).map(Cow::into_owned);
                     prop_assert!(found.is_none() || found.as_ref() == map.get(&other));
-                    prop_assert!(store.evicted() > 0 || found.as_ref() == map.get(&other));
+                    prop_assert!(store.forgotten() > 0 || found.as_ref() == map.get(&other));
                 }
             }
             prop_assert!(store.entries().all(|(key, value)| map[&key[0]] == value));

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use contract::metadata::UNKNOWN;
 use contract::metadata::{self, CallContext, ReplyMetadata, RequestMetadata};
 use contract::monitor::report::Report;
-use contract::monitor::{Action, Call, EndpointState, Event, MemoryStore, Monitor, Outcome, Placement, Settings};
+use contract::monitor::{
+    Action, Call, EndpointState, Event, MemoryStore, Monitor, Outcome, Placement, Settings, Shown,
+};
 use contract::{Contract, Tape, TapeId, Value, check};
 use serde_json::Value as Json;
 
@@ -16,6 +18,19 @@ pub fn contract(name: &str) -> Arc<Contract> {
     let text = std::fs::read_to_string(&path).unwrap();
     let checked = check(&text, None);
     Arc::new(checked.contract.unwrap_or_else(|| panic!("{}", contract::to_text(name, &checked.findings))))
+}
+
+/// The labels that vouch for a member, or `None` if it is unknown.
+pub fn vouched(
+    monitor: &mut Monitor<MemoryStore>,
+    endpoint: &str,
+    service: &str,
+    index: Option<&str>,
+) -> Option<Vec<String>> {
+    let mut entries = monitor.entries(0).into_iter();
+    let is_it =
+        |entry: &Shown| (&*entry.endpoint, &*entry.service, entry.index.as_deref()) == (endpoint, service, index);
+    entries.find(is_it).map(|entry| entry.labels)
 }
 
 pub fn put(tape: &mut Tape<'static>, json: &Json) -> TapeId {
