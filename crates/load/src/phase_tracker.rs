@@ -42,7 +42,7 @@ impl<'a> PhaseTracker<'a> {
             return false;
         }
         self.from = self.control.from.load(Acquire);
-        recorder.expect(self.from);
+        recorder.from = self.from;
         if now < self.from {
             return false;
         }

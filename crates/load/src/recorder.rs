@@ -152,7 +152,8 @@ impl CacheRecorder {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
     window_ns: Nanos,
-    from: Nanos,
+    /// Start of measuring, once it is known.
+    pub(crate) from: Nanos,
     window_end: Nanos,
     window: Histogram,
     window_errors: u64,
@@ -204,10 +205,6 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn expect(&mut self, from: Nanos) {
-        self.from = from;
-    }
-
     pub(crate) fn begin_measuring(&mut self, from: Nanos) {
         self.from = from;
         self.window_end = from + self.window_ns;
@@ -242,7 +239,7 @@ impl Recorder {
         self.last_answer = at;
     }
 
-    /// Records an error at `at`. It counts as measured from the time given to [`Recorder::expect`].
+    /// Records an error at `at`. It counts as measured from [`Recorder::from`].
     pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
         if at < self.from {
             self.warmup_faults[fault as usize] += 1;

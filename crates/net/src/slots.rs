@@ -42,10 +42,7 @@ impl<T> Slots<T> {
     }
 
     pub(crate) fn remove(&mut self, conn: Conn) -> Option<T> {
-        let entry = self.entries.get_mut(conn.slot as usize)?;
-        if entry.generation != conn.generation {
-            return None;
-        }
+        let entry = self.entries.get_mut(conn.slot as usize).filter(|entry| entry.generation == conn.generation)?;
         let value = entry.value.take()?;
         entry.generation = entry.generation.wrapping_add(1);
         self.free.push(conn.slot);

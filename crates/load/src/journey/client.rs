@@ -209,13 +209,7 @@ impl<'a> Client<'a> {
             }
         }
         let outcome = match outcome {
-            Ok(Some(_)) if is_over(&mut self.recorder) => {
-                self.recorder.left_in_flight += 1;
-                self.made.unanswered = order.is_measured.then_some(sent_at);
-                self.connections.insert(key, connection);
-                return Ok(false); // A reply after the end is not counted.
-            }
-            Ok(Some(response)) => {
+            Ok(Some(response)) if !is_over(&mut self.recorder) => {
                 if order.is_measured {
                     self.recorder.status(response.status);
                 }
@@ -228,10 +222,10 @@ impl<'a> Client<'a> {
                 }
                 judged
             }
-            Ok(None) => {
+            // The load has ended, so a reply no longer counts, but the connection must stay open.
+            Ok(_) => {
                 self.recorder.left_in_flight += 1;
                 self.made.unanswered = order.is_measured.then_some(sent_at);
-                // The load has ended, but some connections must stay open.
                 self.connections.insert(key, connection);
                 return Ok(false);
             }

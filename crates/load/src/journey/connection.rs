@@ -68,9 +68,9 @@ impl Connection {
             received_bytes: 0,
         };
         let until = connected + patience.as_nanos() as u64;
-        while connection.tls.as_ref().is_some_and(|session| session.is_handshaking()) {
+        loop {
             connection.flush()?;
-            if connection.tls.as_ref().is_some_and(|session| !session.is_handshaking()) {
+            if connection.tls.as_ref().is_none_or(|session| !session.is_handshaking()) {
                 break;
             }
             if connection.fill()? == Some(0) {
@@ -80,7 +80,6 @@ impl Connection {
                 return Err((Fault::ConnectTimeout, "TLS handshake timed out".to_owned()));
             }
         }
-        connection.flush()?;
         let took = net::thread::monotonic_ns() - connected;
         connection.handshake = connection.tls.as_ref().map(|session| (took, session.resumed()));
         Ok(connection)

@@ -15,7 +15,7 @@ pub(super) struct Buffers {
     /// The ring's tail is stored in its first entry.
     ring: Mapping,
     bytes: Mapping,
-    count: u16,
+    pub(super) count: u16,
     size: usize,
     /// Buffers handed to the kernel so far. The others use no memory.
     handed_over: u16,
@@ -44,10 +44,6 @@ impl Buffers {
 
     pub(super) fn address(&self) -> u64 {
         self.ring.start.as_ptr() as u64
-    }
-
-    pub(super) fn count(&self) -> u16 {
-        self.count
     }
 
     #[inline]

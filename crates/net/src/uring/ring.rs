@@ -98,7 +98,7 @@ impl Ring {
         // ring is gone.
         unsafe {
             let submitter = queues.submitter();
-            submitter.register_buf_ring_with_flags(buffers.address(), buffers.count(), GROUP, 0)?;
+            submitter.register_buf_ring_with_flags(buffers.address(), buffers.count, GROUP, 0)?;
         }
         Ok(Self { queues: ManuallyDrop::new(queues), buffers: ManuallyDrop::new(buffers), in_kernel: 0 })
     }

@@ -35,15 +35,8 @@ pub(super) fn is_send(tag: u64) -> bool {
 /// Splits a tag. For a listener, the slot is its index.
 #[inline]
 pub(super) fn split(tag: u64) -> (Kind, Conn) {
-    let kind = match tag >> 60 {
-        1 => Kind::Receive,
-        2 => Kind::Writable,
-        3 => Kind::HangUp,
-        4 => Kind::Send,
-        5 => Kind::Accept,
-        6 => Kind::Wake,
-        other => unreachable!("unknown operation kind {other}"),
-    };
+    const KINDS: [Kind; 6] = [Kind::Receive, Kind::Writable, Kind::HangUp, Kind::Send, Kind::Accept, Kind::Wake];
+    let kind = KINDS[(tag >> 60) as usize - 1];
     (kind, Conn { slot: (tag >> 32) as u32 & (SLOTS_MAX as u32 - 1), generation: tag as u32 })
 }
 

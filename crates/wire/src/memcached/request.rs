@@ -149,34 +149,25 @@ pub enum Command<'a> {
 }
 
 /// The reason why a request is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Unknown command, or a wrong number of words.
-    #[error("an unknown command, or a wrong number of words")]
     UnknownCommand,
     /// A key over the limit, or an invalid number.
-    #[error("a key over the limit, or a word that is not a number")]
     BadLine,
     /// A line over the limit.
-    #[error("a line over the limit")]
     LineTooLong,
     /// A value over the limit.
-    #[error("a value over the limit")]
     TooLarge,
     /// No memory for the value at the moment.
-    #[error("out of memory")]
     OutOfMemory,
     /// A data block without CRLF after it.
-    #[error("a data block that does not match its length")]
     BadChunk,
     /// An invalid exptime in `touch`, `gat` or `flush_all`.
-    #[error("an exptime that is not a 32-bit number")]
     BadExptime,
     /// An invalid delta in `incr` or `decr`.
-    #[error("a delta that is not a 64-bit number")]
     BadDelta,
     /// `delete` with a time other than 0.
-    #[error("`delete` with a time")]
     DeleteWithTime,
 }
 
@@ -427,23 +418,25 @@ fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
 struct Words<'a> {
     words: [&'a [u8]; Words::MAX],
     count: usize,
-    last: &'a [u8],
 }
 
 impl<'a> Words<'a> {
     const MAX: usize = 7;
 
-    fn split(mut line: &'a [u8]) -> Words<'a> {
-        let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0, last: b"" };
+    /// Also returns whether the line has `noreply` after `wanted` words or more.
+    fn split(mut line: &'a [u8], wanted: usize) -> (Words<'a>, bool) {
+        let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0 };
+        let mut last = b"".as_slice();
         while let Some((word, rest)) = next_word(line) {
             if let Some(place) = found.words.get_mut(found.count) {
                 *place = word;
             }
-            found.last = word;
+            last = word;
             found.count += 1;
             line = rest;
         }
-        found
+        let noreply = last == b"noreply" && found.count > wanted;
+        (found, noreply)
     }
 }
 
@@ -502,10 +495,9 @@ fn client_flags(word: &[u8]) -> Option<u32> {
 
 /// `set key flags exptime bytes [cas] [noreply]`.
 fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
-    let found = Words::split(rest);
     let wanted = if verb == Verb::Cas { 5 } else { 4 };
+    let (found, noreply) = Words::split(rest, wanted);
     let [key, flags_word, exptime_word, bytes_word, cas_word, ..] = found.words;
-    let noreply = found.last == b"noreply" && found.count > wanted;
     // The announced block follows even if the line is invalid.
     let block_bytes = if found.count >= 4 { number::unsigned(bytes_word) } else { None };
     let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes, outdated: None };
@@ -533,23 +525,17 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
 }
 
 fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
-    let found = Words::split(rest);
-    let [key, argument, ..] = found.words;
     let wanted = if name == b"delete" { 1 } else { 2 };
-    let noreply = found.last == b"noreply" && found.count > wanted;
+    let (found, noreply) = Words::split(rest, wanted);
+    let [key, argument, ..] = found.words;
     let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None, outdated: None };
     if found.count < wanted || found.count > 3 {
         return refuse(Refusal::UnknownCommand);
     }
     // Old clients send `delete key 0`; memcached still accepts it.
-    if name == b"delete" && found.count > 1 {
-        let is_valid = match found.count {
-            2 => noreply || argument == b"0",
-            _ => noreply && argument == b"0",
-        };
-        if !is_valid {
-            return refuse(Refusal::DeleteWithTime);
-        }
+    if name == b"delete" && found.count - usize::from(noreply) > 1 && (argument != b"0" || found.count == 3 && !noreply)
+    {
+        return refuse(Refusal::DeleteWithTime);
     }
     if key.len() > limits.key_bytes {
         return refuse(Refusal::BadLine);
@@ -568,8 +554,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
 }
 
 fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
-    let found = Words::split(rest);
-    let noreply = found.last == b"noreply";
+    let (found, noreply) = Words::split(rest, 0);
     let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None, outdated: None };
     match name {
         b"version" => Line::Command(Command::Version),
@@ -579,9 +564,9 @@ fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
         b"verbosity" if number::unsigned(found.words[0]).is_none() && !noreply => refuse(Refusal::BadLine),
         b"verbosity" => Line::Command(Command::Verbosity(noreply)),
         _ => {
-            let delay_s = match (found.count - usize::from(noreply), noreply) {
-                (0, _) => 0,
-                (1, _) => match number::signed_of_c(found.words[0]) {
+            let delay_s = match found.count - usize::from(noreply) {
+                0 => 0,
+                1 => match number::signed_of_c(found.words[0]) {
                     Some(delay_s) => (delay_s as i32).max(0).unsigned_abs(),
                     None => return refuse(Refusal::BadExptime),
                 },

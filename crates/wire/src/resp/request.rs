@@ -223,22 +223,24 @@ impl RequestReader {
                         Ok(None) => return Read::Need { used: base, more: 1 },
                         Err(refusal) => return self.close(bytes, refusal),
                     },
-                    Some(_) => match self.inline_end(rest, scanned) {
-                        Ok(Some(end)) => {
-                            self.state = State::Start(0);
-                            let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
-                            match split_inline(line, &mut self.places, &mut self.unquoted) {
-                                Ok(()) if self.places.is_empty() => base += end + 1,
-                                Ok(()) => return self.lend(bytes, base, end + 1),
-                                Err(refusal) => return Read::Refused { used: base + end + 1, refusal },
+                    Some(_) => {
+                        let shown = &rest[..rest.len().min(self.limits.line_bytes)];
+                        let from = scanned.min(shown.len());
+                        let Some(end) = memchr::memchr(b'\n', &shown[from..]).map(|end| from + end) else {
+                            if shown.len() == self.limits.line_bytes {
+                                return self.close(bytes, Refusal::LineTooLong);
                             }
-                        }
-                        Ok(None) => {
                             self.state = State::Start(rest.len());
                             return Read::Need { used: base, more: 1 };
+                        };
+                        self.state = State::Start(0);
+                        let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+                        match split_inline(line, &mut self.places, &mut self.unquoted) {
+                            Ok(()) if self.places.is_empty() => base += end + 1,
+                            Ok(()) => return self.lend(bytes, base, end + 1),
+                            Err(refusal) => return Read::Refused { used: base + end + 1, refusal },
                         }
-                        Err(refusal) => return self.close(bytes, refusal),
-                    },
+                    }
                 },
                 State::Array { left: 0, at } => {
                     self.state = State::Start(0);
@@ -351,17 +353,6 @@ impl RequestReader {
             None => Ok(None),
             Some(b'\n') => number::canonical(&bytes[..end]).map(|value| Some((value, end + 2))).ok_or(bad),
             Some(_) => Err(Refusal::NoEnd),
-        }
-    }
-
-    fn inline_end(&self, rest: &[u8], scanned: usize) -> Result<Option<usize>, Refusal> {
-        let limit = self.limits.line_bytes;
-        let shown = &rest[..rest.len().min(limit)];
-        let from = scanned.min(shown.len());
-        match memchr::memchr(b'\n', &shown[from..]) {
-            Some(end) => Ok(Some(from + end)),
-            None if shown.len() == limit => Err(Refusal::LineTooLong),
-            None => Ok(None),
         }
     }
 }
