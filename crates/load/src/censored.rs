@@ -69,15 +69,15 @@ impl Stalls {
     const MOST: usize = 10_000;
 
     #[inline]
-    pub(crate) fn woke(&mut self, wake: Nanos, now: Nanos) {
+    pub(crate) fn record_wake(&mut self, wake: Nanos, now: Nanos) {
         if now.saturating_sub(wake) >= Self::SHORTEST_NS && self.0.len() < Self::MOST {
             self.0.push((wake, now));
         }
     }
 }
 
-/// `heard_at` is the time of the server's last sign of life, if any.
-pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Option<Nanos>) -> Censored {
+/// `last_sign_of_life` is the time of the server's last sign of life, if any.
+pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, last_sign_of_life: Option<Nanos>) -> Censored {
     let [mut in_flight, mut connections, mut unsent] = [(); 3].map(|()| Histogram::new());
     let mut found = Censored::default();
     for waits in workers {
@@ -86,7 +86,8 @@ pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Opt
         waits.connections.iter().for_each(|sent_at| connections.record(until.saturating_sub(*sent_at)));
         waits.unsent.iter().for_each(|part| unsent.merge(part));
         found.unsent_overdue += waits.unsent_overdue;
-        let written = waits.connections.iter().copied().filter(|sent_at| heard_at.is_none_or(|at| *sent_at >= at));
+        let written =
+            waits.connections.iter().copied().filter(|sent_at| last_sign_of_life.is_none_or(|at| *sent_at >= at));
         // A stalled worker reads no responses.
         let silent_ns = written.min().map_or(0, |since| until.saturating_sub(since + waits.stalled_since(since)));
         found.silent_ns = found.silent_ns.max(silent_ns);
@@ -103,10 +104,14 @@ mod tests {
 
     #[test]
     fn silence_starts_with_first_request_after_last_response() {
-        let check = |sent: &[Nanos], heard_at, silent_ns| {
+        let check = |sent: &[Nanos], last_sign_of_life, silent_ns| {
             let mut waits = Waits::new(1_000, 50);
             sent.iter().for_each(|sent_at| waits.connection(*sent_at));
-            assert_eq!(merged([&waits].into_iter(), heard_at).silent_ns, silent_ns, "{sent:?} {heard_at:?}");
+            assert_eq!(
+                merged([&waits].into_iter(), last_sign_of_life).silent_ns,
+                silent_ns,
+                "{sent:?} {last_sign_of_life:?}"
+            );
         };
         check(&[100, 400, 700], Some(300), 600);
         check(&[100], Some(300), 0); // Other connections got their responses and sent nothing since.
@@ -120,7 +125,7 @@ mod tests {
         const MS: Nanos = 1_000_000;
         let mut stalls = Stalls::default();
         for (wake, now) in [(10, 59), (50, 250), (700, 1_300)] {
-            stalls.woke(wake * MS, now * MS);
+            stalls.record_wake(wake * MS, now * MS);
         }
         let mut waits = Waits::new(1_000 * MS, 50 * MS);
         waits.stalled(&stalls, 100 * MS);

@@ -7,7 +7,7 @@
 use std::ops::AddAssign;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use net::Nanos;
@@ -222,24 +222,14 @@ struct Rounds {
 }
 
 /// Holds several connected loads back until all can start together.
-#[derive(Debug)]
-pub struct Gate(AtomicU64);
-
-impl Default for Gate {
-    fn default() -> Self {
-        Gate(AtomicU64::new(NEVER))
-    }
-}
+#[derive(Debug, Default)]
+pub struct Gate(OnceLock<Nanos>);
 
 impl Gate {
     /// Lets the load start at `at_ns` of the monotonic clock, or at once if that has passed. Only
     /// the first call has an effect.
     pub fn open(&self, at_ns: Nanos) {
-        let _ = self.0.compare_exchange(NEVER, at_ns.min(NEVER - 1), Release, Relaxed);
-    }
-
-    fn opens_at(&self) -> Option<Nanos> {
-        Some(self.0.load(Acquire)).filter(|at| *at != NEVER)
+        let _ = self.0.set(at_ns);
     }
 }
 
@@ -372,8 +362,8 @@ impl<'a> Coordinator<'a> {
     }
 
     fn waiting(&mut self, now: Nanos) -> Option<Outcome> {
-        match self.gate.and_then(Gate::opens_at) {
-            Some(at) => self.start(at.max(now + NOTICE_NS)),
+        match self.gate.and_then(|gate| gate.0.get()) {
+            Some(at) => self.start((*at).max(now + NOTICE_NS)),
             None if now.saturating_sub(self.since) >= GATE_NS => self.end(now, Outcome::NotStarted),
             None => None,
         }

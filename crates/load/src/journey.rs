@@ -17,11 +17,11 @@
 
 mod client;
 mod connection;
-mod dial;
 mod engine;
 mod escape;
 mod program;
 mod reply;
+mod resolver;
 #[cfg(test)]
 mod tests;
 mod values;

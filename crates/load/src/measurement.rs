@@ -50,8 +50,8 @@ pub(crate) fn build_measurement(
         turns: worker.turns,
         stalled_ns: worker.waits.stalled_ns(),
     });
-    let heard_at = done.iter().filter_map(|worker| worker.recorder.heard_at()).max();
-    let censored = censored::merged(done.iter().map(|worker| &worker.waits), heard_at);
+    let last_sign_of_life = done.iter().filter_map(|worker| worker.recorder.last_sign_of_life()).max();
+    let censored = censored::merged(done.iter().map(|worker| &worker.waits), last_sign_of_life);
     Measurement {
         version: SPEC_VERSION,
         protocol: spec.target.protocol(),

@@ -255,7 +255,7 @@ impl Recorder {
     }
 
     /// Records that a timed-out request has ended other than by a valid response.
-    pub(crate) fn heard(&mut self, at: Nanos) {
+    pub(crate) fn timed_out_request_ended(&mut self, at: Nanos) {
         self.last_error = at;
         self.last_failed = at;
     }
@@ -287,7 +287,7 @@ impl Recorder {
         self.resumed += u64::from(resumed);
     }
 
-    pub(crate) fn heard_at(&self) -> Option<Nanos> {
+    pub(crate) fn last_sign_of_life(&self) -> Option<Nanos> {
         Some(self.last_answer.max(self.last_error)).filter(|at| *at > 0)
     }
 

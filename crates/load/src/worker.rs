@@ -115,7 +115,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         worker.driver.turn(Some(wake))?;
         worker.turns += 1;
         let before = std::mem::replace(&mut now, worker.driver.now());
-        worker.stalls.woke(wake, now);
+        worker.stalls.record_wake(wake, now);
         on_turn(now);
         if worker.observe(now, &usage) {
             return Ok(worker.done(now, usage()));
@@ -131,7 +131,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         worker.fire_timers(now);
         worker.send_due();
         if worker.connections.is_at_rest() {
-            worker.budget.tell(&worker.tally.phase, &worker.tally.recorder);
+            worker.budget.report_spent(&worker.tally.phase, &worker.tally.recorder);
         }
         if now >= worker.connections.tick_at {
             worker.housekeep(now);
@@ -229,11 +229,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 break;
             }
             match client.state {
-                State::Open if client.in_flight > 0 && client.unasked.is_none() => {}
-                State::Open if client.in_flight > 0 => return self.spoiled(id, at),
+                State::Open if client.in_flight > 0 && client.unsolicited.is_none() => {}
+                State::Open if client.in_flight > 0 => return self.reject_unsolicited(id, at),
                 State::Closing => return,
                 _ => {
-                    client.unasked.get_or_insert_with(|| escaped_start(bytes).into());
+                    client.unsolicited.get_or_insert_with(|| escaped_start(bytes).into());
                     break;
                 }
             }
@@ -281,8 +281,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     /// Resends the requests that the previous connection left, and returns their number. An open
     /// loop keeps their intended send times; a closed loop restarts them.
-    fn ask_again(&mut self, id: u32, now: Nanos) -> u32 {
-        let count = self.connections.take_again(id);
+    fn resend_all(&mut self, id: u32, now: Nanos) -> u32 {
+        let count = self.connections.take_resends(id);
         if count == 0 {
             return 0;
         }
@@ -417,7 +417,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.scan_at = now + (self.task.spec.timeout_ns / 16).max(TICK_NS);
         }
         let control = self.task.control;
-        let tick_ns = if self.budget.awaits_word(control) { ROUND_TICK_NS } else { TICK_NS };
+        let tick_ns = if self.budget.awaits_coordinator(control) { ROUND_TICK_NS } else { TICK_NS };
         // Phase changes are exact to the nanosecond.
         let moments = [control.start.load(Relaxed), control.from.load(Relaxed), control.until.load(Relaxed)];
         self.connections.tick_at = moments.into_iter().filter(|&at| at > now).fold(now + tick_ns, Nanos::min);

@@ -11,8 +11,8 @@ use study::spec::{Identities, Tls};
 use study::url::Url;
 
 use super::connection::{Connection, Piece, SLICE};
-use super::dial::{self, Destination, Dial};
 use super::program::{Program, Step};
+use super::resolver::{self, Destination, Resolver};
 use super::values::Values;
 use crate::censored::Stalls;
 use crate::recorder::{Answered, Fault, Recorder};
@@ -66,7 +66,7 @@ pub(crate) struct Client<'a> {
     pub(crate) made: ClientResults,
     common: &'a Common<'a>,
     index: u32,
-    dial: Dial,
+    resolver: Resolver,
     connections: HashMap<(Destination, String), Connection>,
     connectors: HashMap<String, Connector>,
     opened: HashSet<(Destination, String)>,
@@ -114,7 +114,7 @@ impl<'a> Client<'a> {
             made: ClientResults { operations, ..ClientResults::default() },
             common,
             index,
-            dial: Dial::new(common.resolve.clone(), common.timeout_ns),
+            resolver: Resolver::new(common.resolve.clone(), common.timeout_ns),
             connections: HashMap::new(),
             connectors: HashMap::new(),
             opened: HashSet::new(),
@@ -130,7 +130,7 @@ impl<'a> Client<'a> {
         let program = &self.common.program;
         let mut values = program.initial_values(self.common.seed, 0);
         let url = values.text(&program.steps[0].url);
-        let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, why))?;
+        let endpoint = resolver::endpoint(&url).map_err(|why| (Fault::Value, why))?;
         self.connected(&url, &endpoint).map(drop)
     }
 
@@ -184,7 +184,7 @@ impl<'a> Client<'a> {
         is_over: &mut dyn FnMut(&mut Recorder) -> bool,
     ) -> Result<bool, (Fault, String)> {
         let url = values.text(&step.url);
-        let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, format!("invalid URL to call: {why}")))?;
+        let endpoint = resolver::endpoint(&url).map_err(|why| (Fault::Value, format!("invalid URL to call: {why}")))?;
         self.sequence = self.sequence.wrapping_add(1) & i32::MAX;
         let sequence = self.sequence;
         self.request.clear();
@@ -271,7 +271,7 @@ impl<'a> Client<'a> {
         loop {
             let wake = net::thread::monotonic_ns() + SLICE.as_nanos() as u64;
             let piece = connection.receive(step.asked, &mut self.body, BODY_BYTES_MAX);
-            self.made.stalls.woke(wake, net::thread::monotonic_ns());
+            self.made.stalls.record_wake(wake, net::thread::monotonic_ns());
             match piece? {
                 Piece::Done(response) => return Ok(Some(response)),
                 Piece::More => {
@@ -290,7 +290,7 @@ impl<'a> Client<'a> {
 
     /// Returns the key of a connection to the endpoint, opened if necessary.
     fn connected(&mut self, url: &str, endpoint: &Url) -> Result<(Destination, String), (Fault, String)> {
-        let place = self.dial.place(url, endpoint)?;
+        let place = self.resolver.destination(url, endpoint)?;
         // Two names at one address are two servers, since their certificates differ.
         let key = (place, endpoint.host.clone());
         if self.connections.contains_key(&key) {
@@ -302,7 +302,8 @@ impl<'a> Client<'a> {
         }
         let tls = if place.is_encrypted { Some(self.connector(&endpoint.host)?) } else { None };
         let patience = Duration::from_nanos(self.common.timeout_ns);
-        let connection = Connection::open(place.address, tls.as_ref(), patience).inspect_err(|_| self.dial.forget())?;
+        let connection =
+            Connection::open(place.address, tls.as_ref(), patience).inspect_err(|_| self.resolver.forget())?;
         self.recorder.connect.record(connection.connect_ns);
         if let Some((elapsed_ns, resumed)) = connection.handshake {
             self.recorder.handshake(elapsed_ns, resumed);

@@ -12,8 +12,8 @@ use study::seam::Told;
 use study::spec::{LoadSpec, Protocol, Stop, Target, Warmup};
 
 use super::client::{CALLS_MAX, Client, ClientResults, Common, Ended, Order};
-use super::dial;
 use super::program::Program;
+use super::resolver;
 use crate::censored::Waits;
 use crate::coordinator::{Control, Coordinator, NEVER, Outcome};
 use crate::measurement::{Process, build_measurement};
@@ -52,7 +52,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Told), abort: &AtomicBoo
         seed: spec.seed,
         identities: *identities,
         timeout_ns: spec.timeout_ns,
-        resolve: resolve.as_deref().map(dial::endpoint).transpose().map_err(|why| LoadError::Spec(vec![why]))?,
+        resolve: resolve.as_deref().map(resolver::endpoint).transpose().map_err(|why| LoadError::Spec(vec![why]))?,
         calls_kept: if *keep_calls { CALLS_MAX / clients as usize } else { 0 },
         next: AtomicU64::new(0),
         left: journeys.map(|journeys| AtomicI64::new(i64::try_from(journeys).unwrap_or(i64::MAX))),
@@ -100,7 +100,7 @@ fn hosts(program: &Program, seed: u64) -> Vec<String> {
     let mut values = program.initial_values(seed, 0);
     let mut hosts = Vec::new();
     for step in &program.steps {
-        if let Ok(endpoint) = dial::endpoint(&values.text(&step.url))
+        if let Ok(endpoint) = resolver::endpoint(&values.text(&step.url))
             && endpoint.protocol == Protocol::Https
             && !hosts.contains(&endpoint.host)
         {

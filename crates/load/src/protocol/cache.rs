@@ -93,7 +93,7 @@ pub(crate) trait Codec {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Doing {
+enum Purpose {
     #[default]
     Get,
     ReadToModify,
@@ -103,12 +103,12 @@ enum Doing {
     Rewrite,
 }
 
-impl Doing {
+impl Purpose {
     fn verb(self) -> Verb {
         match self {
-            Doing::Get | Doing::ReadToModify => Verb::Get,
-            Doing::Set | Doing::Fill | Doing::Rewrite => Verb::Set,
-            Doing::Delete => Verb::Delete,
+            Purpose::Get | Purpose::ReadToModify => Verb::Get,
+            Purpose::Set | Purpose::Fill | Purpose::Rewrite => Verb::Set,
+            Purpose::Delete => Verb::Delete,
         }
     }
 }
@@ -120,9 +120,9 @@ pub(crate) struct Expected {
     key_bytes: u8,
     value_bytes: u32,
     ttl_s: u32,
-    doing: Doing,
+    purpose: Purpose,
     /// The key's word (see `keys`) when the request was sent.
-    then: u16,
+    word_when_sent: u16,
     /// In s since the start.
     sent_s: u32,
 }
@@ -211,9 +211,9 @@ impl<C: Codec> Cache<C> {
     #[inline]
     fn send(&mut self, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
         let key_bytes = self.compose(&mut expected, now, out);
-        expected.then = self.keys.asked(&self.shared, expected.key, key_bytes + expected.value_bytes);
-        if expected.doing.verb() == Verb::Delete {
-            expected.then = self.keys.delete_sent(&self.shared, expected.key);
+        expected.word_when_sent = self.keys.request_sent(&self.shared, expected.key, key_bytes + expected.value_bytes);
+        if expected.purpose.verb() == Verb::Delete {
+            expected.word_when_sent = self.keys.delete_sent(&self.shared, expected.key);
         }
         expected
     }
@@ -225,7 +225,7 @@ impl<C: Codec> Cache<C> {
         let texts = &self.shared.texts;
         let key = texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer);
         expected.sent_s = self.shared.seconds_at(now);
-        match expected.doing.verb() {
+        match expected.purpose.verb() {
             Verb::Get => self.codec.get(key, out),
             Verb::Set => {
                 self.value.resize(expected.value_bytes as usize, 0);
@@ -246,7 +246,7 @@ impl<C: Codec> Cache<C> {
         reply: Reply,
         now: Nanos,
     ) -> Result<CacheOutcome, Fault> {
-        let (verb, key) = (expected.doing.verb(), expected.key);
+        let (verb, key) = (expected.purpose.verb(), expected.key);
         match (verb, reply) {
             (Verb::Get, Reply::Value) => {
                 let known = self.operations.value_bytes(key);
@@ -261,28 +261,28 @@ impl<C: Codec> Cache<C> {
                         return Err(Fault::Value);
                     }
                 }
-                if expected.doing == Doing::ReadToModify {
-                    caused.push_back(Expected { doing: Doing::Rewrite, ..expected });
+                if expected.purpose == Purpose::ReadToModify {
+                    caused.push_back(Expected { purpose: Purpose::Rewrite, ..expected });
                 }
                 Ok(CacheOutcome { class: Class::GetHit, bytes: value.bytes as u32, ..CacheOutcome::NOTHING })
             }
             (Verb::Get, Reply::Nothing) => {
-                let doing = if expected.doing == Doing::ReadToModify { Doing::Rewrite } else { Doing::Fill };
-                if self.fill || doing == Doing::Rewrite {
-                    caused.push_back(Expected { doing, ..expected });
+                let purpose = if expected.purpose == Purpose::ReadToModify { Purpose::Rewrite } else { Purpose::Fill };
+                if self.fill || purpose == Purpose::Rewrite {
+                    caused.push_back(Expected { purpose, ..expected });
                 }
-                let cause = self.keys.cause(&self.shared, key, expected.then, self.shared.seconds_at(now));
+                let cause = self.keys.cause(&self.shared, key, expected.word_when_sent, self.shared.seconds_at(now));
                 Ok(CacheOutcome { class: Class::GetMiss, bytes: expected.value_bytes, cause, refused: false })
             }
             (Verb::Set, Reply::Done | Reply::Refused) => {
-                let class = match expected.doing {
-                    Doing::Fill => Class::Fill,
-                    Doing::Rewrite => Class::Rewrite,
+                let class = match expected.purpose {
+                    Purpose::Fill => Class::Fill,
+                    Purpose::Rewrite => Class::Rewrite,
                     _ => Class::Set,
                 };
                 let refused = reply == Reply::Refused;
-                let Expected { then, sent_s, ttl_s, .. } = expected;
-                self.keys.set_answered(&self.shared, key, then, refused, sent_s, ttl_s);
+                let Expected { word_when_sent, sent_s, ttl_s, .. } = expected;
+                self.keys.set_answered(&self.shared, key, word_when_sent, refused, sent_s, ttl_s);
                 Ok(CacheOutcome { class, bytes: expected.value_bytes, refused, ..CacheOutcome::NOTHING })
             }
             (Verb::Delete, Reply::Done | Reply::Nothing) => {
@@ -393,7 +393,7 @@ impl<C: Codec> Protocol for Cache<C> {
     }
 
     fn is_caused(&self, expected: Expected) -> bool {
-        matches!(expected.doing, Doing::Fill | Doing::Rewrite)
+        matches!(expected.purpose, Purpose::Fill | Purpose::Rewrite)
     }
 
     fn skip(&mut self) {
@@ -417,13 +417,13 @@ impl<C: Codec> Protocol for Cache<C> {
                 (Operation { kind, key, value_bytes, ttl_s, new }, key_bytes)
             }
         };
-        let doing = match kind {
-            Kind::Get => Doing::Get,
-            Kind::Set => Doing::Set,
-            Kind::Delete => Doing::Delete,
-            Kind::ReadModifyWrite => Doing::ReadToModify,
+        let purpose = match kind {
+            Kind::Get => Purpose::Get,
+            Kind::Set => Purpose::Set,
+            Kind::Delete => Purpose::Delete,
+            Kind::ReadModifyWrite => Purpose::ReadToModify,
         };
-        self.send(Expected { key, key_bytes, value_bytes, ttl_s, doing, then: 0, sent_s: 0 }, now, out)
+        self.send(Expected { key, key_bytes, value_bytes, ttl_s, purpose, word_when_sent: 0, sent_s: 0 }, now, out)
     }
 
     fn again(&mut self, _: &mut Self::Stream, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
@@ -434,7 +434,7 @@ impl<C: Codec> Protocol for Cache<C> {
 
     #[inline]
     fn read(&mut self, stream: &mut Self::Stream, expected: Expected, bytes: &[u8], now: Nanos) -> Parsed {
-        let verb = expected.doing.verb();
+        let verb = expected.purpose.verb();
         let mut buffer = [0; KEY_MAX_BYTES];
         let named = C::NAMES_KEY && verb == Verb::Get;
         let key =

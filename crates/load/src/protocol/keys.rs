@@ -16,13 +16,13 @@ use crate::workload::{ONCE_FROM, Texts, WorkloadError};
 
 // Layout of a word: state, deletions in flight, wrapping count of deletion events.
 const STATE: u16 = 0b111;
-const FLYING: u16 = 0b1_1111_1000;
-const ONE_FLYING: u16 = 0b1000;
-const CHANGES: u16 = 0xfe00;
-const ONE_CHANGE: u16 = 0x0200;
+const DELETIONS_IN_FLIGHT: u16 = 0b1_1111_1000;
+const ONE_DELETION: u16 = 0b1000;
+const DELETION_EVENTS: u16 = 0xfe00;
+const ONE_EVENT: u16 = 0x0200;
 
 const NEVER: u16 = 0;
-const ASKED: u16 = 1;
+const REQUESTED: u16 = 1;
 const STORED: u16 = 2;
 /// Deleted, or set while a deletion was in flight, in which case the order is unknown.
 const DELETED: u16 = 3;
@@ -169,7 +169,7 @@ impl Keys {
         match self.place(key) {
             WordPlace::Shared(index) => shared.word(index).load(Relaxed),
             WordPlace::Own(index) => self.words.get(index).copied().unwrap_or(NEVER),
-            WordPlace::Nowhere => ASKED,
+            WordPlace::Nowhere => REQUESTED,
         }
     }
 
@@ -201,13 +201,13 @@ impl Keys {
                 self.words[index] = change(was);
                 (was, self.words[index])
             }
-            WordPlace::Nowhere => (ASKED, ASKED),
+            WordPlace::Nowhere => (REQUESTED, REQUESTED),
         }
     }
 
     #[inline]
-    pub(crate) fn asked(&mut self, shared: &Shared, key: u64, bytes: u32) -> u16 {
-        let first = |word: u16| if word & STATE == NEVER { word | ASKED } else { word };
+    pub(crate) fn request_sent(&mut self, shared: &Shared, key: u64, bytes: u32) -> u16 {
+        let first = |word: u16| if word & STATE == NEVER { word | REQUESTED } else { word };
         let once = key >= ONCE_FROM && key >= self.population;
         let (was, is) = self.change(shared, key, first);
         if once || was & STATE == NEVER {
@@ -217,11 +217,11 @@ impl Keys {
         is
     }
 
-    /// Records that a deletion was sent. Call it after [`Keys::asked`].
+    /// Records that a deletion was sent. Call it after [`Keys::request_sent`].
     pub(crate) fn delete_sent(&mut self, shared: &Shared, key: u64) -> u16 {
         self.change(shared, key, |word| {
-            let flying = if word & FLYING == FLYING { word } else { word + ONE_FLYING };
-            deleted(flying.wrapping_add(ONE_CHANGE))
+            let in_flight = if word & DELETIONS_IN_FLIGHT == DELETIONS_IN_FLIGHT { word } else { word + ONE_DELETION };
+            deleted(in_flight.wrapping_add(ONE_EVENT))
         })
         .1
     }
@@ -229,8 +229,9 @@ impl Keys {
     pub(crate) fn delete_answered(&mut self, shared: &Shared, key: u64) {
         self.change(shared, key, |word| {
             // A saturated count is never decremented, since the true number is unknown.
-            let flying = if matches!(word & FLYING, 0 | FLYING) { word } else { word - ONE_FLYING };
-            deleted(flying.wrapping_add(ONE_CHANGE))
+            let in_flight =
+                if matches!(word & DELETIONS_IN_FLIGHT, 0 | DELETIONS_IN_FLIGHT) { word } else { word - ONE_DELETION };
+            deleted(in_flight.wrapping_add(ONE_EVENT))
         });
     }
 
@@ -245,7 +246,7 @@ impl Keys {
         ttl_s: u32,
     ) {
         self.change(shared, key, |word| {
-            let crossed = word & FLYING != 0 || (word ^ then) & CHANGES != 0;
+            let crossed = word & DELETIONS_IN_FLIGHT != 0 || (word ^ then) & DELETION_EVENTS != 0;
             let state = match (refused, crossed) {
                 (true, _) => REFUSED,
                 (false, true) => DELETED,
@@ -267,8 +268,8 @@ impl Keys {
     pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now_s: u32) -> Cause {
         let word = self.load(shared, key);
         let either = |state: u16| then & STATE == state || word & STATE == state;
-        let crossed = (word | then) & FLYING != 0 || (word ^ then) & CHANGES != 0;
-        if then & STATE <= ASKED && !either(DELETED) || word & STATE <= ASKED {
+        let crossed = (word | then) & DELETIONS_IN_FLIGHT != 0 || (word ^ then) & DELETION_EVENTS != 0;
+        if then & STATE <= REQUESTED && !either(DELETED) || word & STATE <= REQUESTED {
             Cause::Compulsory
         } else if either(DELETED) || crossed {
             Cause::Invalidation
@@ -291,7 +292,7 @@ impl Keys {
 }
 
 fn deleted(word: u16) -> u16 {
-    if word & STATE <= ASKED { word } else { word & !STATE | DELETED }
+    if word & STATE <= REQUESTED { word } else { word & !STATE | DELETED }
 }
 
 #[cfg(test)]
@@ -310,13 +311,13 @@ mod tests {
         let now = 5;
         for step in steps.chars() {
             match step {
-                'g' => got = keys.asked(&shared, 0, 10),
+                'g' => got = keys.request_sent(&shared, 0, 10),
                 'm' => cause = Some(keys.cause(&shared, 0, got, now)),
-                's' => set = keys.asked(&shared, 0, 10),
+                's' => set = keys.request_sent(&shared, 0, 10),
                 'S' => keys.set_answered(&shared, 0, set, false, now, 0),
                 'R' => keys.set_answered(&shared, 0, set, true, now, 0),
                 'd' => {
-                    keys.asked(&shared, 0, 10);
+                    keys.request_sent(&shared, 0, 10);
                     keys.delete_sent(&shared, 0);
                 }
                 'D' => keys.delete_answered(&shared, 0),
@@ -369,9 +370,9 @@ mod tests {
         let mut keys = Keys::new(&workload, 1, 2);
         // One key of the population, and the second key this worker created.
         for key in [1, 2 + 2 + 1] {
-            let then = keys.asked(&shared, key, 1);
+            let then = keys.request_sent(&shared, key, 1);
             keys.set_answered(&shared, key, then, false, shared.seconds_at(11_000_000_000), 30);
-            let then = keys.asked(&shared, key, 1);
+            let then = keys.request_sent(&shared, key, 1);
             assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(39_000_000_000)), Cause::Capacity);
             assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(40_000_000_000)), Cause::Expiry);
             keys.set_answered(&shared, key, then, false, shared.seconds_at(11_000_000_000), 0);

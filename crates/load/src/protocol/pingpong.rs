@@ -14,22 +14,22 @@ pub(crate) struct Pingpong {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Begun {
+pub(crate) struct PartialWord {
     bytes: [u8; pingpong::WORD_BYTES],
     len: usize,
 }
 
 impl Protocol for Pingpong {
-    type Stream = Begun;
+    type Stream = PartialWord;
     type Expected = u32;
     const UNREADABLE: Fault = Fault::WrongAnswer;
 
-    fn stream(&self) -> Begun {
-        Begun::default()
+    fn stream(&self) -> PartialWord {
+        PartialWord::default()
     }
 
     #[inline]
-    fn request(&mut self, _: &mut Begun, _: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
+    fn request(&mut self, _: &mut PartialWord, _: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
         let word = loop {
             match rng.next_u32() {
                 pingpong::TERMINATE => {}
@@ -40,23 +40,23 @@ impl Protocol for Pingpong {
         pingpong::answer(word)
     }
 
-    fn again(&mut self, _: &mut Begun, expected: u32, _: Nanos, out: &mut Vec<u8>) -> u32 {
+    fn again(&mut self, _: &mut PartialWord, expected: u32, _: Nanos, out: &mut Vec<u8>) -> u32 {
         out.extend_from_slice(&pingpong::compose(pingpong::challenge(expected)));
         expected
     }
 
     #[inline]
-    fn read(&mut self, begun: &mut Begun, expected: u32, bytes: &[u8], _: Nanos) -> Parsed {
-        let (word, used) = if begun.len == 0
+    fn read(&mut self, partial: &mut PartialWord, expected: u32, bytes: &[u8], _: Nanos) -> Parsed {
+        let (word, used) = if partial.len == 0
             && let Some(found) = pingpong::parse(bytes)
         {
             found
         } else {
-            let used = bytes.len().min(pingpong::WORD_BYTES - begun.len);
-            begun.bytes[begun.len..begun.len + used].copy_from_slice(&bytes[..used]);
-            begun.len += used;
-            let Some((word, _)) = pingpong::parse(&begun.bytes[..begun.len]) else { return Parsed::More };
-            begun.len = 0;
+            let used = bytes.len().min(pingpong::WORD_BYTES - partial.len);
+            partial.bytes[partial.len..partial.len + used].copy_from_slice(&bytes[..used]);
+            partial.len += used;
+            let Some((word, _)) = pingpong::parse(&partial.bytes[..partial.len]) else { return Parsed::More };
+            partial.len = 0;
             (word, used)
         };
         if word != expected {
@@ -66,9 +66,9 @@ impl Protocol for Pingpong {
         Parsed::Answer { used, fault: None, status: 0, last: false, seen: CacheOutcome::NOTHING }
     }
 
-    fn end(&mut self, begun: &mut Begun, _: u32) -> Parsed {
+    fn end(&mut self, partial: &mut PartialWord, _: u32) -> Parsed {
         self.wrong = None;
-        Parsed::Broken(if begun.len == 0 { Fault::Closed } else { Fault::Truncated })
+        Parsed::Broken(if partial.len == 0 { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {
@@ -92,14 +92,14 @@ mod tests {
     fn accepts_only_successor_of_word() {
         let mut protocol = Pingpong::default();
         let mut out = Vec::new();
-        let expected = protocol.request(&mut Begun::default(), 0, &mut Rng::new(1), &mut out);
+        let expected = protocol.request(&mut PartialWord::default(), 0, &mut Rng::new(1), &mut out);
         let word = u32::from_be_bytes(out.try_into().unwrap());
         assert_eq!(expected, word.wrapping_add(1));
         let good = expected.to_be_bytes();
-        let begun = || Begun::default();
-        assert_eq!(protocol.read(&mut begun(), expected, &good, 0), right(4));
-        assert_eq!(protocol.read(&mut begun(), expected, &[good, [0; 4]].concat(), 0), right(4));
-        assert_eq!(protocol.read(&mut begun(), expected, &word.to_be_bytes(), 0), Parsed::Broken(Fault::WrongAnswer));
+        let partial = || PartialWord::default();
+        assert_eq!(protocol.read(&mut partial(), expected, &good, 0), right(4));
+        assert_eq!(protocol.read(&mut partial(), expected, &[good, [0; 4]].concat(), 0), right(4));
+        assert_eq!(protocol.read(&mut partial(), expected, &word.to_be_bytes(), 0), Parsed::Broken(Fault::WrongAnswer));
         assert_eq!(
             protocol.explain(),
             Some(format!(
@@ -114,18 +114,18 @@ mod tests {
     fn resent_word_expects_same_response() {
         let mut protocol = Pingpong::default();
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        let expected = protocol.request(&mut Begun::default(), 0, &mut Rng::new(1), &mut first);
-        assert_eq!(protocol.again(&mut Begun::default(), expected, 0, &mut second), expected);
+        let expected = protocol.request(&mut PartialWord::default(), 0, &mut Rng::new(1), &mut first);
+        assert_eq!(protocol.again(&mut PartialWord::default(), expected, 0, &mut second), expected);
         assert_eq!(first, second);
     }
 
     #[test]
     fn end_of_stream_within_word_is_truncation() {
         let mut protocol = Pingpong::default();
-        let mut begun = Begun::default();
-        assert_eq!(protocol.end(&mut begun, 7), Parsed::Broken(Fault::Closed));
-        assert_eq!(protocol.read(&mut begun, 7, &[0], 0), Parsed::More);
-        assert_eq!(protocol.end(&mut begun, 7), Parsed::Broken(Fault::Truncated));
+        let mut partial = PartialWord::default();
+        assert_eq!(protocol.end(&mut partial, 7), Parsed::Broken(Fault::Closed));
+        assert_eq!(protocol.read(&mut partial, 7, &[0], 0), Parsed::More);
+        assert_eq!(protocol.end(&mut partial, 7), Parsed::Broken(Fault::Truncated));
     }
 
     #[test]
@@ -133,10 +133,10 @@ mod tests {
         let mut protocol = Pingpong::default();
         let bytes = 7u32.to_be_bytes();
         for first in 1..4 {
-            let mut begun = Begun::default();
-            assert_eq!(protocol.read(&mut begun, 7, &bytes[..first], 0), Parsed::More);
-            assert_eq!(protocol.read(&mut begun, 7, &bytes[first..], 0), right(4 - first));
-            assert_eq!(protocol.read(&mut begun, 7, &bytes, 0), right(4), "the next word begins anew");
+            let mut partial = PartialWord::default();
+            assert_eq!(protocol.read(&mut partial, 7, &bytes[..first], 0), Parsed::More);
+            assert_eq!(protocol.read(&mut partial, 7, &bytes[first..], 0), right(4 - first));
+            assert_eq!(protocol.read(&mut partial, 7, &bytes, 0), right(4), "the next word begins anew");
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let mut rng = Rng::new(7);
         let mut out = Vec::new();
         let words = (0..1000)
-            .map(|_| protocol.request(&mut Begun::default(), 0, &mut rng, &mut out).wrapping_sub(1))
+            .map(|_| protocol.request(&mut PartialWord::default(), 0, &mut rng, &mut out).wrapping_sub(1))
             .collect::<Vec<_>>();
         assert!(words.iter().all(|&word| word != pingpong::TERMINATE));
         assert!(words.iter().collect::<std::collections::HashSet<_>>().len() > 990);

@@ -95,8 +95,8 @@ fn hung_server_in_open_loop() {
         let waited = duration_ns - answered * gap;
         assert_eq!(left.in_flight.max, Some(waited));
         // Requests written before the last response arrived do not count as silence.
-        let heard_at = (answered - 1) * gap + TRIP;
-        assert_eq!(left.silent_ns, duration_ns - heard_at.next_multiple_of(gap));
+        let last_sign_of_life = (answered - 1) * gap + TRIP;
+        assert_eq!(left.silent_ns, duration_ns - last_sign_of_life.next_multiple_of(gap));
         assert_eq!((left.unsent.max, left.unsent.min), (Some(waited - 20 * gap), Some(gap)));
         // Requests that waited less than a response takes carry no information.
         let at_risk = all - TRIP / gap;

@@ -26,10 +26,10 @@ pub(super) struct Budget {
     /// Caches: this worker's operations.
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
-    told_done: bool,
+    reported_spent: bool,
     /// The trace has no operations left for this worker.
     exhausted: bool,
-    told_exhausted: bool,
+    reported_exhausted: bool,
     /// Recorded gaps: operations scheduled while measuring.
     due: u64,
     /// Volley's rule: the round (0 before the first), its unfinished clients, and all shares.
@@ -73,7 +73,7 @@ impl Budget {
     pub(super) fn begin_measuring(&mut self, task: &Task<'_>, from: Nanos, protocol: &mut impl Protocol) -> bool {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
-        self.told_done = false;
+        self.reported_spent = false;
         if self.of_warmup.is_none() || !self.has_started {
             return false;
         }
@@ -189,16 +189,16 @@ impl Budget {
     }
 
     /// Whether all clients wait for the coordinator, to start or for the next round.
-    pub(super) fn awaits_word(&self, control: &Control) -> bool {
+    pub(super) fn awaits_coordinator(&self, control: &Control) -> bool {
         !self.has_started || control.has_rounds && self.round_open == 0
     }
 
     /// Notifies the coordinator when all permitted requests are sent. Call it when none is in
     /// flight.
     #[inline]
-    pub(super) fn tell(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
+    pub(super) fn report_spent(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
         let gauge = phase.gauge;
-        if self.is_spent() && self.has_started && !std::mem::replace(&mut self.told_done, true) {
+        if self.is_spent() && self.has_started && !std::mem::replace(&mut self.reported_spent, true) {
             if phase.is_measuring {
                 gauge.last_answer.store(recorder.last_end(), Relaxed);
                 gauge.drained.store(true, Release);
@@ -206,7 +206,7 @@ impl Budget {
                 gauge.rested.store(true, Release);
             }
         }
-        if self.exhausted && !std::mem::replace(&mut self.told_exhausted, true) {
+        if self.exhausted && !std::mem::replace(&mut self.reported_exhausted, true) {
             gauge.last_answer.store(recorder.last_end(), Relaxed);
             gauge.exhausted.store(true, Release);
         }

@@ -52,7 +52,7 @@ pub(super) struct Client<S> {
     /// These requests, and those caused by responses on the previous connection.
     owed: u32,
     /// Start of the unsolicited bytes on this connection, if any.
-    pub(super) unasked: Option<Box<str>>,
+    pub(super) unsolicited: Option<Box<str>>,
 }
 
 impl<S> Client<S> {
@@ -151,7 +151,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
             served: false,
             again: 0,
             owed: 0,
-            unasked: None,
+            unsolicited: None,
         };
         Self {
             clients: (0..count).map(|_| client()).collect(),
@@ -238,7 +238,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     /// Moves requests in flight, which get no response on this connection, to the next one.
-    pub(super) fn put_off(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+    pub(super) fn move_to_next_connection(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         // Timed-out requests were already counted, and are the oldest.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
             self.pop(id, at, phase);
@@ -264,13 +264,13 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owed -= u64::from(std::mem::replace(&mut client.owed, owed));
     }
 
-    pub(super) fn take_again(&mut self, id: u32) -> u32 {
+    pub(super) fn take_resends(&mut self, id: u32) -> u32 {
         let client = &mut self.clients[id as usize];
         self.owed -= u64::from(std::mem::take(&mut client.owed));
         std::mem::take(&mut client.again)
     }
 
-    pub(super) fn forget_room(&mut self, id: u32) {
+    pub(super) fn leave_idle(&mut self, id: u32) {
         self.idle.retain(|&(other, _)| other != id);
     }
 
@@ -309,12 +309,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     /// Returns whether it is the client's first connection.
-    pub(super) fn stands(&mut self, id: u32, at: Nanos) -> bool {
+    pub(super) fn established(&mut self, id: u32, at: Nanos) -> bool {
         let client = &mut self.clients[id as usize];
         client.state = State::Open;
         client.since = at;
         client.served = false;
-        client.unasked = None;
+        client.unsolicited = None;
         let is_first = !std::mem::replace(&mut client.connected_before, true);
         self.reached += u32::from(is_first);
         self.settle(id);
@@ -341,7 +341,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     /// Whether a disconnected client needs no connection until its next request is due.
-    pub(super) fn thinks_on(&mut self, id: u32, at: Nanos) -> bool {
+    pub(super) fn waits_for_think_time(&mut self, id: u32, at: Nanos) -> bool {
         let client = self.client(id);
         let Some(due) = client.due_at.filter(|due| *due > at && client.owed == 0) else { return false };
         self.wake(id, due);

@@ -35,7 +35,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let client = self.connections.client(id);
         self.tally.recorder.connect.record(at.saturating_sub(client.since));
         client.since = at;
-        let Some(connector) = self.task.tls else { return self.stands(id, at) };
+        let Some(connector) = self.task.tls else { return self.established(id, at) };
         client.state = State::Handshaking;
         let session = client.tls.insert(Box::new(connector.start()));
         self.cipher.clear();
@@ -65,7 +65,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let ended = session.ended();
         if is_handshaking && !session.is_handshaking() {
             self.tally.recorder.handshake(at.saturating_sub(client.since), session.resumed());
-            self.stands(id, at);
+            self.established(id, at);
         }
         if !self.plain.is_empty() {
             self.read(id, Source::Plain, at);
@@ -75,16 +75,16 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    fn stands(&mut self, id: u32, at: Nanos) {
+    fn established(&mut self, id: u32, at: Nanos) {
         self.connections.connect_ended();
         let per_request = self.connections.per_request;
-        let is_first = self.connections.stands(id, at);
+        let is_first = self.connections.established(id, at);
         if !is_first && !per_request {
             self.tally.recorder.reconnects += self.tally.measured(1);
         }
         self.protocol.renew(&mut self.connections.client(id).stream);
         if !per_request {
-            let again = self.ask_again(id, at);
+            let again = self.resend_all(id, at);
             return self.go_on(id, at, self.connections.depth - again);
         }
         if self.connections.client(id).in_flight == 0 {
@@ -147,15 +147,15 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// Requests after the last response get none, and the client must close (RFC 9112, 9.6). A
     /// server may wait for that.
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
-        self.put_off(id, at);
+        self.move_to_next_connection(id, at);
         self.connections.client(id).at_once = true;
         self.close_in_order(id, None, at);
     }
 
     #[cold]
-    fn put_off(&mut self, id: u32, at: Nanos) {
+    fn move_to_next_connection(&mut self, id: u32, at: Nanos) {
         let caused = self.protocol.caused(&self.connections.client(id).stream);
-        self.connections.put_off(id, caused, at, &self.tally.phase);
+        self.connections.move_to_next_connection(id, caused, at, &self.tally.phase);
     }
 
     #[cold]
@@ -166,8 +166,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     /// The response cannot be distinguished from the unsolicited bytes before it.
     #[cold]
-    pub(super) fn spoiled(&mut self, id: u32, at: Nanos) {
-        let begins = self.connections.client(id).unasked.take();
+    pub(super) fn reject_unsolicited(&mut self, id: u32, at: Nanos) {
+        let begins = self.connections.client(id).unsolicited.take();
         self.tally.recorder.example(P::UNREADABLE, || Some(format!("unexpected bytes: `{}`", begins?)));
         self.hang_up(id, P::UNREADABLE, at);
     }
@@ -175,7 +175,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// Later requests are resent.
     fn hang_up(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.lost_request(id, Some(fault), at);
-        self.put_off(id, at);
+        self.move_to_next_connection(id, at);
         self.give_up(id, None, at);
     }
 
@@ -220,7 +220,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.lost_request(id, fault, at);
         }
         if was == State::Open {
-            self.connections.forget_room(id);
+            self.connections.leave_idle(id);
         }
         let caused = self.protocol.caused(&self.connections.client(id).stream);
         self.connections.owe(id, caused);
@@ -261,7 +261,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.lose(id, was, Some(fault), at);
         self.connections.settle(id);
         let per_request = self.connections.per_request;
-        if !per_request && self.connections.thinks_on(id, at) {
+        if !per_request && self.connections.waits_for_think_time(id, at) {
             return;
         }
         if !at_once {

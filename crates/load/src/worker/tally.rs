@@ -129,7 +129,7 @@ impl<'a> Tally<'a> {
             // The request is already counted as a timeout.
             match span {
                 Span::Warmup => {}
-                Span::Measured => self.recorder.heard(at),
+                Span::Measured => self.recorder.timed_out_request_ended(at),
                 Span::Beyond => {
                     let Flight { intended, sent_at, timed_out, .. } = *flight;
                     self.beyond.push(Beyond { intended, sent_at, timed_out });

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::link::Who;
+use super::link::Owner;
 use super::{Connection, Listening, Note, Phase, Sim, What};
 use crate::address::Address;
 use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nanos, SendError};
@@ -85,7 +85,7 @@ impl Sim {
         let link = connection.link;
         let side = connection.side;
         if let Some(end) = self.end(link, side) {
-            end.who = Who::Gone;
+            end.who = Owner::Gone;
         }
         self.drop_if_gone(link);
         self.notes.push_back(Note::Event(Event::Closed(conn, reason)));
@@ -128,7 +128,7 @@ impl Sim {
         let connection = Connection { link, side: 1, phase: Phase::Open, notify_when_sent: false, paused: false };
         let conn = self.connections.insert(connection).ok()?;
         if let Some(end) = self.end(link, 1) {
-            end.who = Who::Driver(conn);
+            end.who = Owner::Driver(conn);
         }
         self.note(conn);
         Some(Event::Accepted(Listener(index), conn))
@@ -174,7 +174,7 @@ impl Driver for Sim {
         let place = self.listeners.get_mut(listener.0 as usize).and_then(Option::take);
         for link in place.map(|listening| listening.queue).unwrap_or_default() {
             if let Some(end) = self.end(link, 1) {
-                end.who = Who::Gone;
+                end.who = Owner::Gone;
             }
             self.travel(link, 1, What::Reset { link, to: 0 });
         }
@@ -186,7 +186,7 @@ impl Driver for Sim {
         let phase = Phase::Connecting;
         let connection = Connection { link, side: 0, phase, notify_when_sent: false, paused: false };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
-        self.link(Who::Driver(conn));
+        self.link(Owner::Driver(conn));
         self.travel(link, 0, What::Connect { link, address, tries: 0 });
         Ok(conn)
     }

@@ -6,7 +6,7 @@ use super::peer::Peer;
 use crate::driver::{Conn, Nanos};
 
 #[derive(Default)]
-pub(super) enum Who {
+pub(super) enum Owner {
     Driver(Conn),
     /// Not accepted by a listener of the driver yet, or not assigned yet.
     #[default]
@@ -18,7 +18,7 @@ pub(super) enum Who {
 
 #[derive(Default)]
 pub(super) struct End {
-    pub(super) who: Who,
+    pub(super) who: Owner,
     pub(super) outgoing: VecDeque<u8>,
     pub(super) stands: bool,
     /// Bytes from this end that are in transit, or arrived but not taken.

@@ -38,7 +38,7 @@ use std::net::SocketAddr;
 pub use self::network::Network;
 pub use self::peer::{Actions, Answer, Peer};
 
-use self::link::{End, Who};
+use self::link::{End, Owner};
 use self::network::Dice;
 use self::peer::Action;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
@@ -145,11 +145,11 @@ impl Sim {
 
     /// Lets `peer` connect to a listener of the driver at `address`, at time `at` or later.
     pub fn client(&mut self, address: SocketAddr, at: Nanos, peer: impl Peer + 'static) {
-        let link = self.link(Who::Peer(Box::new(peer)));
+        let link = self.link(Owner::Peer(Box::new(peer)));
         self.put(at.max(self.now), What::Client { link, address });
     }
 
-    fn link(&mut self, who: Who) -> usize {
+    fn link(&mut self, who: Owner) -> usize {
         self.links.push(Some([End { who, ..End::default() }, End::default()]));
         self.links.len() - 1
     }
@@ -254,7 +254,7 @@ impl Sim {
                 self.establish(link, 1);
                 self.travel(link, 1, What::Connected { link });
                 if let Some(end) = self.end(link, 1) {
-                    end.who = Who::Peer(peer);
+                    end.who = Owner::Peer(peer);
                 }
                 self.tell(link, 1, |peer, now, to| peer.on_connect(now, to));
             }
@@ -276,7 +276,7 @@ impl Sim {
         self.establish(link, 0);
         let Some(end) = self.end(link, 0) else { return };
         match end.who {
-            Who::Driver(conn) => {
+            Owner::Driver(conn) => {
                 let Some(connection) = self.connections.get_mut(conn) else { return };
                 if connection.phase == Phase::Connecting {
                     connection.phase = Phase::Open;
@@ -286,14 +286,14 @@ impl Sim {
                 self.note_sent(conn);
                 self.close_if_sent(conn);
             }
-            Who::Gone => self.travel(link, 0, What::Reset { link, to: 1 }),
+            Owner::Gone => self.travel(link, 0, What::Reset { link, to: 1 }),
             _ => self.tell(link, 0, |peer, now, to| peer.on_connect(now, to)),
         }
     }
 
     fn failed(&mut self, link: usize, reason: CloseReason) {
         let Some(end) = self.end(link, 0) else { return };
-        if let Who::Driver(conn) = end.who {
+        if let Owner::Driver(conn) = end.who {
             self.finish(conn, reason);
         }
         self.peer_leaves(link, 0, true);
@@ -302,7 +302,7 @@ impl Sim {
 
     fn bytes_arrive(&mut self, link: usize, to: usize, bytes: &[u8]) {
         let Some(end) = self.end(link, to) else { return };
-        if matches!(end.who, Who::Gone) {
+        if matches!(end.who, Owner::Gone) {
             return self.travel(link, to, What::Reset { link, to: 1 - to });
         }
         if end.reset_arrived {
@@ -322,7 +322,7 @@ impl Sim {
         let Some(end) = self.end(link, to) else { return };
         end.reset_arrived = true;
         end.outgoing.clear();
-        if let Who::Driver(conn) = end.who
+        if let Owner::Driver(conn) = end.who
             && self.connections.get_mut(conn).is_some_and(|connection| connection.phase == Phase::Closing)
         {
             return self.finish(conn, CloseReason::Local);
@@ -335,8 +335,8 @@ impl Sim {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
         match end.who {
-            Who::Driver(conn) => self.note(conn),
-            Who::Peer(_) if end.stalled_until <= now || end.reset_arrived => self.peer_takes(link, side),
+            Owner::Driver(conn) => self.note(conn),
+            Owner::Peer(_) if end.stalled_until <= now || end.reset_arrived => self.peer_takes(link, side),
             _ => {}
         }
     }
@@ -362,7 +362,7 @@ impl Sim {
     fn taken(&mut self, link: usize, side: usize, count: usize) {
         let Some(other) = self.end(link, 1 - side) else { return };
         other.in_flight -= count;
-        let is_driver = if let Who::Driver(conn) = other.who { Some(conn) } else { None };
+        let is_driver = if let Owner::Driver(conn) = other.who { Some(conn) } else { None };
         self.pump(link, 1 - side);
         if let Some(conn) = is_driver {
             self.note(conn); // Its reads may have been paused.
@@ -380,14 +380,14 @@ impl Sim {
     fn peer_leaves(&mut self, link: usize, side: usize, reset: bool) {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
-        if let Who::Peer(mut peer) = std::mem::replace(&mut end.who, Who::Gone) {
+        if let Owner::Peer(mut peer) = std::mem::replace(&mut end.who, Owner::Gone) {
             peer.on_closed(reset, now);
         }
         self.drop_if_gone(link);
     }
 
     fn drop_if_gone(&mut self, link: usize) {
-        if self.links[link].iter().flatten().all(|end| matches!(end.who, Who::Gone)) {
+        if self.links[link].iter().flatten().all(|end| matches!(end.who, Owner::Gone)) {
             self.links[link] = None;
         }
     }
@@ -395,7 +395,7 @@ impl Sim {
     fn tell(&mut self, link: usize, side: usize, say: impl FnOnce(&mut dyn Peer, Nanos, &mut Actions)) {
         let now = self.now;
         let mut actions = Actions::default();
-        if let Some(End { who: Who::Peer(peer), .. }) = self.end(link, side) {
+        if let Some(End { who: Owner::Peer(peer), .. }) = self.end(link, side) {
             say(peer.as_mut(), now, &mut actions);
         }
         for (after, action) in actions.0 {
@@ -410,7 +410,7 @@ impl Sim {
     fn act(&mut self, link: usize, side: usize, action: Action) {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
-        if !matches!(end.who, Who::Peer(_)) {
+        if !matches!(end.who, Owner::Peer(_)) {
             return; // It has left.
         }
         match action {

@@ -20,7 +20,7 @@ pub(super) struct Listening {
 
 impl Uring {
     pub(super) fn prepare_listeners(&mut self) -> io::Result<()> {
-        let has_room = !self.connections.is_full() && self.unseated.is_empty();
+        let has_room = !self.connections.is_full() && self.waiting_for_slot.is_empty();
         for (index, listening) in self.listeners.iter_mut().enumerate() {
             let tag = tag::listener_tag(index as u32);
             let wanted = !listening.stopped && !listening.paused && has_room;
@@ -50,7 +50,7 @@ impl Uring {
             return None;
         }
         match (socket, done.error()) {
-            (Some(socket), _) => return self.seat(Listener(index), socket),
+            (Some(socket), _) => return self.accept_or_queue(Listener(index), socket),
             (None, Some(error)) if socket::is_out_of_room(error) => {
                 listening.paused = true;
                 if self.connections.is_empty() {
@@ -62,20 +62,20 @@ impl Uring {
         None
     }
 
-    fn seat(&mut self, listener: Listener, socket: OwnedFd) -> Option<Event> {
+    fn accept_or_queue(&mut self, listener: Listener, socket: OwnedFd) -> Option<Event> {
         if self.connections.is_full() {
-            self.unseated.push_back((listener, socket));
+            self.waiting_for_slot.push_back((listener, socket));
             return None;
         }
         let conn = self.insert_connection(socket, Phase::Open).ok()?;
         Some(Event::Accepted(listener, conn))
     }
 
-    pub(super) fn seat_waiting(&mut self) -> Option<Event> {
+    pub(super) fn accept_waiting(&mut self) -> Option<Event> {
         if self.connections.is_full() {
             return None;
         }
-        let (listener, socket) = self.unseated.pop_front()?;
-        self.seat(listener, socket)
+        let (listener, socket) = self.waiting_for_slot.pop_front()?;
+        self.accept_or_queue(listener, socket)
     }
 }

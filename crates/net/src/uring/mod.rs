@@ -65,11 +65,11 @@ pub struct Uring {
     /// A vector reuses the same memory from the start; a queue would cycle through all of it.
     inbox: Vec<Completion>,
     read: usize,
-    news: VecDeque<Event>,
-    unseated: VecDeque<(Listener, OwnedFd)>,
+    pending_events: VecDeque<Event>,
+    waiting_for_slot: VecDeque<(Listener, OwnedFd)>,
     /// A connection has a buffer only while it sends, so there are as many as senders per turn.
     spare: Vec<Outgoing>,
-    lent: Option<u16>,
+    lent_buffer: Option<u16>,
     /// Why no connection can be accepted although none is open. The next turn returns it.
     out_of_room: Option<Errno>,
     /// A turn failed, so the queue may contain entries that the kernel has not taken.
@@ -107,10 +107,10 @@ impl Uring {
             ending: false,
             inbox: Vec::with_capacity(completions as usize),
             read: 0,
-            news: VecDeque::with_capacity(connections),
-            unseated: VecDeque::new(),
+            pending_events: VecDeque::with_capacity(connections),
+            waiting_for_slot: VecDeque::new(),
             spare: Vec::with_capacity(connections),
-            lent: None,
+            lent_buffer: None,
             out_of_room: None,
             failed: false,
             config: Config { receive_bytes, ..config.clone() },
@@ -153,7 +153,7 @@ impl Uring {
             && let Phase::Finished(reason) = connection.phase
         {
             connection.socket = None;
-            self.news.push_back(Event::Closed(conn, reason));
+            self.pending_events.push_back(Event::Closed(conn, reason));
         }
     }
 
@@ -244,9 +244,9 @@ impl Uring {
         Ok(())
     }
 
-    fn has_news(&self) -> bool {
-        let can_seat = !self.unseated.is_empty() && !self.connections.is_full();
-        can_seat || self.read < self.inbox.len() || !self.news.is_empty()
+    fn has_events(&self) -> bool {
+        let can_accept = !self.waiting_for_slot.is_empty() && !self.connections.is_full();
+        can_accept || self.read < self.inbox.len() || !self.pending_events.is_empty()
     }
 
     fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
@@ -255,7 +255,7 @@ impl Uring {
             let left = until.saturating_sub(monotonic_ns());
             let wait = socket::approach(left);
             self.submit(Some(wait))?;
-            let goes_on = wait != left && !self.has_news() && monotonic_ns() >= until - (left - wait);
+            let goes_on = wait != left && !self.has_events() && monotonic_ns() >= until - (left - wait);
             if !goes_on {
                 return Ok(()); // Done, or a signal.
             }
@@ -365,7 +365,7 @@ impl Uring {
         let is_open = connection.phase == Phase::Open;
         if let Some(buffer) = done.buffer() {
             if is_open && done.result > 0 {
-                self.lent = Some(buffer);
+                self.lent_buffer = Some(buffer);
                 return Some(Event::Data(conn, Data { buffer: buffer.into(), len: done.result as u32 }));
             }
             self.ring.buffers.give_back(buffer);
@@ -449,7 +449,7 @@ impl Driver for Uring {
     }
 
     fn stop_listening(&mut self, listener: Listener) {
-        self.unseated.retain(|(of, _)| *of != listener);
+        self.waiting_for_slot.retain(|(of, _)| *of != listener);
         let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
         listening.stopped = true;
         if !listening.armed {
@@ -544,7 +544,7 @@ impl Driver for Uring {
     }
 
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
-        if self.has_news() {
+        if self.has_events() {
             return Ok(());
         }
         if let Some(error) = self.out_of_room.take() {
@@ -554,7 +554,7 @@ impl Driver for Uring {
         if self.failed {
             return Err(io::Error::other("an earlier turn of this driver failed"));
         }
-        if let Some(buffer) = self.lent.take() {
+        if let Some(buffer) = self.lent_buffer.take() {
             self.ring.buffers.give_back(buffer);
         }
         self.inbox.clear();
@@ -566,18 +566,18 @@ impl Driver for Uring {
 
     #[inline]
     fn next_event(&mut self) -> Option<Event> {
-        if let Some(buffer) = self.lent.take() {
+        if let Some(buffer) = self.lent_buffer.take() {
             self.ring.buffers.give_back(buffer);
         }
         loop {
-            if let Some(event) = self.news.pop_front() {
+            if let Some(event) = self.pending_events.pop_front() {
                 if let Event::Closed(conn, _) = event {
                     self.remove(conn);
                 }
                 return Some(event);
             }
-            if !self.unseated.is_empty()
-                && let Some(event) = self.seat_waiting()
+            if !self.waiting_for_slot.is_empty()
+                && let Some(event) = self.accept_waiting()
             {
                 return Some(event);
             }
@@ -591,7 +591,7 @@ impl Driver for Uring {
 
     #[inline]
     fn bytes(&self, data: Data) -> &[u8] {
-        assert!(self.lent.is_some_and(|lent| u32::from(lent) == data.buffer), "the bytes of an earlier event");
+        assert!(self.lent_buffer.is_some_and(|lent| u32::from(lent) == data.buffer), "the bytes of an earlier event");
         self.ring.buffers.get(data.buffer as u16, data.len as usize)
     }
 }

@@ -34,28 +34,28 @@ pub(crate) struct Destination {
 }
 
 #[derive(Debug)]
-pub(crate) struct Dial {
+pub(crate) struct Resolver {
     /// The resolver, `http://host:port`, if any.
     resolve: Option<Url>,
     names: HashMap<(String, u16), SocketAddr>,
     /// Keyed by the URL without its query.
-    places: HashMap<String, Destination>,
+    destinations: HashMap<String, Destination>,
     timeout_ns: Nanos,
 }
 
-impl Dial {
-    pub(crate) fn new(resolve: Option<Url>, timeout_ns: Nanos) -> Dial {
-        Dial { resolve, names: HashMap::new(), places: HashMap::new(), timeout_ns }
+impl Resolver {
+    pub(crate) fn new(resolve: Option<Url>, timeout_ns: Nanos) -> Resolver {
+        Resolver { resolve, names: HashMap::new(), destinations: HashMap::new(), timeout_ns }
     }
 
-    pub(crate) fn place(&mut self, url: &str, endpoint: &Url) -> Result<Destination, (Fault, String)> {
+    pub(crate) fn destination(&mut self, url: &str, endpoint: &Url) -> Result<Destination, (Fault, String)> {
         let bare = url.split(['?', '#']).next().unwrap_or(url);
-        if let Some(place) = self.places.get(bare) {
+        if let Some(place) = self.destinations.get(bare) {
             return Ok(*place);
         }
         let place = match self.resolve.clone() {
             None => None,
-            Some(resolver) => self.ask(&resolver, bare, endpoint)?,
+            Some(resolver) => self.query(&resolver, bare, endpoint)?,
         };
         let is_told = place.is_some();
         let place = match place {
@@ -67,16 +67,16 @@ impl Dial {
         };
         // A resolver that does not know an endpoint may learn of it from the next reply.
         if is_told || self.resolve.is_none() {
-            if self.places.len() == KNOWN_MAX {
-                self.places.clear();
+            if self.destinations.len() == KNOWN_MAX {
+                self.destinations.clear();
             }
-            self.places.insert(bare.to_owned(), place);
+            self.destinations.insert(bare.to_owned(), place);
         }
         Ok(place)
     }
 
     pub(crate) fn forget(&mut self) {
-        self.places.clear();
+        self.destinations.clear();
         self.names.clear();
     }
 
@@ -98,7 +98,7 @@ impl Dial {
     }
 
     /// Sends `GET /resolve?endpoint=URL`.
-    fn ask(&mut self, resolver: &Url, url: &str, endpoint: &Url) -> Result<Option<Destination>, (Fault, String)> {
+    fn query(&mut self, resolver: &Url, url: &str, endpoint: &Url) -> Result<Option<Destination>, (Fault, String)> {
         let about =
             |(fault, why): (Fault, String)| (fault, format!("resolving `{url}` with {}: {why}", resolver.host_field()));
         let address = self.name(&resolver.host, resolver.port).map_err(about)?;
