@@ -240,7 +240,7 @@ impl<'a> TraceDistributor<'a> {
             workload,
             trace,
             texts,
-            value_sizes: workload.value_sizes().map_err(WorkloadError::new)?,
+            value_sizes: workload.value_sizes().map_err(WorkloadError)?,
             value_seed: mix(seed ^ 0x7661_6c75_6573),
             batches: vec![Vec::with_capacity(BATCH); hands.len()],
             hands,

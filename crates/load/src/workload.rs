@@ -113,13 +113,7 @@ pub struct Stream {
 /// The workload is invalid; contains the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid workload: {0}")]
-pub struct WorkloadError(String);
-
-impl WorkloadError {
-    pub(crate) fn new(problem: String) -> WorkloadError {
-        WorkloadError(problem)
-    }
-}
+pub struct WorkloadError(pub(crate) String);
 
 fn checked(workload: &Workload) -> Result<(), WorkloadError> {
     let problems = workload.problems();

@@ -131,20 +131,19 @@ impl CertificateVerifier {
     ) -> Result<(), rustls::Error> {
         let parsed = ParsedCertificate::try_from(end_entity)?;
         let algorithms = self.algorithms.all;
-        let chain = verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms);
-        match chain {
+        match verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms) {
             // `openssl req -x509` marks its certificates as authorities. A server that presents
             // exactly the certificate that the user named is accepted all the same. The dates were
             // checked before.
-            Err(error) if is_authority(&error) && named.contains(end_entity) => {}
+            Err(rustls::Error::InvalidCertificate(error)) if is_authority(&error) && named.contains(end_entity) => {}
             other => other?,
         }
         verify_server_name(&parsed, name)
     }
 }
 
-fn is_authority(error: &rustls::Error) -> bool {
-    let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) = error else { return false };
+fn is_authority(error: &CertificateError) -> bool {
+    let CertificateError::Other(OtherError(inner)) = error else { return false };
     inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
 }
 
@@ -209,7 +208,10 @@ fn judge(
             let presented = presented.iter().map(|name| bare(name)).collect::<Vec<_>>();
             BadCertificate::WrongName { wanted: expected.to_str().into_owned(), presented: listed(&presented) }
         }
-        CertificateError::UnknownIssuer if parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) => {
+        error
+            if (*error == CertificateError::UnknownIssuer || is_authority(error))
+                && parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) =>
+        {
             BadCertificate::SelfSigned(subject)
         }
         CertificateError::UnknownIssuer => {
@@ -219,12 +221,6 @@ fn judge(
             BadCertificate::UnknownIssuer { subject, issuer, hint }
         }
         CertificateError::BadSignature => BadCertificate::OtherRoot(subject),
-        CertificateError::Other(OtherError(inner))
-            if inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
-                && parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) =>
-        {
-            BadCertificate::SelfSigned(subject)
-        }
         other => {
             let subject = if subject.is_empty() { subject } else { format!(" of `{subject}`") };
             BadCertificate::Other { subject, reason: other.to_string() }
