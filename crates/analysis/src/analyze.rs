@@ -85,7 +85,7 @@ impl<'a> Analysis<'a> {
             if !of_row.is_empty() {
                 let part = Part::new(&self.run, point, Some(idle), &of_row);
                 let trials = part.row.trials.iter();
-                known.extend(trials.map(|trial| (trial.block, (trial.values.clone(), trial.at_least.clone()))));
+                known.extend(trials.map(|trial| (trial.block, (trial.values.clone(), trial.at_least))));
                 self.parts.insert((point, Some(idle == IdlePolicy::Spin)), part);
             }
         }
@@ -93,7 +93,7 @@ impl<'a> Analysis<'a> {
         for record in records {
             let values = known.remove(&record.block);
             let values = values.unwrap_or_else(|| value::values_and_bounds(record, level));
-            self.trials.push(Kept::new(record, &values));
+            self.trials.push(Kept::new(record, values));
             self.probed.extend(probes::of_trial(record));
             self.network = row::network(self.network, record.network);
             self.has_hosted |= containers::is_told(record);

@@ -14,6 +14,7 @@ mod trial_timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::metric_values::{MetricSet, MetricValues};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use study::WarningKind;
@@ -683,10 +684,12 @@ pub struct TrialFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_per_s: Option<f64>,
     /// Values by metric name; empty if the trial failed.
-    pub values: BTreeMap<&'static str, f64>,
+    #[schemars(with = "BTreeMap<String, f64>")]
+    pub values: MetricValues,
     /// Metrics whose value is a lower bound because requests were still waiting at the end.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub at_least: BTreeSet<&'static str>,
+    #[serde(skip_serializing_if = "MetricSet::is_empty")]
+    #[schemars(with = "BTreeSet<String>")]
+    pub at_least: MetricSet,
     /// Requests that were sent but had no response at the end.
     pub in_flight: u64,
     /// Requests that were due but not sent by the end.

@@ -308,17 +308,17 @@ mod tests {
         let read = |record: &Record| value::values_and_bounds(record, 0.95);
         let (before, none) = read(&record(|_| ()));
         let (healthy, bounds) = read(&record(|m| leave(m, &[MS / 10; 40], &[], MS / 10)));
-        assert_eq!((none.len(), bounds.len()), (0, 0));
+        assert!(none.is_empty() && bounds.is_empty());
         for name in ["latency_mean", "latency_p50", "latency_p99"] {
             assert!((healthy[name] / before[name] - 1.0).abs() < 0.002, "{name}");
         }
         let (frozen, bounds) = read(&record(|m| leave(m, &[4_000 * MS], &[], MS)));
-        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), ["latency_mean"], "one of 18,000 is beyond p99.9");
+        assert_eq!(bounds.iter().collect::<Vec<_>>(), ["latency_mean"], "one of 18,000 is beyond p99.9");
         assert!(frozen["latency_mean"] > before["latency_mean"]);
         let (hung, bounds) = read(&record(|m| leave(m, &[200 * MS; 40], &[100 * MS; 20_000], 200 * MS)));
         assert_eq!(hung["latency_p99"], 200e6);
         let known = ["latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "latency_p999"];
-        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), known);
+        assert_eq!(bounds.iter().collect::<Vec<_>>(), known);
         let overdue = record(|m| {
             leave(m, &[200 * MS; 40], &[100 * MS; 20_000], 200 * MS);
             m.censored.as_mut().unwrap().unsent_overdue = 2_000;

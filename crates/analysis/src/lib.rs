@@ -39,6 +39,7 @@ mod load;
 mod load_description;
 mod machine_states;
 mod method;
+pub mod metric_values;
 pub mod miss_ratio;
 pub mod number;
 mod operations;

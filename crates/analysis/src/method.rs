@@ -133,7 +133,7 @@ mod tests {
         let (mut run, records) = example::volley();
         let records = records
             .iter()
-            .map(|record| Kept::new(record, &crate::value::values_and_bounds(record, 0.95)))
+            .map(|record| Kept::new(record, crate::value::values_and_bounds(record, 0.95)))
             .collect::<Vec<_>>();
         let text = paragraphs(&run, &records, true, None).join("\n");
         assert!(

@@ -1,16 +1,14 @@
 //! The position of a trial in the plan and its values: all that most of the analysis uses, so that
 //! histograms and windows need not be kept.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use study::Metric;
 use study::record::{Agent, IdlePolicy, Record};
 
 use crate::findings::Clock;
+use crate::metric_values::{MetricSet, MetricValues};
 use crate::value;
 
-/// Values by metric, and the names of those that are lower bounds.
-pub(crate) type Values = (BTreeMap<&'static str, f64>, BTreeSet<&'static str>);
+/// Values by metric, and which of them are lower bounds.
+pub(crate) type Values = (MetricValues, MetricSet);
 
 /// A trial, with its record in memory or not.
 #[derive(Clone, Copy)]
@@ -33,7 +31,7 @@ impl Trial<'_> {
     pub(crate) fn values(&self, level: f64) -> Values {
         match self.source {
             Source::Record(record) => value::values_and_bounds(record, level),
-            Source::Kept(kept) => kept.values(),
+            Source::Kept(kept) => kept.values.clone(),
         }
     }
 }
@@ -61,14 +59,11 @@ pub(crate) struct Kept {
     pub(crate) hit_ratio: Option<f64>,
     pub(crate) agents: Vec<Agent>,
     elapsed_ns: u64,
-    /// Index in [`study::METRICS`], whether the value is a lower bound, and the value.
-    values: Box<[(u8, bool, f64)]>,
+    values: Values,
 }
 
 impl Kept {
-    pub(crate) fn new(record: &Record, (values, at_least): &Values) -> Self {
-        let place = |name: &str| study::METRICS.iter().position(|metric| metric.name == name);
-        let value = |(name, value): (&&str, &f64)| Some((place(name)? as u8, at_least.contains(name), *value));
+    pub(crate) fn new(record: &Record, values: Values) -> Self {
         let measurement = record.measurement();
         Self {
             point: record.point,
@@ -80,20 +75,13 @@ impl Kept {
             hit_ratio: measurement.and_then(|measurement| measurement.cache.as_ref()?.counts.hit_ratio()),
             agents: record.agents.clone(),
             elapsed_ns: record.elapsed_ns,
-            values: values.iter().filter_map(value).collect(),
+            values,
         }
     }
 
     pub(crate) fn trial(&self) -> Trial<'_> {
         let Self { point, block, elapsed_ns, is_measured, .. } = *self;
         Trial { point, block, elapsed_ns, is_measured, source: Source::Kept(self) }
-    }
-
-    fn values(&self) -> Values {
-        let named = |place: u8| study::METRICS.get(usize::from(place)).map(|metric: &Metric| metric.name);
-        let values = self.values.iter().filter_map(|(place, _, value)| Some((named(*place)?, *value)));
-        let at_least = self.values.iter().filter(|(_, at_least, _)| *at_least);
-        (values.collect(), at_least.filter_map(|(place, ..)| named(*place)).collect())
     }
 }
 
@@ -105,7 +93,7 @@ mod tests {
     #[test]
     fn kept_trials_have_the_values_of_their_records() {
         for record in example::volley().1 {
-            let kept = Kept::new(&record, &value::values_and_bounds(&record, 0.95));
+            let kept = Kept::new(&record, value::values_and_bounds(&record, 0.95));
             assert_eq!(kept.trial().values(0.95), Trial::from(&record).values(0.95));
             assert_eq!(kept.trial().is_measured, record.measurement().is_some());
         }

@@ -138,6 +138,7 @@ pub fn rule(found: &[InsideTrial]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric_values::MetricValues;
     use crate::{Findings, analyze, example};
     use study::record::{Outcome, Run};
 
@@ -157,11 +158,11 @@ mod tests {
 
     #[test]
     fn selects_the_earlier_median_trial() {
-        let trial = |order, value: Option<f64>, failed: bool| TrialFinding {
-            order,
-            values: value.map(|value| ("latency_mean", value)).into_iter().collect(),
-            failed: failed.then(|| "signal 9".to_owned()),
-            ..volley(|_, _| ()).0.rows[0].trials[0].clone()
+        let trial = |order, value: Option<f64>, failed: bool| {
+            let mut values = MetricValues::default();
+            value.into_iter().for_each(|value| values.insert("latency_mean", value));
+            let failed = failed.then(|| "signal 9".to_owned());
+            TrialFinding { order, values, failed, ..volley(|_, _| ()).0.rows[0].trials[0].clone() }
         };
         let all = [trial(7, Some(5.0), false), trial(2, Some(1.0), false), trial(4, Some(9.0), false)];
         let order = |trials: &[TrialFinding], metric| chosen(trials, metric).map(|(trial, _)| trial.order);

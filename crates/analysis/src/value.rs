@@ -1,7 +1,5 @@
 //! Computes the value of each metric in [`study::METRICS`] for one trial.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use stats::Bound;
 use study::Calls;
 use study::plan::TrialRule;
@@ -10,7 +8,9 @@ use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record,
 use crate::findings::{Clock, Estimate, Row};
 use crate::histogram;
 use crate::latency::{self, Latency};
+use crate::metric_values::MetricValues;
 use crate::number::total;
+use crate::trial::Values;
 
 /// How to read each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 38] = [
@@ -77,13 +77,13 @@ pub fn level(rule: &TrialRule) -> f64 {
 
 /// Returns all values of a trial by metric name. Quantiles with too few responses and unmeasured
 /// metrics are absent.
-pub fn values(record: &Record, level: f64) -> BTreeMap<&'static str, f64> {
+pub fn values(record: &Record, level: f64) -> MetricValues {
     values_and_bounds(record, level).0
 }
 
 /// Also returns the names of lower bounds, which waiting requests could have raised.
-pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<&'static str, f64>, BTreeSet<&'static str>) {
-    let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
+pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
+    let (mut values, mut at_least) = Values::default();
     let Some(measurement) = record.measurement() else { return (values, at_least) };
     let latency = Latency::of(measurement);
     let told = record.proxies.iter().filter_map(|proxy| proxy.calls.as_deref()).filter(|calls| !calls.is_empty());
@@ -97,11 +97,12 @@ pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<&'stat
             Quantile(q) => trial.quantile(*q),
         };
         let Some(Bound { value, at_least: bound }) = found.filter(|bound| bound.value.is_finite()) else { continue };
-        values.insert(*name, value);
+        values.insert(name, value);
         if bound {
-            at_least.insert(*name);
+            at_least.insert(name);
         }
     }
+    values.shrink_to_fit();
     (values, at_least)
 }
 
@@ -229,7 +230,7 @@ impl Trial<'_> {
 
 /// Returns a metric of one trial in the metric's unit; `None` if the trial has no value.
 pub fn metric_value(record: &Record, metric: &str, level: f64) -> Option<f64> {
-    values(record, level).remove(metric)
+    values(record, level).get(metric).copied()
 }
 
 /// Counts failed requests of all kinds.
@@ -437,7 +438,7 @@ mod tests {
         empty.subject.rss_max_bytes = None;
         empty.subject.samples.clear();
         let values = values(&empty, 0.95);
-        assert_eq!(values.keys().copied().collect::<Vec<_>>(), ["errors", "throughput", "transfer"]);
+        assert_eq!(values.metrics().iter().collect::<Vec<_>>(), ["throughput", "transfer", "errors"]);
         assert_eq!(values["throughput"], 0.0);
     }
 

@@ -68,7 +68,7 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.extend([row.idle.map_or("", idle_word), trial.limited_by.map_or("", Limit::name)].map(str::to_owned));
         cells.extend([list(trial.marks.iter().map(|mark| mark.text())), trial.outlier_in.join("; ")]);
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(metric.name.as_str()).copied())));
-        cells.extend([trial.failed.clone().unwrap_or_default(), list(trial.at_least.iter().copied())]);
+        cells.extend([trial.failed.clone().unwrap_or_default(), list(trial.at_least.iter())]);
         cells.extend([trial.in_flight.to_string(), trial.unsent.to_string(), trial.contended.to_string()]);
         cells.extend([number(probed.get(&trial.order).copied().flatten()), run_state(findings)]);
         out += &line(cells);

@@ -296,13 +296,20 @@ impl Histogram {
     /// Used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
     /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
     pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let bits = self.precision;
         let (first, counts) = self.used();
         (first..)
             .zip(counts)
             .filter(|&(_, &count)| count > 0)
-            .map(move |(index, &count)| (low_of(index, bits), (low_of(index + 1, bits) - 1).min(HIGHEST_NS), count))
+            .map(move |(index, &count)| {
+                let (low, high) = self.bounds(index);
+                (low, high, count)
+            })
             .chain((self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated)))
+    }
+
+    /// Lowest and highest value of a bucket, ns.
+    fn bounds(&self, index: usize) -> (u64, u64) {
+        (low_of(index, self.precision), (low_of(index + 1, self.precision) - 1).min(HIGHEST_NS))
     }
 
     /// Number of values at or below `ns`, or in its bucket.
@@ -316,14 +323,16 @@ impl Histogram {
     }
 
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
+        let (first, counts) = self.used();
         let mut seen = 0u64;
-        for (low, high, count) in self.iter_buckets() {
-            seen = count.saturating_add(seen);
+        for (index, count) in counts.iter().enumerate() {
+            seen = seen.saturating_add(*count);
             if seen >= rank {
+                let (low, high) = self.bounds(first + index);
                 return Some(self.value_of(low, high));
             }
         }
-        // Only reached if made-up counts were saturated.
+        // Saturated values are the highest.
         (self.len > 0).then_some(self.max as f64)
     }
 
@@ -420,20 +429,18 @@ impl Histogram {
     }
 
     fn has_possible_sums(&self) -> bool {
-        let (mut sum_low, mut sum_high) = (0u128, 0u128);
-        let (mut squares_low, mut squares_high) = (0u128, 0u128);
-        for (low, high, count) in self.iter_buckets() {
-            let (low, high) = (u128::from(low.max(self.min)), u128::from(high.min(self.max)));
-            let count = u128::from(count);
-            sum_low += low * count;
-            sum_high += high * count;
-            squares_low = squares_low.saturating_add((low * low).saturating_mul(count));
-            squares_high = squares_high.saturating_add((high * high).saturating_mul(count));
+        let (mut low, mut high) = ([0.0; 2], [0.0; 2]);
+        for (from, to, count) in self.iter_buckets() {
+            let (from, to, count) = (from.max(self.min) as f64, to.min(self.max) as f64, count as f64);
+            low = [low[0] + from * count, low[1] + from * from * count];
+            high = [high[0] + to * count, high[1] + to * to * count];
         }
-        // Formats may store the sums as floats with 53 bits, so the last bit may be off.
-        let within =
-            |low: u128, sum: u128, high: u128| low - (low >> 52) <= sum && sum <= high.saturating_add(high >> 52);
-        within(sum_low, self.sum, sum_high) && within(squares_low, self.sum_sq, squares_high)
+        // Sums that were stored as floats, and those of this function, are rounded.
+        let is_within = |index: usize, sum: u128| {
+            let sum = sum as f64;
+            low[index].min(u128::MAX as f64) * (1.0 - 1e-9) <= sum && sum <= high[index] * (1.0 + 1e-9)
+        };
+        is_within(0, self.sum) && is_within(1, self.sum_sq)
     }
 }
 

@@ -289,14 +289,17 @@ impl Store {
     /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] and file errors.
     pub fn resolve(&self, name: &str) -> Result<String> {
         // Not LIKE: names may contain its wildcards.
-        let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, started DESC";
+        let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
         let ids: Vec<String> = match name {
             "latest" => self.latest(1)?,
-            name => self.query(sql, [name], |row| row.get(0))?,
+            name => {
+                // The full name first, because a search for a prefix reads all runs.
+                let exact = self.query("SELECT id FROM runs WHERE id = ?1", [name], |row| row.get(0))?;
+                if exact.is_empty() { self.query(sql, [name], |row| row.get(0))? } else { exact }
+            }
         };
         match ids.as_slice() {
             [id] => Ok(id.clone()),
-            [id, ..] if id == name => Ok(id.clone()),
             [] => Err(self.unknown(name)?),
             _ => Err(StoreError::AmbiguousRun { name: name.to_owned(), candidates: ids }),
         }
