@@ -39,14 +39,14 @@ pub enum Better {
 /// Every metric, in the order of the tables.
 pub const METRICS: &[Metric] = &[
     metric("throughput", "1/s", Higher, "throughput", "throughput").text("valid responses per second"),
-    metric("latency_mean", "ns", Lower, "mean latency", "mean latency").short(&["mean"]),
-    metric("latency_p50", "ns", Lower, "p50", "median latency").short(&["p50"]),
-    metric("latency_p90", "ns", Lower, "p90", "p90 latency").short(&["p90"]),
-    metric("latency_p95", "ns", Lower, "p95", "p95 latency").short(&["p95"]),
-    metric("latency_p99", "ns", Lower, "p99", "p99 latency").short(&["p99"]),
-    metric("latency_p999", "ns", Lower, "p99.9", "p99.9 latency").short(&["p99.9", "p999"]),
+    time("latency_mean", "mean latency", "mean latency").short(&["mean"]),
+    time("latency_p50", "p50", "median latency").short(&["p50"]),
+    time("latency_p90", "p90", "p90 latency").short(&["p90"]),
+    time("latency_p95", "p95", "p95 latency").short(&["p95"]),
+    time("latency_p99", "p99", "p99 latency").short(&["p99"]),
+    time("latency_p999", "p99.9", "p99.9 latency").short(&["p99.9", "p999"]),
     metric("transfer", "bytes/s", Higher, "transfer", "transfer").text("bytes received per second"),
-    metric("handshake_mean", "ns", Lower, "TLS handshake", "mean TLS handshake time"),
+    time("handshake_mean", "TLS handshake", "mean TLS handshake time"),
     share("hit_ratio", Higher, "hit ratio", "hit ratio").text("hit ratio (hits / GETs)"),
     share("byte_hit_ratio", Higher, "byte hit ratio", "byte hit ratio")
         .text("byte hit ratio (bytes of hits / bytes requested)"),
@@ -58,56 +58,39 @@ pub const METRICS: &[Metric] = &[
     share("miss_expiry", Lower, "expiry misses", "expiry miss ratio").text("expiry miss ratio (TTL elapsed)"),
     share("miss_refused", Lower, "rejection misses", "rejection miss ratio")
         .text("rejection miss ratio (SET was rejected)"),
-    metric("footprint", "bytes", Lower, "footprint", "footprint")
-        .text("footprint: bytes of all distinct keys and values requested"),
+    bytes("footprint", "footprint", "footprint").text("footprint: bytes of all distinct keys and values requested"),
     metric("refused_sets", "1", Lower, "rejected SETs", "number of rejected SETs").text("SETs rejected by the cache"),
     metric("fills", "1/s", Lower, "fills", "fill rate").text("fills per second (SETs after misses)"),
-    metric("get_latency_p99", "ns", Lower, "GET hit p99", "p99 GET hit latency")
-        .text("p99 GET hit latency (1.6 % resolution)"),
+    time("get_latency_p99", "GET hit p99", "p99 GET hit latency").text("p99 GET hit latency (1.6 % resolution)"),
     metric("errors", "1", Lower, "errors", "number of failed requests").text("failed requests, all kinds"),
     share("error_share", Lower, "error share", "fraction of failed requests")
         .text("fraction of requests that failed or had waited longer than the timeout at the end")
         .short(&["errors"]),
-    metric("subject_cpu_per_request", "ns", Lower, "server CPU per request", "server CPU time per request")
-        .short(&["cpu"]),
-    metric("generator_cpu_per_request", "ns", Lower, "generator CPU per request", "generator CPU time per request"),
-    metric("subject_rss", "bytes", Lower, "server RSS", "peak server RSS").short(&["rss"]),
-    metric("subject_memory", "bytes", Lower, "server memory", "server memory growth")
+    time("subject_cpu_per_request", "server CPU per request", "server CPU time per request").short(&["cpu"]),
+    time("generator_cpu_per_request", "generator CPU per request", "generator CPU time per request"),
+    bytes("subject_rss", "server RSS", "peak server RSS").short(&["rss"]),
+    bytes("subject_memory", "server memory", "server memory growth")
         .text("server memory growth (peak RSS minus RSS before load)"),
-    metric("proxy_cpu_per_request", "ns", Lower, "proxy CPU per request", "CPU time of all proxies per request"),
-    metric("proxy_rss", "bytes", Lower, "proxy RSS", "peak RSS of all proxies")
-        .text("peak RSS of all proxies together"),
-    metric("proxy_time_p50", "ns", Lower, "proxy time p50", "median self time of the proxies")
+    time("proxy_cpu_per_request", "proxy CPU per request", "CPU time of all proxies per request"),
+    bytes("proxy_rss", "proxy RSS", "peak RSS of all proxies").text("peak RSS of all proxies together"),
+    time("proxy_time_p50", "proxy time p50", "median self time of the proxies")
         .text("median self time of the proxies per call"),
-    metric("proxy_time_p99", "ns", Lower, "proxy time p99", "p99 self time of the proxies")
+    time("proxy_time_p99", "proxy time p99", "p99 self time of the proxies")
         .text("p99 self time of the proxies per call"),
-    metric(
-        "client_bytes_per_request",
-        "bytes",
-        Lower,
-        "client bytes per request",
-        "payload per request at the generator",
-    )
-    .text("payload per request at the generator, both directions"),
-    metric(
-        "subject_bytes_per_request",
-        "bytes",
-        Lower,
-        "server bytes per request",
-        "payload per request at the server",
-    )
-    .text("payload per request at the server, both directions"),
-    metric("m1a_bytes_per_request", "bytes", Lower, "M1a bytes per request", "metadata per call (M1a)")
+    bytes("client_bytes_per_request", "client bytes per request", "payload per request at the generator")
+        .text("payload per request at the generator, both directions"),
+    bytes("subject_bytes_per_request", "server bytes per request", "payload per request at the server")
+        .text("payload per request at the server, both directions"),
+    bytes("m1a_bytes_per_request", "M1a bytes per request", "metadata per call (M1a)")
         .text("metadata per call by the original's formula, no peer address"),
-    metric("m1b_bytes_per_request", "bytes", Lower, "M1b bytes per request", "metadata per call (M1b)")
+    bytes("m1b_bytes_per_request", "M1b bytes per request", "metadata per call (M1b)")
         .text("metadata per call by the original's formula, with peer address"),
-    metric("m2_bytes_per_request", "bytes", Lower, "M2 bytes per request", "metadata per call (M2)")
+    bytes("m2_bytes_per_request", "M2 bytes per request", "metadata per call (M2)")
         .text("own metadata per call on the wire, with framing"),
-    metric("m3_bytes_per_request", "bytes", Lower, "M3 bytes per request", "extra bytes per call (M3)")
+    bytes("m3_bytes_per_request", "M3 bytes per request", "extra bytes per call (M3)")
         .text("all bytes between proxies per call, less the original"),
     metric("entries_per_request", "1", Lower, "entries per request", "new service entries per call"),
-    metric("store_bytes", "bytes", Lower, "store", "store size")
-        .text("size of a proxy's store file at the end of the trial"),
+    bytes("store_bytes", "store", "store size").text("size of a proxy's store file at the end of the trial"),
 ];
 
 /// Series over the requests of a trial: name, unit and description.
@@ -127,6 +110,14 @@ const fn metric(
     noun: &'static str,
 ) -> Metric {
     Metric { name, unit, better, heading, noun, text: noun, short_names: &[], is_share: false }
+}
+
+const fn time(name: &'static str, heading: &'static str, noun: &'static str) -> Metric {
+    metric(name, "ns", Lower, heading, noun)
+}
+
+const fn bytes(name: &'static str, heading: &'static str, noun: &'static str) -> Metric {
+    metric(name, "bytes", Lower, heading, noun)
 }
 
 const fn share(name: &'static str, better: Better, heading: &'static str, noun: &'static str) -> Metric {

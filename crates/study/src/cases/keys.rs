@@ -25,14 +25,6 @@ type MakeSplit = fn() -> Split;
 pub(super) const SPLITS: &[(&str, MakeSplit)] =
     &[("none", || Split::No), ("all", || Split::All), ("bytes", || Split::Bytes)];
 
-fn connections() -> Vec<&'static str> {
-    words(CONNECTIONS)
-}
-
-fn splits() -> Vec<&'static str> {
-    words(SPLITS)
-}
-
 const STATUS: Kind = Count(100, 599);
 const VALUE: Kind = Kind::other("a value");
 const NONE: Missing = Means("none");
@@ -62,7 +54,7 @@ static CASE: Keys = Keys {
             .text("values sampled for each repetition, by name; `{name}` and `{a + b}` insert them into the strings of its requests"),
         key("repeat", Count(1, REPEAT_MAX), "20", Means("1; 10 with `random`"))
             .text("repetitions, each on a connection of its own"),
-        key("split", Either(&[Word("split", splits), List(&Count(1, 1 << 20))]), "\"all\"", Is("\"none\""))
+        key("split", Either(&[Word("split", || words(SPLITS)), List(&Count(1, 1 << 20))]), "\"all\"", Is("\"none\""))
             .text("where to cut each request, so that it arrives in pieces: at `\"all\"` positions in turn and byte by byte, only `\"bytes\"`, or after these numbers of bytes; the server must not respond before a request is complete"),
         key("pipelined", Flag, "true", Is("false")).text("sends all requests at once, before any response is read"),
         key("half_close", Flag, "true", Is("false"))
@@ -131,7 +123,7 @@ static EXPECT: Keys = Keys {
         key("hex", Text, "\"{word + 1:8x}\"", NONE).text("these bytes, as hexadecimal digits"),
         key("line", Text, "'^VERSION '", NONE)
             .text("a line that ends with a line feed, as a regular expression; without the line end"),
-        key("connection", Word("fate of a connection", connections), "\"closes\"", Is("\"stays\""))
+        key("connection", Word("fate of a connection", || words(CONNECTIONS)), "\"closes\"", Is("\"stays\""))
             .text("`stays`; `closes` behind the response; `may-close` then, and the next request takes another; `abandoned`: a response, or only the end, and the next request takes another"),
     ],
 };

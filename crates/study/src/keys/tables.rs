@@ -14,6 +14,8 @@ use crate::workload::trace::{KEY_LEAST_BYTES, TTL_MAX_S};
 use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
 
 const NONE: Missing = Means("none");
+const OF_PRESET: Missing = Means("the preset's");
+const OF_PRESET_OR_REQUIRED: Missing = Means("the preset's, otherwise required");
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
@@ -346,9 +348,8 @@ pub(crate) static WORKLOAD: Keys = Keys {
             .text("whether a missed GET is followed by a SET of its key"),
         key("ttl", Either(&[TTL_TIME, Tables(&TTL)]), "\"1h\"", Means("the preset's, otherwise no expiry"))
             .text("time to live of values: a time, or times with shares; the rest never expire"),
-        key("keys", Table(&WORKLOAD_KEYS), "{ count = 10_000 }", Means("the preset's"))
-            .text("number, popularity and size of keys"),
-        key("values", Table(&VALUES), "{ max = \"1MiB\" }", Means("the preset's")).text("size of values"),
+        key("keys", Table(&WORKLOAD_KEYS), "{ count = 10_000 }", OF_PRESET).text("number, popularity and size of keys"),
+        key("values", Table(&VALUES), "{ max = \"1MiB\" }", OF_PRESET).text("size of values"),
         key("trace", Table(&TRACE), "{ file = \"cluster52.zst\", format = \"twitter\" }", NONE)
             .text("a recorded trace instead"),
     ],
@@ -360,10 +361,10 @@ static OPERATIONS: Keys = Keys {
     name: "load.workload.operations",
     text: "Weights of the operations; those not listed have weight 0",
     keys: &[
-        key("get", WEIGHT, "0.9", Means("the preset's")).text("GETs"),
-        key("set", WEIGHT, "0.1", Means("the preset's")).text("SETs"),
-        key("delete", WEIGHT, "0.01", Means("the preset's")).text("DELETEs"),
-        key("read_modify_write", WEIGHT, "0.05", Means("the preset's")).text("GETs followed by a SET of the same key"),
+        key("get", WEIGHT, "0.9", OF_PRESET).text("GETs"),
+        key("set", WEIGHT, "0.1", OF_PRESET).text("SETs"),
+        key("delete", WEIGHT, "0.01", OF_PRESET).text("DELETEs"),
+        key("read_modify_write", WEIGHT, "0.05", OF_PRESET).text("GETs followed by a SET of the same key"),
     ],
 };
 
@@ -391,11 +392,9 @@ static WORKLOAD_KEYS: Keys = Keys {
             Means("the preset's, otherwise `uniform`"),
         )
         .text("popularity of the keys; with `reuse`, ranks are ages, newest first"),
-        key("exponent", Number(0.0, 20.0), "0.99", Means("the preset's, otherwise required")).text("`zipf`: exponent"),
-        key("hot_keys", Count(0, KEYS_MAX), "1000", Means("the preset's, otherwise required"))
-            .text("`hot-set`: number of hot keys"),
-        key("hot_share", SHARE, "0.9", Means("the preset's, otherwise required"))
-            .text("`hot-set`: share of operations on hot keys"),
+        key("exponent", Number(0.0, 20.0), "0.99", OF_PRESET_OR_REQUIRED).text("`zipf`: exponent"),
+        key("hot_keys", Count(0, KEYS_MAX), "1000", OF_PRESET_OR_REQUIRED).text("`hot-set`: number of hot keys"),
+        key("hot_share", SHARE, "0.9", OF_PRESET_OR_REQUIRED).text("`hot-set`: share of operations on hot keys"),
         key("shift_every", REQUESTS, "1_000_000", Means("the preset's, otherwise never"))
             .text("operations after which other keys become popular"),
         key("reuse", SHARE, "0.96", Means("the preset's, otherwise a fixed population"))
@@ -408,7 +407,7 @@ static WORKLOAD_KEYS: Keys = Keys {
             .text("probability that an operation on an existing key deletes it instead"),
         key("neighbours_hot", Flag, "true", Means("the preset's, otherwise `false`"))
             .text("whether popular keys are adjacent, as in YCSB's plain Zipf, instead of scattered"),
-        key("size", Table(&LAW), "{ law = \"constant\", bytes = 20 }", Means("the preset's, otherwise required"))
+        key("size", Table(&LAW), "{ law = \"constant\", bytes = 20 }", OF_PRESET_OR_REQUIRED)
             .text("length distribution"),
         key("max", Count(KEY_LEAST_BYTES, KEY_MAX_BYTES), "250", Means("the preset's, otherwise 250"))
             .text("maximum length in bytes; longer keys are cut"),
@@ -419,13 +418,8 @@ static VALUES: Keys = Keys {
     name: "load.workload.values",
     text: "Size of values",
     keys: &[
-        key(
-            "size",
-            Table(&LAW),
-            "{ law = \"gamma\", shape = 4, scale = 7 }",
-            Means("the preset's, otherwise required"),
-        )
-        .text("length distribution"),
+        key("size", Table(&LAW), "{ law = \"gamma\", shape = 4, scale = 7 }", OF_PRESET_OR_REQUIRED)
+            .text("length distribution"),
         key("max", Bytes(0, VALUE_MAX_BYTES), "\"64KiB\"", Means("the preset's, otherwise 1 MiB"))
             .text("maximum length; longer values are cut"),
         key("length", Word("value length", words::lengths), "\"per-set\"", Means("the preset's, otherwise `per-key`"))

@@ -44,12 +44,6 @@ struct Named {
     place: Place,
 }
 
-impl From<Named> for (String, String) {
-    fn from(named: Named) -> Self {
-        (named.name, named.text)
-    }
-}
-
 fn texts(section: &Section, key: &str) -> Vec<Named> {
     let Some(table) = section.section(key) else { return Vec::new() };
     let named = table.table.iter().filter_map(|entry| {
@@ -118,7 +112,7 @@ impl Reader<'_> {
                 let hint = "a target looks like `https://127.0.0.1:8443`".to_owned();
                 self.report.mistake(target.place, message, hint);
             }
-            journey.targets.push(target.into());
+            journey.targets.push((target.name, target.text));
         }
         for Named { name, text: file, place, .. } in texts(top, "schemas") {
             if !file.ends_with(".thrift") && !file.ends_with(".wsdl") {
@@ -131,7 +125,7 @@ impl Reader<'_> {
         for value in texts(top, "let") {
             self.check_template(&value.text, value.place, true);
             self.add_name(&value);
-            journey.lets.push(value.into());
+            journey.lets.push((value.name, value.text));
         }
         let steps = top.tables("step", "a step");
         if top.has("step") && !(1..=STEPS_MAX).contains(&steps.len()) {
@@ -179,14 +173,14 @@ impl Reader<'_> {
         for part in texts(step, "take") {
             self.check_path(&part.text, part.place, root);
             self.add_name(&part);
-            take.push(part.into());
+            take.push((part.name, part.text));
         }
         let (call, named) = call?;
         let operation = if step.has("name") { step.text("name")? } else { named };
         if operation.is_empty() || operation.len() > 200 || operation.contains(char::is_control) {
             step.mistake("name", "an operation name must be 1 to 200 characters", None);
         }
-        let headers = headers.into_iter().map(Named::into).collect();
+        let headers = headers.into_iter().map(|header| (header.name, header.text)).collect();
         Some(Step { operation, line: line as u32, url: url?, call, headers, take, expect })
     }
 

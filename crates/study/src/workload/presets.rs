@@ -61,7 +61,7 @@ pub const ETC_VALUES_HEAD: [f64; 15] = [
 fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
     Workload {
         preset: Some(name.to_owned()),
-        operations: Operations { get: 1.0, ..Operations::default() },
+        operations: Operations::default(),
         fill: true,
         ttl: Vec::new(),
         keys: Keys {
@@ -81,55 +81,41 @@ fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
     }
 }
 
-fn operations(get: f64, set: f64, delete: f64) -> Operations {
-    Operations { get, set, delete, read_modify_write: 0.0 }
-}
-
 /// The workload of a preset; `None` if it does not exist.
 pub fn preset(name: &str) -> Option<Workload> {
     let gamma = |shape, scale| SizeLaw::Gamma { shape, scale };
     let constant = |bytes| SizeLaw::Constant { bytes };
-    let mut w = match name {
-        "course" | "course-no-fill" => plain(name, gamma(4.0, 7.0), gamma(1.0, 200.0)),
-        "etc-2012" => plain(name, etc_keys(), etc_values(15.0)),
-        "etc-2012-location-0" => plain(name, etc_keys(), etc_values(0.0)),
-        "twitter-c12" => plain(name, constant(44.0), constant(1_030.0)),
-        "twitter-c45" => plain(name, constant(10.0), constant(120.0)),
-        "twitter-c52" => plain(name, constant(20.0), constant(273.0)),
+    let (key_size, value_size, [get, set, delete, read_modify_write]) = match name {
+        "course" | "course-no-fill" => (gamma(4.0, 7.0), gamma(1.0, 200.0), [0.67, 0.30, 0.03, 0.0]),
+        "etc-2012" => (etc_keys(), etc_values(15.0), [30.0, 1.0, 0.0, 0.0]),
+        "etc-2012-location-0" => (etc_keys(), etc_values(0.0), [30.0, 1.0, 0.0, 0.0]),
+        "twitter-c12" => (constant(44.0), constant(1_030.0), [0.20, 0.80, 0.0, 0.0]),
+        "twitter-c45" => (constant(10.0), constant(120.0), [0.85, 0.15, 0.0, 0.0]),
+        "twitter-c52" => (constant(20.0), constant(273.0), [0.93, 0.06, 0.0, 0.0]),
         // `user` and a 64-bit hash in decimal digits; ten fields of 100 bytes.
-        "ycsb-a" | "ycsb-b" | "ycsb-c" | "ycsb-d" | "ycsb-f" => plain(name, constant(23.0), constant(1_000.0)),
+        "ycsb-a" => (constant(23.0), constant(1_000.0), [0.5, 0.5, 0.0, 0.0]),
+        "ycsb-b" => (constant(23.0), constant(1_000.0), [0.95, 0.05, 0.0, 0.0]),
+        "ycsb-c" | "ycsb-d" => (constant(23.0), constant(1_000.0), [1.0, 0.0, 0.0, 0.0]),
+        "ycsb-f" => (constant(23.0), constant(1_000.0), [0.5, 0.0, 0.0, 0.5]),
         _ => return None,
     };
+    let mut w = plain(name, key_size, value_size);
+    w.operations = Operations { get, set, delete, read_modify_write };
     match name {
         "course" | "course-no-fill" => {
-            w.operations = operations(0.67, 0.30, 0.03);
             w.fill = name == "course";
             (w.keys.count, w.keys.reuse) = (0, Some(0.96));
         }
         "etc-2012" | "etc-2012-location-0" => {
-            w.operations = operations(30.0, 1.0, 0.0);
             w.keys.count = 400_000;
             w.keys.popularity = Popularity::Zipf { exponent: 0.9 };
         }
-        "twitter-c12" => {
-            w.operations = operations(0.20, 0.80, 0.0);
-            twitter(&mut w, 0.3048, 0.8143 / 1.3, &[(300, 0.98), (299, 0.02)]);
-        }
-        "twitter-c45" => {
-            w.operations = operations(0.85, 0.15, 0.0);
-            twitter(&mut w, 0.6372, 0.4874 / 2.9, &[(15 * DAY_S, 1.0)]);
-        }
+        "twitter-c12" => twitter(&mut w, 0.3048, 0.8143 / 1.3, &[(300, 0.98), (299, 0.02)]),
+        "twitter-c45" => twitter(&mut w, 0.6372, 0.4874 / 2.9, &[(15 * DAY_S, 1.0)]),
         "twitter-c52" => {
-            w.operations = operations(0.93, 0.06, 0.0);
             twitter(&mut w, 1.2117, 0.1936 / 32.6, &[(DAY_S, 0.65), (14 * DAY_S, 0.27), (DAY_S / 2, 0.07)]);
         }
         _ => {
-            w.operations = match name {
-                "ycsb-a" => operations(0.5, 0.5, 0.0),
-                "ycsb-b" => operations(0.95, 0.05, 0.0),
-                "ycsb-f" => Operations { get: 0.5, read_modify_write: 0.5, ..Operations::default() },
-                _ => operations(1.0, 0.0, 0.0),
-            };
             w.keys.popularity = Popularity::Zipf { exponent: 0.99 };
             if name == "ycsb-d" {
                 (w.keys.reuse, w.keys.new) = (Some(0.95), NewKey::Set);
