@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::budget::Budget;
 use crate::call::{Hop, Side};
-use crate::call_log::{Calls, Line};
+use crate::call_log::{self, Line};
 use crate::config::{Config, Consuming, Draft, Providing, fits};
 use crate::decode::Services;
 use crate::dial::Dial;
@@ -203,7 +203,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let note = Arc::new(move |text| notes.note(text));
     let store = EntryStore::open(&config.store, &config.name, contract_hash, &metrics, note);
     let calls = match &config.calls {
-        Some(path) => Some(Calls::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
+        Some(path) => Some(call_log::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
         None => None,
     };
     let dial = Dial {
@@ -371,7 +371,8 @@ impl Drop for Running {
         self.flush();
         self.app.watch.with(|monitor| monitor.store().close());
         if let Some(calls) = &self.app.calls {
-            calls.write(Line { call: value_of(&self.app.watch.numbers), side: "end", ..self.app.log_totals() });
+            let call = value_of(&self.app.watch.numbers);
+            let _ = calls.messages.send(Line { call, side: "end", ..self.app.log_totals() });
         }
     }
 }

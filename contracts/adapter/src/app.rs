@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 
 use crate::budget::Budget;
-use crate::call_log::{Calls, Line};
+use crate::call_log::Line;
 use crate::config::Limits;
 use crate::dial::Dial;
 use crate::encoding::Content;
@@ -16,6 +16,7 @@ use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count, is_notable, value_of};
 use crate::pool::Pool;
 use crate::shared_monitor::Watch;
+use crate::worker::Worker;
 
 /// How long an adapter is not connected to after a timeout. Otherwise each call would wait for it
 /// again.
@@ -36,7 +37,7 @@ pub(crate) struct App {
     pub(crate) dial: Dial,
     pub(crate) limits: Limits,
     pub(crate) budget: Arc<Budget>,
-    pub(crate) calls: Option<Calls>,
+    pub(crate) calls: Option<Worker<Line>>,
     pub(crate) pool: Pool,
     /// Becomes true when the adapter is ending.
     pub(crate) ends: watch::Sender<bool>,

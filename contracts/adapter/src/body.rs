@@ -116,26 +116,17 @@ impl Body {
         let mut gathered = Gathered::new(hint.upper().map_or(usize::MAX, |bytes| bytes as usize), budget);
         let (is_open, mut trailers) = (hint.exact().is_none(), None);
         let until = tokio::time::Instant::now() + limits.request;
-        let part = |gathered: Gathered, more: Bytes, from: Incoming, skip: Skip| {
+        let read = |gathered: Gathered, more: Bytes| {
             let (bytes, share) = gathered.end();
-            let read = pieces([bytes, more]);
-            let part = Self { read, rest: Some(from), is_open, share: Some(share), ..Self::default() };
-            Read::Part(part, skip)
+            Self { read: pieces([bytes, more]), is_open, share: Some(share), ..Self::default() }
         };
+        let part = |gathered, more, from, skip| Read::Part(Self { rest: Some(from), ..read(gathered, more) }, skip);
         loop {
-            let Ok(frame) = timeout_at(until, from.frame()).await else {
-                return part(gathered, Bytes::new(), from, Skip::Slow);
-            };
-            let Some(frame) = frame else { break };
-            let frame = match frame {
-                Ok(frame) => frame,
-                Err(error) => {
-                    let (bytes, share) = gathered.end();
-                    return Read::Cut(
-                        Self { read: pieces([bytes]), is_open, share: Some(share), ..Self::default() },
-                        error,
-                    );
-                }
+            let frame = match timeout_at(until, from.frame()).await {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => return Read::Cut(read(gathered, Bytes::new()), error),
+                Ok(None) => break,
+                Err(_) => return part(gathered, Bytes::new(), from, Skip::Slow),
             };
             match frame.into_data() {
                 Ok(data) if gathered.length() + data.len() > limits.body_bytes => {

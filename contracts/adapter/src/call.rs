@@ -278,7 +278,7 @@ impl InFlightCall {
         metrics.metadata_bytes.fetch_add(self.metadata_bytes as u64, Ordering::Relaxed);
         let Some(calls) = &self.app.calls else { return };
         let whip = |peers| self.sent.as_ref().map_or(0, |sent| metadata::whip_bytes(sent, &self.got, peers));
-        calls.write(Line {
+        let line = Line {
             call: self.number,
             side: if self.hop.side == Side::Client { "client" } else { "server" },
             operation: self.op.name.clone(),
@@ -290,7 +290,8 @@ impl InFlightCall {
             extra_bytes,
             verdict: self.skip.map_or("checked", Skip::name),
             ..self.app.log_totals()
-        });
+        };
+        let _ = calls.messages.send(line);
     }
 }
 

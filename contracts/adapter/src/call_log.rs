@@ -5,9 +5,10 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
+
+use crate::worker::Worker;
 
 /// The header line of the file.
 pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes,store_file_bytes";
@@ -49,43 +50,17 @@ pub(crate) struct Line {
     pub(crate) verdict: &'static str,
 }
 
-#[derive(Debug)]
-pub(crate) struct Calls {
-    to: Option<SyncSender<Line>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Calls {
-    pub(crate) fn start(path: &Path) -> std::io::Result<Self> {
-        let mut file = BufWriter::new(std::fs::File::create(path)?);
-        writeln!(file, "{HEADER}")?;
-        let (to, from) = sync_channel(WAITING_MAX);
-        let path = path.to_owned();
-        let run = move || {
-            if let Err(error) = write(file, &from) {
-                // Users of the file must know that it is incomplete; calls still pass.
-                let _ = writeln!(std::io::stderr(), "cannot write more calls to {}: {error}", path.display());
-            }
-        };
-        let thread = std::thread::Builder::new().name("calls".to_owned()).spawn(run)?;
-        Ok(Self { to: Some(to), thread: Some(thread) })
-    }
-
-    pub(crate) fn write(&self, line: Line) {
-        if let Some(to) = &self.to {
-            let _ = to.send(line);
+/// Starts a call log.
+pub(crate) fn start(path: &Path) -> std::io::Result<Worker<Line>> {
+    let mut file = BufWriter::new(std::fs::File::create(path)?);
+    writeln!(file, "{HEADER}")?;
+    let path = path.to_owned();
+    Worker::start("calls", WAITING_MAX, move |lines| {
+        if let Err(error) = write(file, lines) {
+            // Users of the file must know that it is incomplete; calls still pass.
+            let _ = writeln!(std::io::stderr(), "cannot write more calls to {}: {error}", path.display());
         }
-    }
-}
-
-/// Waits for the writer, so that everything written is in the file.
-impl Drop for Calls {
-    fn drop(&mut self) {
-        self.to = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    })
 }
 
 /// The resident set: the second number of `statm`, in pages. Source: proc_pid_statm(5).
@@ -151,7 +126,7 @@ mod tests {
     #[test]
     fn reports_a_full_disk() {
         let file = BufWriter::with_capacity(0, File::options().write(true).open("/dev/full").unwrap());
-        let (to, from) = sync_channel(1);
+        let (to, from) = std::sync::mpsc::sync_channel(1);
         to.send(line(1)).unwrap();
         drop(to);
         assert_eq!(write(file, &from).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
@@ -161,9 +136,10 @@ mod tests {
     fn logs_memory_every_few_calls_and_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calls.csv");
-        let calls = Calls::start(&path).unwrap();
-        (1..=50).for_each(|call| calls.write(line(call)));
-        calls.write(Line { call: 50, side: "end", store_bytes: 900, ..Line::default() });
+        let calls = start(&path).unwrap();
+        (1..=50).for_each(|call| calls.messages.send(line(call)).unwrap());
+        let end = Line { call: 50, side: "end", store_bytes: 900, ..Line::default() };
+        calls.messages.send(end).unwrap();
         drop(calls);
         let text = std::fs::read_to_string(&path).unwrap();
         let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();

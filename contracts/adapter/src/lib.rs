@@ -35,6 +35,7 @@ mod stream;
 mod thrift;
 mod thrift_messages;
 mod tls;
+mod worker;
 
 pub use adapter::{Checked, Running, StartError, check, start};
 pub use call_log::HEADER as CALLS_HEADER;

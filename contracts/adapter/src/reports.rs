@@ -6,7 +6,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use config::printable;
@@ -14,6 +13,7 @@ use contract::monitor::report::{Kind, Report, ReportVerdict};
 
 use crate::config::{Format, ReportSettings};
 use crate::metrics::{Metrics, count};
+use crate::worker::Worker;
 
 /// Reports that may wait for a slow reader; more are dropped and counted.
 const WAITING_MAX: usize = 1024;
@@ -26,9 +26,7 @@ pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
 /// The queue of reports. Adding to it never blocks.
 #[derive(Debug)]
 pub(crate) struct Reports {
-    /// `None` once dropped, which ends the thread.
-    to: Option<SyncSender<Message>>,
-    thread: Option<JoinHandle<()>>,
+    worker: Worker<Message>,
     metrics: Arc<Metrics>,
 }
 
@@ -102,11 +100,9 @@ impl Reports {
         metrics: Arc<Metrics>,
         out: Box<dyn Write + Send>,
     ) -> std::io::Result<Self> {
-        let (to, from) = sync_channel(WAITING_MAX);
         let counts = metrics.clone();
-        let thread = std::thread::Builder::new().name("reports".to_owned());
-        let thread = thread.spawn(move || write(settings, &counts, out, &from))?;
-        Ok(Self { to: Some(to), thread: Some(thread), metrics })
+        let worker = Worker::start("reports", WAITING_MAX, move |from| write(settings, &counts, out, from))?;
+        Ok(Self { worker, metrics })
     }
 
     /// Reports a broken clause. `call`: the call's number.
@@ -120,24 +116,15 @@ impl Reports {
     }
 
     fn send(&self, message: Message) {
-        if self.to.as_ref().is_none_or(|to| to.try_send(message).is_err()) {
+        if self.worker.messages.try_send(message).is_err() {
             count(&self.metrics.reports_left_out);
         }
     }
 
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.to.as_ref().is_some_and(|to| to.send(Message::Flush(done)).is_ok()) {
+        if self.worker.messages.send(Message::Flush(done)).is_ok() {
             let _ = wait.recv_timeout(Duration::from_secs(2));
-        }
-    }
-}
-
-impl Drop for Reports {
-    fn drop(&mut self) {
-        self.to = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
     }
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use contract::monitor::{Key, MemoryStore};
@@ -14,6 +13,7 @@ use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_byt
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
 use crate::metrics::Metrics;
 use crate::reports::Note;
+use crate::worker::Worker;
 
 pub(super) struct Batch {
     pub(super) entries: MemoryStore,
@@ -44,9 +44,8 @@ type FlushRequest = Option<SyncSender<()>>;
 pub(super) struct EntryFile {
     pub(super) shared: Arc<Shared>,
     pub(super) expire_after_s: Option<u64>,
-    /// `None` once the store is dropped, which ends the thread.
-    flush: Option<SyncSender<FlushRequest>>,
-    thread: Option<JoinHandle<()>>,
+    /// `None` once the file is closed.
+    worker: Option<Worker<FlushRequest>>,
 }
 
 struct Work {
@@ -80,7 +79,6 @@ impl EntryFile {
             forgotten: 0,
         });
         let shared = Arc::new(Shared { db, waiting, note, is_failing: AtomicBool::new(false), metrics });
-        let (flush, requests) = sync_channel(4);
         let mut work = Work {
             shared: shared.clone(),
             path: path.to_path_buf(),
@@ -90,40 +88,31 @@ impl EntryFile {
             content_bytes: opened.content_bytes,
             expire_after_s,
         };
-        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || work.run(every, &requests));
-        if let Err(error) = &thread {
+        let worker = Worker::start("store", 4, move |requests| work.run(every, requests));
+        if let Err(error) = &worker {
             shared.is_failing.store(true, Ordering::Relaxed);
             (shared.note)(format!("the store is not written because no thread could be started: {error}"));
         }
-        Self { shared, expire_after_s, flush: Some(flush), thread: thread.ok() }
+        Self { shared, expire_after_s, worker: worker.ok() }
     }
 
     /// Waits up to 5 s until all entries have been written.
     pub(super) fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.flush.as_ref().is_some_and(|flush| flush.try_send(Some(done)).is_ok()) {
+        if self.worker.as_ref().is_some_and(|worker| worker.messages.try_send(Some(done)).is_ok()) {
             let _ = wait.recv_timeout(Duration::from_secs(5));
         }
     }
 
     /// Writes all waiting entries and closes the file. Later entries stay in memory.
     pub(super) fn close(&mut self) {
-        self.flush = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.worker = None;
     }
 
     pub(super) fn hurry(&self) {
-        if let Some(flush) = &self.flush {
-            let _ = flush.try_send(None);
+        if let Some(worker) = &self.worker {
+            let _ = worker.messages.try_send(None);
         }
-    }
-}
-
-impl Drop for EntryFile {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 

@@ -1,0 +1,35 @@
+//! A background thread that handles messages.
+
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Dropping it ends the thread once all messages are handled, and waits for that.
+#[derive(Debug)]
+pub(crate) struct Worker<M> {
+    pub(crate) messages: SyncSender<M>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<M: Send + 'static> Worker<M> {
+    /// `run` must return once the channel is closed. `waiting_max`: messages that may wait.
+    pub(crate) fn start(
+        name: &str,
+        waiting_max: usize,
+        run: impl FnOnce(&Receiver<M>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (messages, received) = sync_channel(waiting_max);
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&received))?;
+        Ok(Self { messages, thread: Some(thread) })
+    }
+}
+
+impl<M> Drop for Worker<M> {
+    fn drop(&mut self) {
+        // Closes the channel.
+        self.messages = sync_channel(0).0;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
