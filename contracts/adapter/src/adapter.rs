@@ -54,7 +54,6 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
 }
 
 /// A configuration whose files have been read.
-#[derive(Debug)]
 pub struct Checked {
     services: Services,
     tls: Tls,
@@ -177,7 +176,6 @@ fn check_known(
 }
 
 /// A running adapter. Dropping it ends it.
-#[derive(Debug)]
 pub struct Running {
     /// The thread that drives all connections, or waits for the threads that do.
     thread: Option<JoinHandle<()>>,

@@ -168,9 +168,3 @@ impl App {
         let _ = self.ends.subscribe().wait_for(|ends| *ends).await;
     }
 }
-
-impl std::fmt::Debug for App {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "adapter `{}`", self.watch.label)
-    }
-}

@@ -68,21 +68,17 @@ impl Hop {
 }
 
 /// A call that the contract lists, from its request until its reply.
-#[derive(Debug)]
 pub(crate) struct InFlightCall {
     pub(crate) app: Arc<App>,
     hop: Arc<Hop>,
     pub(crate) service: Arc<Service>,
     pub(crate) op: Arc<Op>,
-    number: u64,
     ticket: Option<Ticket>,
     sent: Option<RequestMetadata>,
     got: ReplyMetadata,
-    own_ns: u64,
-    waited_ns: u64,
     since: Instant,
-    pub(crate) metadata_bytes: usize,
-    skip: Option<Skip>,
+    /// The call in the call log, so far.
+    pub(crate) line: Line,
 }
 
 impl InFlightCall {
@@ -95,21 +91,10 @@ impl InFlightCall {
         number: u64,
         since: Instant,
     ) -> Self {
-        Self {
-            app: app.clone(),
-            hop: hop.clone(),
-            service: service.clone(),
-            op,
-            number,
-            ticket: None,
-            sent: None,
-            got: ReplyMetadata::default(),
-            own_ns: 0,
-            waited_ns: 0,
-            since,
-            metadata_bytes: 0,
-            skip: None,
-        }
+        let side = if hop.side == Side::Client { "client" } else { "server" };
+        let line = Line { call: number, side, operation: op.name.clone(), verdict: "checked", ..Line::default() };
+        let (app, hop, service) = (app.clone(), hop.clone(), service.clone());
+        Self { app, hop, service, op, ticket: None, sent: None, got: ReplyMetadata::default(), since, line }
     }
 
     fn call<'c>(&'c self, args: &'c [contract::Value<'c>]) -> Call<'c> {
@@ -131,11 +116,11 @@ impl InFlightCall {
     ) -> Result<Option<Vec<u8>>, Stopped> {
         let (watch, args) = (&self.app.watch, request.values());
         let passed = match self.hop.side {
-            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.number, false),
+            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.line.call, false),
             Side::Server { peers } => {
                 let metadata = block.filter(|_| peers).and_then(|block| self.request_metadata(block));
-                self.metadata_bytes += block.map_or(0, <[u8]>::len);
-                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.number, false)
+                self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
+                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.line.call, false)
             }
         }?;
         self.ticket = passed.ticket;
@@ -145,14 +130,14 @@ impl InFlightCall {
             return self.alone(&args).map(|()| None);
         }
         let bytes = metadata::encode_request(&metadata, self.context(&watch.label));
-        self.metadata_bytes += bytes.len();
+        self.line.metadata_bytes += bytes.len();
         self.sent = Some(metadata);
         Ok(Some(bytes))
     }
 
     fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Stopped> {
         let Some(mut ticket) = self.ticket.take() else { return Ok(()) };
-        let passed = self.app.watch.alone(self.call(args), &mut ticket, self.number);
+        let passed = self.app.watch.alone(self.call(args), &mut ticket, self.line.call);
         self.ticket = Some(ticket);
         passed.map(drop)
     }
@@ -161,7 +146,7 @@ impl InFlightCall {
     /// itself.
     pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
         self.sent = None;
-        self.metadata_bytes = 0;
+        self.line.metadata_bytes = 0;
         self.alone(&request.values())
     }
 
@@ -220,21 +205,21 @@ impl InFlightCall {
             Side::Client => {
                 // A reply from an adapter without metadata introduces nothing.
                 let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
-                self.metadata_bytes += block.map_or(0, <[u8]>::len);
+                self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
                 let metadata = block.and_then(|block| self.reply_metadata(block));
                 let event = Event::ReplyReceived(self.call(&args), &ticket, reply.outcome(), metadata.as_ref());
-                let passed = watch.step(event, self.number, reply.may_be_undecided);
+                let passed = watch.step(event, self.line.call, reply.may_be_undecided);
                 self.got = metadata.unwrap_or_default();
                 passed
             }
             Side::Server { .. } => {
                 let event = Event::ReplySent(self.call(&args), &ticket, reply.outcome());
-                watch.step(event, self.number, reply.may_be_undecided)
+                watch.step(event, self.line.call, reply.may_be_undecided)
             }
         }?;
         let Some(metadata) = passed.reply else { return Ok(None) };
         let bytes = metadata::encode_reply(&metadata, self.context(ticket.sender()));
-        self.metadata_bytes += bytes.len();
+        self.line.metadata_bytes += bytes.len();
         Ok(Some(bytes))
     }
 
@@ -251,12 +236,12 @@ impl InFlightCall {
 
     /// Starts a wait for another party.
     pub(crate) fn pause(&mut self) {
-        self.own_ns += self.lap_ns();
+        self.line.own_ns += self.lap_ns();
     }
 
     /// Ends a wait.
     pub(crate) fn resume(&mut self) {
-        self.waited_ns += self.lap_ns();
+        self.line.waited_ns += self.lap_ns();
     }
 
     /// Time since the last call. Restarts the clock.
@@ -266,7 +251,7 @@ impl InFlightCall {
     }
 
     pub(crate) fn skipped(&mut self, skip: Skip) {
-        self.skip = Some(skip);
+        self.line.verdict = skip.name();
         self.app.watch.metrics.skip(skip);
     }
 
@@ -274,23 +259,14 @@ impl InFlightCall {
     pub(crate) fn end(mut self, extra_bytes: i64) {
         self.pause();
         let metrics = &self.app.watch.metrics;
-        metrics.call(self.own_ns);
-        metrics.metadata_bytes.fetch_add(self.metadata_bytes as u64, Ordering::Relaxed);
+        metrics.call(self.line.own_ns);
+        metrics.metadata_bytes.fetch_add(self.line.metadata_bytes as u64, Ordering::Relaxed);
         let Some(calls) = &self.app.calls else { return };
         let whip = |peers| self.sent.as_ref().map_or(0, |sent| metadata::whip_bytes(sent, &self.got, peers));
-        let line = Line {
-            call: self.number,
-            side: if self.hop.side == Side::Client { "client" } else { "server" },
-            operation: self.op.name.clone(),
-            own_ns: self.own_ns,
-            waited_ns: self.waited_ns,
-            whip_bytes: whip(false),
-            whip_bytes_with_peers: whip(true),
-            metadata_bytes: self.metadata_bytes,
-            extra_bytes,
-            verdict: self.skip.map_or("checked", Skip::name),
-            ..self.app.log_totals()
-        };
+        let (whip_bytes, whip_bytes_with_peers) = (whip(false), whip(true));
+        let Line { entries, store_bytes, store_file_bytes, .. } = self.app.log_totals();
+        let totals = Line { entries, store_bytes, store_file_bytes, ..self.line };
+        let line = Line { whip_bytes, whip_bytes_with_peers, extra_bytes, ..totals };
         let _ = calls.messages.send(line);
     }
 }

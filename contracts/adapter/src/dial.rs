@@ -19,7 +19,6 @@ use crate::tls::Tls;
 /// so no Thrift message begins with them. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 
-#[derive(Debug)]
 pub(crate) struct Dial {
     pub(crate) tls: Tls,
     pub(crate) metrics: Arc<Metrics>,

@@ -455,7 +455,7 @@ impl Exchange {
         let held = self.connection().await.map_err(upstream_failed)?;
         call.resume();
         let to_adapter = held.whom == Whom::Peer;
-        call.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
+        call.line.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
         let mut passed = call
             .request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter)
             .map_err(|stopped| request_stopped(stopped, service.family));
@@ -639,7 +639,7 @@ fn judge(
 ) -> Result<Option<HeaderValue>, Failed> {
     let service = call.service.clone();
     let reply = reply.and_then(|(head, body)| call.app.watch.guarded(|| service.http_reply(&call.op, head, body)));
-    call.metadata_bytes += block.map_or(0, |block| block.around_bytes);
+    call.line.metadata_bytes += block.map_or(0, |block| block.around_bytes);
     match call.reply(request, &reply.unwrap_or_else(Reply::opaque), block.map(|block| &block.bytes[..])) {
         Ok(block) => Ok(block.filter(|block| !block.is_empty()).and_then(|block| field_for(call, &block))),
         Err(Stopped::Refused(refusal)) => Err(refused(service.family, &refusal, StatusCode::BAD_GATEWAY)),
@@ -650,12 +650,12 @@ fn judge(
 /// The field of a block, which counts as metadata of the call.
 fn field_for(call: &mut InFlightCall, block: &[u8]) -> Option<HeaderValue> {
     let field = field_of(block)?;
-    call.metadata_bytes += field_bytes(&field) - block.len();
+    call.line.metadata_bytes += field_bytes(&field) - block.len();
     Some(field)
 }
 
 fn end(call: InFlightCall, is_adapter: bool) {
     // Messages over HTTP keep their form between adapters, so only the fields are extra.
-    let extra_bytes = if is_adapter { call.metadata_bytes as i64 } else { 0 };
+    let extra_bytes = if is_adapter { call.line.metadata_bytes as i64 } else { 0 };
     call.end(extra_bytes);
 }

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::App;
 use crate::call::{Caller, Hop};
+use crate::decode::Service;
 use crate::dial::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http;
@@ -162,21 +163,20 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
         Some((service, authority.as_str().into()))
     };
     let listed = app.watch.service(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
-    let (service, listed): (_, Arc<str>) = listed.map_or((None, endpoint.into()), |(service, at)| (Some(service), at));
-    let parsed = service.as_ref().map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
+    let service = listed.as_ref().map(|(service, _)| service);
+    let parsed = service.map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
+    let is_http = parsed.scheme != Scheme::Tcp;
     let direct = Resolved {
         endpoint: endpoint.to_owned(),
         intercepted: false,
         address: authority.clone(),
-        url: (parsed.scheme != Scheme::Tcp).then(|| endpoint.to_owned()),
+        url: is_http.then(|| endpoint.to_owned()),
         tls: None,
-        service: service.as_ref().map(|service| service.name.clone()),
+        service: service.map(|service| service.name.clone()),
     };
-    if !service.is_some_and(|service| crate::config::fits(service.family, &parsed)) || !app.dial.may(&authority) {
-        return Ok(direct);
-    }
+    let fits = |service: &Service| crate::config::fits(service.family, &parsed) && app.dial.may(&authority);
+    let Some((_, listed)) = listed.filter(|(service, _)| fits(service)) else { return Ok(direct) };
     let Ok(address) = listener_for(app, &listed, &parsed, None).await else { return Ok(direct) };
-    let is_http = parsed.scheme != Scheme::Tcp;
     let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
     let scheme = if is_encrypted { "https" } else { "http" };
     let url = is_http.then(|| format!("{scheme}://{address}{}", parsed.path));

@@ -170,7 +170,7 @@ impl Connection<'_> {
         }
         let mut call = InFlightCall::new(app, &self.hop, &service, op, number, since);
         match call.request(&request, block.map(|block| &block[..]), self.up.is_adapter) {
-            Ok(block) => call.metadata_bytes += self.up.send(block.as_deref(), &received.bytes).await?,
+            Ok(block) => call.line.metadata_bytes += self.up.send(block.as_deref(), &received.bytes).await?,
             Err(Stopped::Refused(refusal)) => {
                 if !is_oneway {
                     self.down.send(None, &exception(&refusal)).await?;
@@ -194,7 +194,7 @@ impl Connection<'_> {
         let reply_bytes = match answer? {
             Received::Message(reply) => {
                 match judge(&mut call, &request, &reply) {
-                    Ok(block) => call.metadata_bytes += self.down.send(block.as_deref(), &reply.bytes).await?,
+                    Ok(block) => call.line.metadata_bytes += self.down.send(block.as_deref(), &reply.bytes).await?,
                     Err(Stopped::Refused(refusal)) => drop(self.down.send(None, &exception(&refusal)).await?),
                     Err(Stopped::Broken) => return Err(failed()),
                 }

@@ -13,7 +13,6 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::config::{Identity, TlsSettings};
 
-#[derive(Clone)]
 pub(crate) struct Tls {
     /// For local listeners of HTTPS endpoints.
     pub(crate) listen: Option<TlsAcceptor>,
@@ -59,12 +58,6 @@ impl Tls {
         let name = ServerName::try_from(host).ok()?;
         certificate.verify_is_valid_for_subject_name(&name).ok()?;
         self.listen.as_ref()
-    }
-}
-
-impl std::fmt::Debug for Tls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TLS, listeners {}, peers {}", self.listen.is_some(), self.peers.is_some())
     }
 }
 
