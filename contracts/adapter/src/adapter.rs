@@ -68,26 +68,13 @@ pub struct Checked {
 /// Everything that is wrong: the errors of the configuration itself together with those of the files
 /// it names, but none that only follow from the former.
 pub fn check(draft: &Draft) -> Result<Checked, StartError> {
-    let checked = check_known(&draft.config, &draft.doubtful, !draft.is_partial, None);
-    if draft.mistakes.is_empty() {
-        return checked;
-    }
-    let mut wrong = draft.mistakes.iter().map(|mistake| mistake.in_file(&draft.source)).collect::<Vec<_>>();
-    if let Err(StartError::Wrong(more)) = checked {
-        wrong.extend(more);
-    }
-    Err(StartError::Wrong(wrong))
+    check_after(draft, None)
 }
 
-/// `doubtful`: services whose protocols are unknown. `is_whole`: whether the configuration was read
-/// completely, so that a missing entry is an error. `before`: the contract that a reload replaces.
-fn check_known(
-    config: &Config,
-    doubtful: &[String],
-    is_whole: bool,
-    before: Option<&Contract>,
-) -> Result<Checked, StartError> {
-    let mut wrong = Vec::new();
+/// `before`: the contract that a reload replaces.
+fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, StartError> {
+    let Draft { config, source, mistakes, doubtful, is_partial } = draft;
+    let mut wrong = mistakes.iter().map(|mistake| mistake.in_file(source)).collect::<Vec<_>>();
     let mut warnings = Vec::new();
     let mut protocols = config.protocols.clone();
     let (mut contract, mut files) = (None, HashMap::new());
@@ -128,7 +115,7 @@ fn check_known(
             wrong.push(format!("`{shown}`: the contract has no service `{service}`"));
         }
         match family(service) {
-            None if !is_whole || doubtful.contains(service) => {}
+            None if *is_partial || doubtful.contains(service) => {}
             None => wrong.push(format!("`{shown}`: `[protocols.{service}]` does not say how its messages are read")),
             Some(family) if !fits(family, endpoint) => {
                 wrong.push(format!("`{shown}`: Thrift over TCP needs `host:port`, not a URL"));
@@ -319,14 +306,14 @@ impl Running {
     /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight
     /// keep the contract they began with, and service entries stay.
     ///
-    /// `config` must be the one the adapter was started with; only its contract and schemas are
+    /// `draft` must be the one the adapter was started with; only its contract and schemas are
     /// read.
     ///
     /// # Errors
     /// Everything that is wrong. The previous contract stays in force.
-    pub fn reload(&self, config: &Config) -> Result<Vec<String>, StartError> {
+    pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services.contract();
-        let checked = check_known(config, &[], true, Some(&before))?;
+        let checked = check_after(draft, Some(&before))?;
         self.app.watch.renew(checked.services);
         Ok(checked.warnings)
     }

@@ -86,16 +86,13 @@ pub(crate) struct Reply<'m> {
 impl Reply<'_> {
     /// A reply that clauses cannot evaluate.
     pub(crate) fn opaque() -> Self {
-        let mut tape = Tape::new();
-        let value = tape.opaque();
-        Self { tape, value, is_error: false, may_be_undecided: false }
+        Self::unread(Unread::Over)
     }
 
-    /// A reply that does not fit its operation. `what` describes it instead: `not a Thrift message:
-    /// ...`.
-    pub(crate) fn malformed(what: String) -> Self {
+    /// A reply that does not fit its operation, or whose fit is unknown.
+    pub(crate) fn unread(why: Unread) -> Self {
         let mut tape = Tape::new();
-        let value = tape.malformed(what);
+        let value = why.put(&mut tape);
         Self { tape, value, is_error: false, may_be_undecided: false }
     }
 
@@ -291,23 +288,17 @@ impl Service {
     pub(crate) fn http_reply<'m>(&'m self, op: &Op, head: &'m response::Parts, body: &'m Content<'m>) -> Reply<'m> {
         // Proxies may also send an error status, with a body of their own.
         let is_done = head.status.is_success();
-        let unless_done = |what: String| if is_done { Reply::malformed(what) } else { Reply::opaque() };
         let read = match (&self.schema, body) {
-            (Schema::Rest, _) => json::reply(head, body),
-            (_, Content::Unread(_) | Content::Over) => Reply::opaque(),
-            (_, Content::Broken(what)) => unless_done(what.clone()),
-            (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
-                Ok(message) => self.thrift_reply(op, &message),
-                Err(Unread::Over) => Reply::opaque(),
-                Err(Unread::Malformed(what)) => unless_done(what),
-            },
-            (Schema::Soap(wsdl), Content::Plain(body)) => match soap::reply(wsdl, op, &head.headers, body) {
-                Ok(reply) => reply,
-                Err(Unread::Over) => Reply::opaque(),
-                Err(Unread::Malformed(what)) => unless_done(what),
-            },
+            (Schema::Rest, _) => Ok(json::reply(head, body)),
+            (_, Content::Unread(_) | Content::Over) => Err(Unread::Over),
+            (_, Content::Broken(what)) => Err(Unread::Malformed(what.clone())),
+            (Schema::Thrift { .. }, Content::Plain(body)) => {
+                thrift::whole(body).map(|message| self.thrift_reply(op, &message))
+            }
+            (Schema::Soap(wsdl), Content::Plain(body)) => soap::reply(wsdl, op, &head.headers, body),
         };
-        Reply { may_be_undecided: !is_done, ..read }
+        let reply = read.unwrap_or_else(|why| Reply::unread(if is_done { why } else { Unread::Over }));
+        Reply { may_be_undecided: !is_done, ..reply }
     }
 }
 
@@ -318,6 +309,15 @@ pub(crate) enum Unread {
     Over,
     /// They are something else: `not a Thrift message: ...`.
     Malformed(String),
+}
+
+impl Unread {
+    fn put(self, tape: &mut Tape<'_>) -> TapeId {
+        match self {
+            Self::Over => tape.opaque(),
+            Self::Malformed(what) => tape.malformed(what),
+        }
+    }
 }
 
 /// The operation's name without its service.

@@ -231,10 +231,7 @@ impl Store for EntryStore {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);
         }
-        match self.memory.get(key, now_s)? {
-            Cow::Borrowed(value) => Some(Cow::Borrowed(file::split(value)?.1)),
-            Cow::Owned(value) => Some(Cow::Owned(file::split(&value)?.1.to_vec())),
-        }
+        file::split(self.memory.peek(key)?).map(|(_, entry)| Cow::Borrowed(entry))
     }
 
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {

@@ -214,7 +214,8 @@ impl Connection<'_> {
             Received::Opaque { what } => {
                 call.skipped(Skip::Unreadable);
                 // The previous adapter, if any, sees plain bytes from now on and no reply.
-                let judged = what.map_or(Ok(()), |what| call.reply_alone(&request, &Reply::malformed(what)));
+                let judged =
+                    what.map_or(Ok(()), |what| call.reply_alone(&request, &Reply::unread(Unread::Malformed(what))));
                 let refusal = match judged {
                     Ok(()) => watch.refuse_unchecked(Unchecked::Unreadable),
                     Err(Stopped::Refused(refusal)) => Some(refusal),
@@ -293,11 +294,10 @@ fn judge(
     received: &ReceivedMessage,
 ) -> Result<Option<Vec<u8>>, Stopped> {
     let service = call.service.clone();
-    let reply = call.app.watch.guarded(|| match received.decode() {
-        Ok(message) => service.thrift_reply(&call.op, &message),
-        Err(Unread::Over) => Reply::opaque(),
-        Err(Unread::Malformed(what)) => Reply::malformed(what),
-    });
+    let reply = call
+        .app
+        .watch
+        .guarded(|| received.decode().map_or_else(Reply::unread, |message| service.thrift_reply(&call.op, &message)));
     // The block of a reply is empty if nothing is introduced.
     call.reply(request, &reply.unwrap_or_else(Reply::opaque), received.block.as_deref())
 }

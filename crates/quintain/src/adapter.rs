@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use ::adapter::{Config, Draft, Running, StartError};
+use ::adapter::{Draft, Running, StartError};
 
 use crate::cli::AdapterArgs;
 use crate::message::{Done, Exit, Problem};
@@ -15,7 +15,7 @@ use crate::{output, signals};
 pub(crate) fn adapter(args: AdapterArgs) -> Done {
     let draft = read(&args.config)?;
     let checked = ::adapter::check(&draft).map_err(wrong)?;
-    let config = draft.config;
+    let config = &draft.config;
     for warning in &checked.warnings {
         output::message(&format!("warning: {warning}"));
     }
@@ -38,7 +38,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
     // A send error means that the end has already been requested.
     signals::on_end(move |_| drop(ends.send(Asked::End)))?;
     signals::on_hangup(move || drop(reloads.send(Asked::Reload)))?;
-    let running = ::adapter::start(&config, checked, out).map_err(wrong)?;
+    let running = ::adapter::start(config, checked, out).map_err(wrong)?;
     for (what, address) in &running.addresses {
         output::message(&format!("{what}: {address}"));
     }
@@ -46,7 +46,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
     let mut releases = 0;
     loop {
         match asked.recv_timeout(Duration::from_secs(1)) {
-            Ok(Asked::Reload) => reload(&running, &config),
+            Ok(Asked::Reload) => reload(&running, &draft),
             Err(RecvTimeoutError::Timeout) => {
                 // The connections of a burst end one after another.
                 releases = if running.take_burst() { 5_u32 } else { releases.saturating_sub(1) };
@@ -66,9 +66,9 @@ enum Asked {
     Reload,
 }
 
-fn reload(running: &Running, config: &Config) {
-    let shown = config.contract.display();
-    match running.reload(config) {
+fn reload(running: &Running, draft: &Draft) {
+    let shown = draft.config.contract.display();
+    match running.reload(draft) {
         Ok(warnings) => {
             warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
             output::message(&format!("{shown}: reloaded"));

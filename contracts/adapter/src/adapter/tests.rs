@@ -126,7 +126,7 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     arrived.recv_timeout(Duration::from_secs(30)).unwrap();
     // A contract whose services have other numbers.
     contract(201, "service First { GET \"/x\"() { ensures result.code == 1 } }\n");
-    running.reload(config).unwrap();
+    running.reload(&draft).unwrap();
     kept("/b");
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (1, 1));
     go.send(()).unwrap();
@@ -136,12 +136,12 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     assert_eq!(indexes(&running), ["a", "b", "slow"]);
     std::fs::write(&path, "contract 1\nservice Any { GET \"/{item}\"(item) { ensures a: nobody  ensures b: \"x } }\n")
         .unwrap();
-    let wrong = running.reload(config).unwrap_err().to_string();
+    let wrong = running.reload(&draft).unwrap_err().to_string();
     assert!(wrong.contains("`nobody`") && wrong.contains("no closing"), "{wrong}");
     kept("/c");
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (2, 2));
     contract(200, "");
-    running.reload(config).unwrap();
+    running.reload(&draft).unwrap();
     kept("/d");
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (3, 2));
     assert_eq!(
@@ -150,7 +150,7 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     );
     // The file belongs to the last contract, so a new start finds the entries.
     contract(201, "");
-    running.reload(config).unwrap();
+    running.reload(&draft).unwrap();
     running.end();
     assert_eq!(indexes(&start()), ["a", "b", "c", "d", "slow"]);
 }

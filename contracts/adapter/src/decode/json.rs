@@ -84,11 +84,7 @@ fn body<'m>(tape: &mut Tape<'m>, content: &'m Content<'m>) -> TapeId {
         Content::Unread(_) | Content::Over => return tape.opaque(),
         Content::Broken(what) => return tape.malformed(what.as_str()),
     };
-    match value(tape, bytes) {
-        Ok(id) => id,
-        Err(Unread::Over) => tape.opaque(),
-        Err(Unread::Malformed(what)) => tape.malformed(what),
-    }
+    value(tape, bytes).unwrap_or_else(|why| why.put(tape))
 }
 
 fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {

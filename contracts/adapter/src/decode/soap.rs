@@ -161,23 +161,21 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
             return text.unwrap_or_else(|| tape.opaque());
         }
     };
-    let put = match builtin {
-        Builtin::Text => view.as_str().map(|text| tape.text(text.to_owned())),
-        Builtin::Boolean => view.as_bool().map(|value| tape.bool(value)),
-        Builtin::Integer { .. } => view.as_i64().map(|value| tape.int(value)),
-        Builtin::Float => view.as_f64().map(|value| tape.float(value)),
-        Builtin::Base64 | Builtin::Hex => view.as_bytes().map(|value| tape.bytes(value)),
+    let bytes = |tape: &mut Tape<'_>| view.as_bytes().map(|value| tape.bytes(value));
+    // The fault does not show the text, which may be secret.
+    let (id, fault) = match builtin {
+        Builtin::Text => (view.as_str().map(|text| tape.text(text.to_owned())), "not text"),
+        Builtin::Boolean => (view.as_bool().map(|value| tape.bool(value)), "not a boolean"),
+        Builtin::Integer { min, max } => {
+            let is_beyond = || is_beyond(view.text().unwrap_or_default(), min, max);
+            let id = view.as_i64().map(|value| tape.int(value)).or_else(|| is_beyond().then(|| tape.opaque()));
+            (id, "not an integer of its type")
+        }
+        Builtin::Float => (view.as_f64().map(|value| tape.float(value)), "not a number"),
+        Builtin::Base64 => (bytes(tape), "not base64"),
+        Builtin::Hex => (bytes(tape), "not hexadecimal digits"),
     };
-    put.unwrap_or_else(|| match builtin {
-        Builtin::Integer { min, max } if is_beyond(view.text().unwrap_or_default(), min, max) => tape.opaque(),
-        // The text itself may be secret.
-        Builtin::Integer { .. } => tape.malformed("not an integer of its type"),
-        Builtin::Boolean => tape.malformed("not a boolean"),
-        Builtin::Float => tape.malformed("not a number"),
-        Builtin::Text => tape.malformed("not text"),
-        Builtin::Base64 => tape.malformed("not base64"),
-        Builtin::Hex => tape.malformed("not hexadecimal digits"),
-    })
+    id.unwrap_or_else(|| tape.malformed(fault))
 }
 
 /// Whether a text is an integer that its type allows but that exceeds the integers of clauses.

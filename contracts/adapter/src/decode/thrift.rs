@@ -61,7 +61,7 @@ pub(super) fn request<'m>(
 pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, message: &Message<'m>) -> Reply<'m> {
     let Some(method) = service.method(own_name(op)) else { return Reply::opaque() };
     if !matches!(message.header.kind, MessageKind::Reply | MessageKind::Exception) {
-        return Reply::malformed("a call, not a reply".to_owned());
+        return Reply::unread(Unread::Malformed("a call, not a reply".to_owned()));
     }
     let mut tape = Tape::new();
     let (value, is_error) = match message.outcome(schema, method) {
