@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +28,9 @@ use crate::listen::{self, ListenerKind};
 use crate::metrics::{Metrics, value_of};
 use crate::pool::Pool;
 use crate::reports::Reports;
+use crate::schema::Files;
 use crate::shared_monitor::Watch;
-use crate::store::EntryStore;
+use crate::store::{EntryStore, StoreOwner};
 use crate::tls::Tls;
 
 /// Reasons why an adapter does not start, all at once.
@@ -77,7 +78,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     let mut wrong = mistakes.iter().map(|mistake| mistake.in_file(source)).collect::<Vec<_>>();
     let mut warnings = Vec::new();
     let mut protocols = config.protocols.clone();
-    let (mut contract, mut files) = (None, HashMap::new());
+    let (mut contract, mut files) = (None, Files::new());
     // The missing key has already been reported.
     if !config.contract.as_os_str().is_empty() {
         match crate::schema::check_contract(&config.contract, &protocols) {
@@ -183,17 +184,16 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
         .map_err(system("cannot start a thread for reports"))?;
     let reports = Arc::new(reports);
-    let contract_hash = checked.services.contract.hash();
+    let owner = StoreOwner { name: config.name.clone(), contract_hash: checked.services.contract.hash() };
     let notes = reports.clone();
-    let note = Arc::new(move |text| notes.note(text));
-    let store = EntryStore::open(&config.store, &config.name, contract_hash, &metrics, note);
+    let store = EntryStore::open(&config.store, owner, &metrics, Arc::new(move |text| notes.note(text)));
     let calls = match &config.calls {
         Some(path) => Some(call_log::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
         None => None,
     };
     let dial = Dial {
         tls: checked.tls,
-        metrics: metrics.clone(),
+        metrics,
         connect: config.limits.connect,
         configured: configured(config),
         allow: config.allow.clone(),
@@ -201,7 +201,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
         own: Arc::default(),
     };
     let app = Arc::new(App {
-        watch: Watch::new(config, checked.services, store, reports, metrics),
+        watch: Watch::new(config, checked.services, store, reports),
         dial,
         limits: config.limits,
         budget: Budget::new(config.limits.bodies_bytes),

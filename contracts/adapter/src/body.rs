@@ -222,10 +222,7 @@ impl HttpBody for Body {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         if let Some(mut data) = self.read.pop_front() {
             if data.len() > FRAME_BYTES {
                 let rest = data.split_off(FRAME_BYTES);
@@ -234,13 +231,13 @@ impl HttpBody for Body {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         self.share = None;
-        if self.watch.as_mut().is_some_and(|watch| watch.deadline.as_mut().poll(context).is_ready())
+        if self.watch.as_mut().is_some_and(|watch| watch.deadline.as_mut().poll(cx).is_ready())
             && let Some(mut watch) = self.watch.take()
         {
             watch.end(Err(Skip::Slow));
         }
         if let Some(rest) = &mut self.rest {
-            match ready!(Pin::new(rest).poll_frame(context)) {
+            match ready!(Pin::new(rest).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     if let (Some(watch), Some(data)) = (&mut self.watch, frame.data_ref()) {
                         watch.add(data);
@@ -260,7 +257,7 @@ impl HttpBody for Body {
             // hyper discards unsent data when a body fails, but sends it when a body is pending.
             Some((error, false)) => {
                 self.cut = Some((error, true));
-                context.waker().wake_by_ref();
+                cx.waker().wake_by_ref();
                 Poll::Pending
             }
             Some((error, true)) => Poll::Ready(Some(Err(error))),

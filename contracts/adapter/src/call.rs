@@ -14,7 +14,7 @@ use crate::decode::{Op, Reply, Request, Service};
 use crate::dial::Whom;
 use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
-use crate::shared_monitor::Stopped;
+use crate::shared_monitor::{Judged, Stopped};
 
 /// The party whose messages pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,12 +108,7 @@ impl InFlightCall {
 
     /// Handles the arrival of the request. `block`: its metadata. `to_adapter`: whether the next
     /// hop is an adapter. Returns the metadata to send with it.
-    pub(crate) fn request(
-        &mut self,
-        request: &Request<'_>,
-        block: Option<&[u8]>,
-        to_adapter: bool,
-    ) -> Result<Option<Vec<u8>>, Stopped> {
+    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
         let (watch, args) = (&self.app.watch, request.values());
         let passed = match self.hop.side {
             Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.line.call, false),
@@ -193,12 +188,7 @@ impl InFlightCall {
 
     /// Handles the arrival of the reply. `block`: its metadata. Returns the metadata to send with
     /// it.
-    pub(crate) fn reply(
-        &mut self,
-        request: &Request<'_>,
-        reply: &Reply<'_>,
-        block: Option<&[u8]>,
-    ) -> Result<Option<Vec<u8>>, Stopped> {
+    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (watch, args) = (&self.app.watch, request.values());
         let passed = match self.hop.side {

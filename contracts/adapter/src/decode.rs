@@ -8,7 +8,6 @@ mod thrift;
 pub(crate) use self::thrift::decode as thrift_message;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use contract::monitor::Outcome;
@@ -18,7 +17,7 @@ use hyper::http::response;
 use crate::config::{Protocol, ProtocolKind};
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
-use crate::schema::File;
+use crate::schema::{File, Files};
 
 /// An operation of the contract.
 #[derive(Debug)]
@@ -116,11 +115,7 @@ impl Services {
     ///
     /// # Errors
     /// All services missing from the contract or from their schemas.
-    pub(crate) fn new(
-        contract: Arc<Contract>,
-        protocols: &[Protocol],
-        files: &HashMap<PathBuf, File>,
-    ) -> Result<Self, Vec<String>> {
+    pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();
         for protocol in protocols {
@@ -165,11 +160,7 @@ impl CurrentServices {
     }
 }
 
-fn service(
-    contract: &Arc<Contract>,
-    protocol: &Protocol,
-    files: &HashMap<PathBuf, File>,
-) -> Result<Service, Vec<String>> {
+fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Result<Service, Vec<String>> {
     let name = &protocol.service;
     let Some(id) = contract.service(name) else {
         let known = contract.services().map(|id| format!("`{}`", contract.service_name(id))).collect::<Vec<_>>();

@@ -11,8 +11,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::http::response;
 use hyper::http::uri::PathAndQuery;
-use hyper::http::{request, response};
 use hyper::upgrade::OnUpgrade;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -127,6 +128,8 @@ async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: 
 /// The response of this adapter if there is none from the service.
 type Failed = Box<Response<Body>>;
 
+type Answer = Result<Response<Body>, Failed>;
+
 fn plain(code: StatusCode, text: String) -> Failed {
     respond(code, "text/plain; charset=utf-8", text).into()
 }
@@ -213,7 +216,7 @@ impl Exchange {
         Some(Self { app, kept, hop, authority, path, is_listed, number: 0, since, block: None, upgrade: None })
     }
 
-    async fn pass(mut self, request: Request<Incoming>) -> Result<Response<Body>, Failed> {
+    async fn pass(mut self, request: Request<Incoming>) -> Answer {
         let app = self.app.clone();
         let watch = &app.watch;
         let (mut parts, incoming) = request.into_parts();
@@ -287,7 +290,7 @@ impl Exchange {
     }
 
     /// Forwards an incompletely checked request, and its response.
-    async fn unchecked(self, parts: request::Parts, body: Body) -> Result<Response<Body>, Failed> {
+    async fn unchecked(self, parts: Parts, body: Body) -> Answer {
         let (response, _) = self.send(parts, body, None).await?;
         if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), self.upgrade) {
             self.app.watch.metrics.skip(Skip::Unreadable);
@@ -336,12 +339,7 @@ impl Exchange {
 
     /// Sends a request, and repeats it if the server had closed the reused connection. Returns the
     /// response and whether it comes from an adapter.
-    async fn send(
-        &self,
-        parts: request::Parts,
-        body: Body,
-        held: Option<Conn>,
-    ) -> Result<(Response<Incoming>, bool), Failed> {
+    async fn send(&self, parts: Parts, body: Body, held: Option<Conn>) -> Result<(Response<Incoming>, bool), Failed> {
         let (app, hop) = (&self.app, &self.hop);
         let mut held = match held {
             Some(held) => held,
@@ -381,7 +379,7 @@ impl Exchange {
     }
 
     /// Rewrites a request to origin form, with the host that the client means.
-    fn origin_form(&self, mut parts: request::Parts) -> request::Parts {
+    fn origin_form(&self, mut parts: Parts) -> Parts {
         let path = parts.uri.path_and_query().cloned();
         parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
         // Clients omit the scheme's default port.
@@ -398,13 +396,7 @@ impl Exchange {
     }
 
     /// Handles a request that the contract may refer to.
-    async fn checked(
-        mut self,
-        service: &Arc<Service>,
-        mut parts: request::Parts,
-        whole: WholeBody,
-        body: Body,
-    ) -> Result<Response<Body>, Failed> {
+    async fn checked(mut self, service: &Arc<Service>, mut parts: Parts, whole: WholeBody, body: Body) -> Answer {
         let app = self.app.clone();
         let watch = &app.watch;
         let block = self.block.take();
@@ -568,7 +560,7 @@ impl Exchange {
 }
 
 /// Switches to another protocol, whose bytes pass unchanged in both directions.
-fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Result<Response<Body>, Failed> {
+fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Answer {
     // It outlives its HTTP connection, so it needs its own slot.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         count(&app.watch.metrics.connections_over);

@@ -148,7 +148,7 @@ impl Metrics {
             [("holds", tally.holds), ("fails", tally.fails), ("unknown", tally.unknown), ("error", tally.errors)]
         };
         let label = |name: &'static str, value: &str| (name, printable::line(value).into_owned());
-        let all = verdicts(tallies.total());
+        let all = verdicts(tallies.total()).map(|(name, count)| (vec![label("verdict", name)], count));
         let by_clause = tallies.clauses.iter().flat_map(|((operation, clause), tally)| {
             verdicts(*tally).map(|(verdict, count)| {
                 (vec![label("operation", operation), label("clause", clause), label("verdict", verdict)], count)
@@ -160,6 +160,7 @@ impl Metrics {
         let by_reason = |reason, count| (vec![label("reason", reason)], value_of(count));
         let skipped = SKIPS.iter().zip(&self.skipped);
         let skipped = skipped.map(|(name, count)| by_reason(name.trim_start_matches("skipped:"), count));
+        let skipped = skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]);
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
         let refused = refused.map(|((name, ..), count)| by_reason(name, count));
         let counter = |name, help, rows| Family { name, unit: None, kind: MetricType::Counter, help, rows };
@@ -169,18 +170,10 @@ impl Metrics {
         let gauge = |family| Family { kind: MetricType::Gauge, ..family };
         vec![
             own("calls", "Calls forwarded.", &self.calls),
-            counter(
-                "verdicts",
-                "Clause verdicts.",
-                all.map(|(name, count)| (vec![label("verdict", name)], count)).into(),
-            ),
+            counter("verdicts", "Clause verdicts.", all.into()),
             counter("clause_verdicts", "Verdicts by clause.", by_clause.collect()),
             counter("blamed", "Failed clauses by blamed party.", blamed.collect()),
-            counter(
-                "unchecked",
-                "Calls and tunnels not checked.",
-                skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]).collect(),
-            ),
+            counter("unchecked", "Calls and tunnels not checked.", skipped.collect()),
             own("refused_calls", "Calls and tunnels refused because of `enforce`.", &self.refused_calls),
             counter(
                 "refused_unchecked",

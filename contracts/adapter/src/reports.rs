@@ -27,7 +27,7 @@ pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
 #[derive(Debug)]
 pub(crate) struct Reports {
     worker: Worker<Message>,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 #[derive(Debug)]

@@ -16,6 +16,9 @@ pub(crate) enum File {
     Soap(soap::Wsdl),
 }
 
+/// Schemas by file.
+pub(crate) type Files = HashMap<PathBuf, File>;
+
 const FILE_MAX_BYTES: u64 = 16 << 20;
 
 /// Reads a file and its includes. Fails with an I/O error or all errors in them.
@@ -49,7 +52,7 @@ pub struct Loaded {
     /// Schemas given by the caller that cannot be read, and why.
     pub(crate) unreadable: Vec<String>,
     /// Schema files with usable types.
-    pub(crate) files: HashMap<PathBuf, File>,
+    pub(crate) files: Files,
 }
 
 /// Reads a contract with the schemas that its text names, relative to its directory, and those of
@@ -66,7 +69,7 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
         checked: contract::Checked::default(),
         schemas: Vec::new(),
         unreadable: Vec::new(),
-        files: HashMap::new(),
+        files: Files::new(),
     };
     let (mut findings, mut is_broken) = (Vec::new(), false);
     let in_contract = named.iter().map(|name| (folder.join(&name.text), None, Some(name.span)));

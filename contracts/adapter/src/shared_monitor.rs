@@ -43,6 +43,9 @@ pub(crate) struct Passed {
     pub(crate) reply: Option<ReplyMetadata>,
 }
 
+/// The metadata to send with a message, if any, or why it is not forwarded.
+pub(crate) type Judged = Result<Option<Vec<u8>>, Stopped>;
+
 /// Why a message is not forwarded.
 #[derive(Debug)]
 pub(crate) enum Stopped {
@@ -52,13 +55,7 @@ pub(crate) enum Stopped {
 }
 
 impl Watch {
-    pub(crate) fn new(
-        config: &Config,
-        services: Services,
-        store: EntryStore,
-        reports: Arc<Reports>,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub(crate) fn new(config: &Config, services: Services, store: EntryStore, reports: Arc<Reports>) -> Self {
         let mut settings = Settings::new(&config.name);
         settings.placement = Placement { requires: config.checks.requires, ensures: config.checks.ensures };
         settings.steps_max = config.checks.steps;
@@ -87,8 +84,8 @@ impl Watch {
             monitor: Mutex::new(monitor),
             services: CurrentServices::new(services),
             routes: Routes::default(),
+            metrics: reports.metrics.clone(),
             reports,
-            metrics,
             label: config.name.clone(),
             checks: config.checks,
             sample_below,

@@ -14,8 +14,9 @@ use contract::monitor::{Forgotten, Key, MemoryStore, Store};
 
 use redb::Database;
 
+pub(crate) use self::file::StoreOwner;
 pub use self::file::{StoreContents, StoreError, look, purge};
-use self::file::{StoreOwner, name_bytes, row_bytes};
+use self::file::{name_bytes, row_bytes};
 use self::writer::{Batch, EntryFile};
 use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
@@ -114,13 +115,7 @@ impl Waiting {
 
 impl EntryStore {
     /// Opens the configured store. If the file is unusable, falls back and notes it for the user.
-    pub(crate) fn open(
-        settings: &StoreSettings,
-        name: &str,
-        contract_hash: u64,
-        metrics: &Arc<Metrics>,
-        note: Note,
-    ) -> Self {
+    pub(crate) fn open(settings: &StoreSettings, owner: StoreOwner, metrics: &Arc<Metrics>, note: Note) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
         let cache_bytes = settings.memory_bytes.unwrap_or(BESIDE_FILE_BYTES);
@@ -133,9 +128,8 @@ impl EntryStore {
             fails: false,
         };
         let Some(path) = &settings.path else { return store };
-        let owner = StoreOwner { name: name.to_owned(), contract_hash };
         let mut is_rotated = false;
-        let opened = match file::open(path, &owner) {
+        let opened = match file::open(path, owner.clone()) {
             Err(error) if settings.is_rotated && !matches!(error, StoreError::Busy) => {
                 file::put_aside(path).and_then(|aside| {
                     note(format!(
@@ -145,7 +139,7 @@ impl EntryStore {
                         aside.display()
                     ));
                     is_rotated = true;
-                    file::open(path, &owner)
+                    file::open(path, owner)
                 })
             }
             opened => opened,
@@ -173,7 +167,7 @@ impl EntryStore {
             ));
         }
         store.memory = MemoryStore::new(cache_bytes, expire_after_s);
-        let file = EntryFile::start(opened, path, owner, settings.flush, expire_after_s, metrics.clone(), note);
+        let file = EntryFile::start(opened, settings, metrics.clone(), note);
         store.file = Some(file);
         store
     }

@@ -14,7 +14,7 @@ use crate::config::ProtocolKind;
 use crate::decode::{Reply, Request, RequestKind, Service, Unread};
 use crate::metrics::Skip;
 use crate::refusal::{Refusal, Unchecked};
-use crate::shared_monitor::Stopped;
+use crate::shared_monitor::{Judged, Stopped};
 use crate::stream::Stream;
 use crate::thrift_messages::{Messages, Received, ReceivedMessage};
 
@@ -288,11 +288,7 @@ fn failed() -> io::Error {
 }
 
 /// Checks a reply. Returns the metadata to send with it.
-fn judge(
-    call: &mut InFlightCall,
-    request: &Request<'_>,
-    received: &ReceivedMessage,
-) -> Result<Option<Vec<u8>>, Stopped> {
+fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMessage) -> Judged {
     let service = call.service.clone();
     let reply = call
         .app

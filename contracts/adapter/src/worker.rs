@@ -12,13 +12,9 @@ pub(crate) struct Worker<M> {
 }
 
 impl<M: Send + 'static> Worker<M> {
-    /// `run` must return once the channel is closed. `waiting_max`: messages that may wait.
-    pub(crate) fn start(
-        name: &str,
-        waiting_max: usize,
-        run: impl FnOnce(&Receiver<M>) + Send + 'static,
-    ) -> io::Result<Self> {
-        let (messages, received) = sync_channel(waiting_max);
+    /// `run` must return once the channel is closed. `bound`: messages that may wait.
+    pub(crate) fn start(name: &str, bound: usize, run: impl FnOnce(&Receiver<M>) + Send + 'static) -> io::Result<Self> {
+        let (messages, received) = sync_channel(bound);
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&received))?;
         Ok(Self { messages, thread: Some(thread) })
     }

@@ -23,9 +23,9 @@ pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinitio
 const PAGES_MAX_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StoreOwner {
-    pub(super) name: String,
-    pub(super) contract_hash: u64,
+pub(crate) struct StoreOwner {
+    pub(crate) name: String,
+    pub(crate) contract_hash: u64,
 }
 
 /// Why a file cannot be used.
@@ -60,6 +60,8 @@ fn broken(error: impl std::fmt::Display) -> StoreError {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) db: Database,
+    pub(super) path: PathBuf,
+    pub(super) owner: StoreOwner,
     pub(super) names: Vec<String>,
     /// Size of keys, entries and names. The file is longer: pages are not full, and it grows in
     /// steps.
@@ -135,7 +137,7 @@ pub(super) fn close(db: &Database, lost: &Forgotten) -> Result<(), redb::Error> 
     Ok(())
 }
 
-pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError> {
+pub(super) fn open(path: &Path, owner: StoreOwner) -> Result<Opened, StoreError> {
     guarded(|| {
         let db = database(path, true)?;
         let write = db.begin_write().map_err(broken)?;
@@ -145,8 +147,8 @@ pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError
             match number(&table, "layout")? {
                 None => {
                     table.insert("layout", &LAYOUT.to_le_bytes()[..]).map_err(broken)?;
-                    table.insert("contract", &about.contract_hash.to_le_bytes()[..]).map_err(broken)?;
-                    table.insert("name", about.name.as_bytes()).map_err(broken)?;
+                    table.insert("contract", &owner.contract_hash.to_le_bytes()[..]).map_err(broken)?;
+                    table.insert("name", owner.name.as_bytes()).map_err(broken)?;
                 }
                 Some(LAYOUT) => match table.remove(CLOSED).map_err(broken)? {
                     Some(closed) => lost = lost.decode(closed.value()),
@@ -158,12 +160,12 @@ pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError
                 Some(other) => return Err(StoreError::OtherLayout(other)),
             }
             let name = name(&table)?;
-            if name != about.name {
+            if name != owner.name {
                 return Err(StoreError::OtherName(name));
             }
             let found = number(&table, "contract")?.unwrap_or(0);
-            if found != about.contract_hash {
-                return Err(StoreError::OtherContract { found, expected: about.contract_hash });
+            if found != owner.contract_hash {
+                return Err(StoreError::OtherContract { found, expected: owner.contract_hash });
             }
             let mut bytes = 0;
             for row in write.open_table(ENTRIES).map_err(broken)?.iter().map_err(broken)? {
@@ -174,7 +176,7 @@ pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError
             (names, bytes)
         };
         write.commit().map_err(broken)?;
-        Ok(Opened { db, names, content_bytes, lost, is_unclean })
+        Ok(Opened { db, path: path.to_owned(), owner, names, content_bytes, lost, is_unclean })
     })
 }
 

@@ -127,7 +127,8 @@ fn open_as(settings: &StoreSettings, name: &str, contract_hash: u64, metrics: &A
     let notes = Arc::<Mutex<Vec<String>>>::default();
     let to = notes.clone();
     let note = Arc::new(move |text| to.lock().unwrap().push(text));
-    let store = Noted { store: EntryStore::open(settings, name, contract_hash, metrics, note), notes };
+    let owner = StoreOwner { name: name.to_owned(), contract_hash };
+    let store = Noted { store: EntryStore::open(settings, owner, metrics, note), notes };
     let notes = store.take_notes();
     (store, notes)
 }

@@ -1,6 +1,6 @@
 //! The writer thread: writes batches, removes expired entries, and handles a missing file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -11,6 +11,7 @@ use redb::{Database, ReadableDatabase};
 
 use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
+use crate::config::StoreSettings;
 use crate::metrics::Metrics;
 use crate::reports::Note;
 use crate::worker::Worker;
@@ -60,15 +61,8 @@ struct Work {
 }
 
 impl EntryFile {
-    pub(super) fn start(
-        opened: Opened,
-        path: &Path,
-        owner: StoreOwner,
-        every: Duration,
-        expire_after_s: Option<u64>,
-        metrics: Arc<Metrics>,
-        note: Note,
-    ) -> Self {
+    pub(super) fn start(opened: Opened, settings: &StoreSettings, metrics: Arc<Metrics>, note: Note) -> Self {
+        let (every, expire_after_s) = (settings.flush, settings.expire_after.map(|after| after.as_secs()));
         let (names_written, db) = (opened.names.len(), RwLock::new(Some(opened.db)));
         let waiting = Mutex::new(Waiting {
             batch: Batch::default(),
@@ -81,8 +75,8 @@ impl EntryFile {
         let shared = Arc::new(Shared { db, waiting, note, is_failing: AtomicBool::new(false), metrics });
         let mut work = Work {
             shared: shared.clone(),
-            path: path.to_path_buf(),
-            owner,
+            path: opened.path,
+            owner: opened.owner,
             names_written,
             retry_at: None,
             content_bytes: opened.content_bytes,
@@ -303,7 +297,8 @@ impl Work {
         }
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         *db = None;
-        let opened = file::open(&self.path, &self.owner).map_err(|error| format!("cannot create it: {error}"))?;
+        let opened =
+            file::open(&self.path, self.owner.clone()).map_err(|error| format!("cannot create it: {error}"))?;
         *db = Some(opened.db);
         (self.content_bytes, self.names_written) = (0, 0);
         drop(db);
