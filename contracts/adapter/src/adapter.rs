@@ -238,9 +238,8 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
 /// time per request.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
-    if threads > 1 {
-        builder.worker_threads(threads);
-    }
+    // Has no effect on a single thread.
+    builder.worker_threads(threads);
     builder.thread_name("adapter").enable_all().build()
 }
 

@@ -1,8 +1,8 @@
 //! One call on its way through the adapter: its events for the monitor, its metadata and its cost.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use contract::metadata::{self, CallContext, Identified, ReplyMetadata, RequestMetadata};
@@ -175,7 +175,9 @@ impl InFlightCall {
         let may_be = match &self.hop.caller {
             Caller::Certified(name) => name == sender,
             // The adapter of a party that calls itself connects from one of its own sockets.
-            Caller::Unproved(from) if *sender == self.app.watch.label => self.app.dial.is_own(from),
+            Caller::Unproved(from) if *sender == self.app.watch.label => {
+                self.app.dial.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
+            }
             Caller::Nobody | Caller::Unproved(_) => sender != metadata::UNKNOWN && metadata::is_label(sender),
         };
         may_be && metadata.invoked.iter().all(|label| metadata::is_label(label)) && has_labels(&metadata.entries)

@@ -130,13 +130,9 @@ impl Services {
 
 /// The services of the current contract.
 #[derive(Debug)]
-pub(crate) struct CurrentServices(RwLock<Services>);
+pub(crate) struct CurrentServices(pub(crate) RwLock<Services>);
 
 impl CurrentServices {
-    pub(crate) fn new(services: Services) -> Self {
-        Self(RwLock::new(services))
-    }
-
     fn read(&self) -> RwLockReadGuard<'_, Services> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -90,10 +90,6 @@ impl Dial {
             io::Error::new(io::ErrorKind::InvalidInput, format!("`{authority}` is not a valid server name"))
         })?;
         Ok(Stream::new(connector.connect(name, tcp).await?))
-    }
-
-    pub(crate) fn is_own(&self, from: &SocketAddr) -> bool {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
     }
 
     /// Connects to another adapter that carries Thrift, and greets it. Fails if the peer responds

@@ -13,17 +13,14 @@ const ENDPOINTS_MAX: usize = 16_384;
 /// Scheme, and host and port in lower case.
 type Origin = (Scheme, String);
 
-/// A path and its endpoint.
-type Placed = (String, Arc<str>);
-
 /// Configured and learned endpoints over HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct Routes(Mutex<KnownEndpoint>);
 
 #[derive(Debug, Default)]
 struct KnownEndpoint {
-    /// Longest path first.
-    origins: HashMap<Origin, Vec<Placed>>,
+    /// Paths and their endpoints, longest path first.
+    origins: HashMap<Origin, Vec<(String, Arc<str>)>>,
     count: usize,
 }
 

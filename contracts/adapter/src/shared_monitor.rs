@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use contract::ServiceId;
 use contract::metadata::{ReplyMetadata, RequestMetadata};
@@ -82,7 +82,7 @@ impl Watch {
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
         let watch = Self {
             monitor: Mutex::new(monitor),
-            services: CurrentServices::new(services),
+            services: CurrentServices(RwLock::new(services)),
             routes: Routes::default(),
             metrics: reports.metrics.clone(),
             reports,

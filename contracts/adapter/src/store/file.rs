@@ -243,9 +243,9 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
         let db = database(path, false)?;
         let read = db.begin_read().map_err(broken)?;
         let about = read.open_table(ABOUT).map_err(broken)?;
-        match number(&about, "layout")? {
-            Some(LAYOUT) => {}
-            other => return Err(StoreError::OtherLayout(other.unwrap_or(0))),
+        let layout = number(&about, "layout")?.unwrap_or(0);
+        if layout != LAYOUT {
+            return Err(StoreError::OtherLayout(layout));
         }
         let (name, contract_hash) = (name(&about)?, number(&about, "contract")?.unwrap_or(0));
         let names = names(&read.open_table(NAMES).map_err(broken)?)?;
