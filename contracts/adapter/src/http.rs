@@ -62,13 +62,10 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
     }
     let kept = KeptConn::default();
     let is_admin = matches!(purpose, ListenerKind::Admin);
-    let service = {
-        let (app, purpose, kept) = (app.clone(), Arc::new(purpose), kept.clone());
-        hyper::service::service_fn(move |request| {
-            let (app, purpose, kept) = (app.clone(), purpose.clone(), kept.clone());
-            async move { Ok::<_, Infallible>(answer(app, &purpose, kept, request).await) }
-        })
-    };
+    let service = hyper::service::service_fn(|request| {
+        let answer = answer(app.clone(), &purpose, kept.clone(), request);
+        async { Ok::<_, Infallible>(answer.await) }
+    });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .preserve_header_case(true)

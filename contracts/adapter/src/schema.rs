@@ -43,7 +43,7 @@ fn read_file(path: &Path) -> Result<String, String> {
 }
 
 /// A contract and its schemas, as far as they can be read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Loaded {
     /// The contract. The findings include unreadable schemas that its text names.
     pub checked: contract::Checked,
@@ -65,12 +65,7 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
     let folder = path.parent().unwrap_or(Path::new(""));
     let named = contract::check(&text, None).file.schemas;
     let mut schema = Schema::default();
-    let mut loaded = Loaded {
-        checked: contract::Checked::default(),
-        schemas: Vec::new(),
-        unreadable: Vec::new(),
-        files: Files::new(),
-    };
+    let mut loaded = Loaded::default();
     let (mut findings, mut is_broken) = (Vec::new(), false);
     let in_contract = named.iter().map(|name| (folder.join(&name.text), None, Some(name.span)));
     let by_service = protocols.iter().filter_map(|Protocol { service, schema, schema_service, .. }| {

@@ -128,7 +128,6 @@ impl EntryStore {
             fails: false,
         };
         let Some(path) = &settings.path else { return store };
-        let mut is_rotated = false;
         let opened = match file::open(path, owner.clone()) {
             Err(error) if settings.is_rotated && !matches!(error, StoreError::Busy) => {
                 file::put_aside(path).and_then(|aside| {
@@ -138,13 +137,14 @@ impl EntryStore {
                         path.display(),
                         aside.display()
                     ));
-                    is_rotated = true;
-                    file::open(path, owner)
+                    let mut opened = file::open(path, owner)?;
+                    opened.lost.insert_everything();
+                    Ok(opened)
                 })
             }
             opened => opened,
         };
-        let mut opened = match opened {
+        let opened = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 note(format!(
@@ -155,9 +155,6 @@ impl EntryStore {
                 return store;
             }
         };
-        if is_rotated {
-            opened.lost.insert_everything();
-        }
         if opened.is_unclean {
             note(format!(
                 "the store {} was not closed: entries of its last {} ms may be missing. Members that nobody is known \
