@@ -126,8 +126,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     }
     let services = contract.iter().flat_map(|contract| contract.services().map(|id| contract.service_name(id)));
     for service in services.filter(|service| family(service).is_none() && !doubtful.iter().any(|of| of == service)) {
-        let text = "is missing: calls to this service pass unchecked";
-        warnings.push(format!("`[protocols.{service}]` {text}"));
+        warnings.push(format!("`[protocols.{service}]` is missing: calls to this service pass unchecked"));
     }
     if config.allow.is_empty() && !config.consuming.is_empty() {
         warnings.push(
@@ -252,7 +251,8 @@ fn configured(config: &Config) -> Vec<String> {
         all.extend(adapters_at.iter().chain(adapters).cloned());
     }
     for Consuming { endpoint, peer, .. } in &config.consuming {
-        all.extend([endpoint.authority()].into_iter().chain(peer.clone()));
+        all.push(endpoint.authority());
+        all.extend(peer.clone());
     }
     all
 }
@@ -263,14 +263,13 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
     for (name, at, purpose) in
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
     {
-        if let Some(at) = at {
-            let bound = listen::open(app, TcpListener::bind(at).await, purpose)
-                .map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
-            if name == "admin" {
-                let _ = app.dial.admin.set(bound);
-            }
-            addresses.insert(name.to_owned(), bound);
+        let Some(at) = at else { continue };
+        let bound = listen::open(app, TcpListener::bind(at).await, purpose);
+        let bound = bound.map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
+        if name == "admin" {
+            let _ = app.dial.admin.set(bound);
         }
+        addresses.insert(name.to_owned(), bound);
     }
     for consuming in &config.consuming {
         let Some(protocol) = config.protocol(&consuming.service) else { continue };

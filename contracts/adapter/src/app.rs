@@ -148,7 +148,12 @@ impl App {
     pub(crate) fn log_totals(&self) -> Line {
         let metrics = &self.watch.metrics;
         let [store_bytes, store_file_bytes] = [&metrics.store_bytes, &metrics.store_file_bytes].map(value_of);
-        Line { entries: self.watch.counts().entries, store_bytes, store_file_bytes, ..Line::default() }
+        Line {
+            entries: self.watch.with(|monitor| monitor.counts().entries),
+            store_bytes,
+            store_file_bytes,
+            ..Line::default()
+        }
     }
 
     /// Bounds a handshake by `limits.connect`.

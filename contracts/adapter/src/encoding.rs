@@ -19,12 +19,6 @@ pub(crate) enum Content<'b> {
     Over,
 }
 
-impl Content<'_> {
-    pub(crate) fn decoded_bytes(&self) -> usize {
-        if let Self::Plain(Cow::Owned(bytes)) = self { bytes.capacity() } else { 0 }
-    }
-}
-
 /// Decodes `gzip`, and `deflate` with or without a zlib header, up to `limit` bytes. Source:
 /// RFC 9110, section 8.4.1.
 pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> Content<'b> {

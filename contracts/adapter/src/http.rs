@@ -3,6 +3,7 @@
 mod fields;
 mod proxy;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -318,9 +319,8 @@ impl Exchange {
             match take(&self.kept) {
                 // The previous response may still be in transit; hyper reports when it has been sent.
                 Some(mut last) if last.authority == authority && last.whom == whom => {
-                    let is_there = last.sender.ready().await.is_ok();
                     last.is_used = true;
-                    if is_there {
+                    if last.sender.ready().await.is_ok() {
                         return Ok(last);
                     }
                 }
@@ -432,7 +432,8 @@ impl Exchange {
             }
         };
         let mut share = app.budget.share();
-        if !share.resize(content.decoded_bytes() + request.tape.memory_bytes()) {
+        let decoded_bytes = if let Content::Plain(Cow::Owned(bytes)) = &content { bytes.capacity() } else { 0 };
+        if !share.resize(decoded_bytes + request.tape.memory_bytes()) {
             drop(request);
             drop(content);
             self.refuse(Unchecked::Memory, service)?;

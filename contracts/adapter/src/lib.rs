@@ -41,6 +41,5 @@ pub use adapter::{Checked, Running, StartError, check, start};
 pub use call_log::HEADER as CALLS_HEADER;
 pub use config::{Config, Draft};
 pub use endpoint::{Endpoint, Pattern, Scheme};
-pub use listen::Resolved;
 pub use schema::{Loaded, check_contract};
 pub use store::{StoreContents, StoreError, look, purge};

@@ -76,7 +76,6 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
     stream.set_nodelay(true)?;
     match purpose {
         ListenerKind::Service(mut hop) => {
-            let is_http = hop.scheme != Scheme::Tcp;
             let from_adapters = hop.accepts_adapters();
             let stream = match &app.dial.tls.listen {
                 _ if from_adapters => {
@@ -89,7 +88,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
                 }
                 _ => Stream::new(stream),
             };
-            if is_http {
+            if hop.scheme != Scheme::Tcp {
                 return http::serve(app, stream, ListenerKind::Service(hop)).await;
             }
             let (stream, greeted) = if from_adapters { greeted(app, stream).await? } else { (stream, false) };
@@ -129,21 +128,21 @@ async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
 }
 
 /// The address for the party to reach an endpoint through this adapter.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Resolved {
+#[derive(serde::Serialize)]
+pub(crate) struct Resolved {
     /// The requested endpoint.
-    pub endpoint: String,
+    pub(crate) endpoint: String,
     /// Whether it is reached through the adapter.
-    pub intercepted: bool,
+    pub(crate) intercepted: bool,
     /// `host:port` to connect to.
-    pub address: String,
+    pub(crate) address: String,
     /// For endpoints over HTTP, the URL to use.
-    pub url: Option<String>,
+    pub(crate) url: Option<String>,
     /// For endpoints over HTTP through the adapter, whether to use TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<bool>,
+    pub(crate) tls: Option<bool>,
     /// The service behind it, if an entry names one.
-    pub service: Option<String>,
+    pub(crate) service: Option<String>,
 }
 
 /// Finds or opens the listener for an endpoint. Unknown and forbidden endpoints are reached

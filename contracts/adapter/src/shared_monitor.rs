@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use contract::ServiceId;
 use contract::metadata::{ReplyMetadata, RequestMetadata};
 use contract::monitor::report::{Kind, ReportVerdict};
-use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
+use contract::monitor::{Action, Call, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
 use crate::config::{CheckSettings, Config, ProtocolKind};
 use crate::decode::{CurrentServices, Service, Services};
@@ -149,10 +149,6 @@ impl Watch {
 
     pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
         self.lock().peer(endpoint).map(str::to_owned)
-    }
-
-    pub(crate) fn counts(&self) -> Counts {
-        self.lock().counts()
     }
 
     pub(crate) fn metrics_text(&self) -> String {

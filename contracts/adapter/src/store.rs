@@ -189,12 +189,6 @@ impl EntryStore {
     }
 }
 
-impl EntryFile {
-    fn is_live(&self, used_s: u64, now_s: u64) -> bool {
-        self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
-    }
-}
-
 impl Store for EntryStore {
     fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
         #[cfg(test)]

@@ -186,20 +186,6 @@ struct Room<'w> {
     numbers: usize,
 }
 
-impl Room<'_> {
-    /// Whether the number just read is a wide one.
-    fn is_wide(&mut self) -> bool {
-        let is_wide = self.wide.binary_search(&self.numbers).is_ok();
-        self.numbers += 1;
-        is_wide
-    }
-
-    fn over<E: Error>(&mut self) -> E {
-        self.is_over = true;
-        E::custom("over the limit")
-    }
-}
-
 /// Puts the next value on the tape.
 struct Put<'t, 'w, 'm> {
     tape: &'t mut Tape<'m>,
@@ -211,7 +197,10 @@ impl<'m> DeserializeSeed<'m> for Put<'_, '_, 'm> {
 
     fn deserialize<D: Deserializer<'m>>(self, reader: D) -> Result<TapeId, D::Error> {
         match (self.room.values, self.room.depth) {
-            (0, _) | (_, 0) => return Err(self.room.over()),
+            (0, _) | (_, 0) => {
+                self.room.is_over = true;
+                return Err(D::Error::custom("over the limit"));
+            }
             (values, depth) => (self.room.values, self.room.depth) = (values - 1, depth - 1),
         }
         let room = &mut *self.room;
@@ -251,7 +240,9 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<TapeId, E> {
-        Ok(if self.room.is_wide() { self.tape.opaque() } else { self.tape.float(value) })
+        let is_wide = self.room.wide.binary_search(&self.room.numbers).is_ok();
+        self.room.numbers += 1;
+        Ok(if is_wide { self.tape.opaque() } else { self.tape.float(value) })
     }
 
     fn visit_borrowed_str<E>(self, value: &'m str) -> Result<TapeId, E> {

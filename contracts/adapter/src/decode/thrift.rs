@@ -14,6 +14,9 @@ use super::{Op, Reply, Request, RequestKind, Unread, own_name};
 /// fields.
 const OTHER: &str = "of a different type on the wire than in the IDL";
 
+const NO_OUTCOME: &str =
+    "not a reply to its method: it has neither a result of the declared type nor a declared exception";
+
 /// Decodes a body that must be exactly one unframed message.
 pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
     use codecs::thrift::Detected;
@@ -76,13 +79,7 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
             let code = tape.int(i64::from(failed.code));
             (tape.map([("message", message), ("code", code)]), true)
         }
-        Outcome::Missing => (
-            tape.malformed(
-                "not a reply to its method: it has neither a result of the declared type nor a declared \
-                            exception",
-            ),
-            false,
-        ),
+        Outcome::Missing => (tape.malformed(NO_OUTCOME), false),
     };
     Reply { tape, value, is_error, may_be_undecided: false }
 }

@@ -1,7 +1,7 @@
 //! Header fields between adapters (metadata and the greeting), and hop-by-hop fields.
 
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE};
+use hyper::header::{CONNECTION, HeaderName, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Method, Request, Response};
 
 use crate::body::Body;
@@ -25,11 +25,8 @@ pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Res
 /// continue with HTTP/1.1 (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110,
 /// section 7.8.
 pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
-    if !headers.contains_key(UPGRADE) {
-        return false;
-    }
-    let is_named = list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
-    is_named && list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
+    list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
+        && list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"))
 }
 
 /// The elements of a comma-separated field.
@@ -48,11 +45,9 @@ pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
         headers.remove(CONNECTION);
         headers.remove(UPGRADE);
     }
-    for name in ["keep-alive", "proxy-connection"] {
+    for name in ["keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"] {
         headers.remove(name);
     }
-    headers.remove(PROXY_AUTHENTICATE);
-    headers.remove(PROXY_AUTHORIZATION);
 }
 
 #[derive(Debug)]

@@ -90,6 +90,10 @@ impl EntryFile {
         Self { shared, expire_after_s, worker: worker.ok() }
     }
 
+    pub(super) fn is_live(&self, used_s: u64, now_s: u64) -> bool {
+        self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
+    }
+
     /// Waits up to 5 s until all entries have been written.
     pub(super) fn flush(&self) {
         let (done, wait) = sync_channel(1);
