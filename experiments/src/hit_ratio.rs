@@ -2,7 +2,7 @@
 
 mod workloads;
 
-use cache::replay::{HitRatio, clairvoyant, replay};
+use cache::replay::{Rules, clairvoyant, replay};
 use cache::{Cache, Config, Evictor};
 use clap::Args;
 
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &HitRatioArgs) -> Result<(), String> {
     let chosen = |gate: &&workloads::Gate| args.gates.is_empty() || args.gates.iter().any(|name| name == gate.name);
     let mut failed = Vec::new();
     for gate in GATES.iter().filter(chosen) {
+        let rules = Rules::fill(gate.requests / 2);
         println!("{}: {}; {} requests, seed {seed}", gate.name, gate.about, gate.requests);
         println!("  evictor      objects   bytes    items  overhead/item  free   displaced/evicted");
         let mut objects = std::collections::BTreeMap::new();
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &HitRatioArgs) -> Result<(), String> {
             let config = Config { evictor, threads: args.threads, ..Config::new(gate.capacity_bytes) };
             let count = args.shards.unwrap_or(config.shards());
             let cache = Cache::with_shards(config, count).map_err(|error| error.to_string())?;
-            let ratio = replay(&cache, gate.requests_of(seed, gate.requests), gate.requests / 2);
+            let ratio = replay(&cache, gate.requests_of(seed, gate.requests), rules);
             let stats = cache.stats();
             println!(
                 "  {evictor:10} {:9.4} {:8.4} {:8} {:11.1} B {:6.2} %  {}/{} moved {}",
@@ -59,11 +60,11 @@ pub(crate) fn run(args: &HitRatioArgs) -> Result<(), String> {
             objects.insert(evictor.name(), ratio.objects());
         }
         if args.clairvoyant {
-            let requests = gate.requests_of(seed, gate.requests).collect::<Vec<_>>();
-            let line =
-                |name: &str, ratio: HitRatio| println!("  {name:10} {:9.4} {:8.4}", ratio.objects(), ratio.bytes());
-            line("belady", clairvoyant(&requests, gate.capacity_bytes, 20, false, gate.requests / 2));
-            line("by size", clairvoyant(&requests, gate.capacity_bytes, 20, true, gate.requests / 2));
+            for (name, by_size) in [("belady", false), ("by size", true)] {
+                let requests = gate.requests_of(seed, gate.requests);
+                let ratio = clairvoyant(requests, gate.capacity_bytes, 20, by_size, rules);
+                println!("  {name:10} {:9.4} {:8.4}", ratio.objects(), ratio.bytes());
+            }
         }
         let least = if gate.least > 0.0 { Some(gate.least) } else { objects.get("lru").map(|lru| lru - LRU_MARGIN) };
         if let (Some(&ours), Some(least)) = (objects.get("density"), least) {

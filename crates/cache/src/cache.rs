@@ -184,6 +184,11 @@ impl Cache {
         sum
     }
 
+    /// Sets all counts of operations to 0.
+    pub fn reset_stats(&self) {
+        self.shards.iter().for_each(|shard| lock(shard).reset_stats());
+    }
+
     /// Panics if an invariant is violated. Slow, for tests.
     pub fn audit(&self) {
         self.shards.iter().for_each(|shard| lock(shard).audit());

@@ -149,11 +149,8 @@ pub enum Refusal {
         limit: usize,
     },
     /// No room, and nothing to evict. The older value is removed, so that no reader gets it.
-    #[error("the cache is full at {capacity_bytes} bytes and its eviction policy is `none`")]
-    Full {
-        /// The memory limit.
-        capacity_bytes: u64,
-    },
+    #[error("the cache is full at {0} bytes and its eviction policy is `none`")]
+    Full(u64),
     /// The condition was not met: `add` found the key, or `replace`, `append` or `prepend` did not.
     #[error("not stored: the command's condition was not met")]
     NotStored,

@@ -90,7 +90,7 @@ impl LockedKey<'_, '_> {
 
     fn count_refusal<T>(&mut self, mut result: Result<T, Refusal>) -> Result<T, Refusal> {
         match &mut result {
-            Err(Refusal::Full { capacity_bytes }) => *capacity_bytes = self.cache.capacity_bytes,
+            Err(Refusal::Full(capacity_bytes)) => *capacity_bytes = self.cache.capacity_bytes,
             Err(Refusal::KeyEmpty | Refusal::KeyTooLong { .. } | Refusal::ValueTooLong { .. }) => {}
             _ => return result,
         }

@@ -32,6 +32,12 @@ pub struct Operation {
     pub request: Request,
 }
 
+impl From<Request> for Operation {
+    fn from(request: Request) -> Operation {
+        Operation { action: Action::Get, request }
+    }
+}
+
 /// Rules of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -44,6 +50,13 @@ pub struct Rules {
     pub clients: usize,
     /// Flags of every stored item; the cache needs some bytes for nonzero flags.
     pub flags: u32,
+}
+
+impl Rules {
+    /// One client that stores what it misses.
+    pub fn fill(warm_up: u64) -> Rules {
+        Rules { fill: true, warm_up, clients: 1, flags: 0 }
+    }
 }
 
 /// A request for an item, which a miss stores.
@@ -95,17 +108,11 @@ impl HitRatio {
     }
 }
 
-/// Replays requests against `cache`, stores misses, and counts from request `warm_up` on.
-///
-/// A key's text starts with its number, and values are zeros; other contents need the same memory.
-pub fn replay(cache: &Cache, requests: impl IntoIterator<Item = Request>, warm_up: u64) -> HitRatio {
-    let operations = requests.into_iter().map(|request| Operation { action: Action::Get, request });
-    replay_operations(cache, operations, Rules { fill: true, warm_up, clients: 1, flags: 0 })
-}
-
 /// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before
 /// counting starts, as they do in a load.
-pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Operation>, rules: Rules) -> HitRatio {
+///
+/// A key's text starts with its number, and values are zeros; other contents need the same memory.
+pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<Item = O>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();
     let mut caused: Vec<Option<Request>> = vec![None; rules.clients.max(1)];
@@ -123,7 +130,7 @@ pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Ope
                 None => break client,
             }
         };
-        let Operation { action, request } = operation;
+        let Operation { action, request } = operation.into();
         match action {
             Action::Set => replay.store(&request),
             Action::Delete => replay.delete(&request),
@@ -157,60 +164,43 @@ impl Replay<'_> {
         Replay { cache, meta: Meta { flags, ..Meta::default() }, text, zeros }
     }
 
-    fn key(&mut self, request: &Request) -> (&[u8], u64) {
-        self.text[..8].copy_from_slice(&request.id.to_le_bytes());
-        let key = &self.text[..(request.key_bytes as usize).clamp(8, self.text.len())];
-        (key, self.cache.hash(key))
-    }
-
     fn is_hit(&mut self, request: &Request) -> bool {
-        let cache = self.cache;
-        let (key, hash) = self.key(request);
-        cache.get(key, hash, 0, |_| ()).is_some()
+        let key = write_key(&mut self.text, request);
+        self.cache.get(key, self.cache.hash(key), 0, |_| ()).is_some()
     }
 
     fn store(&mut self, request: &Request) {
-        let (cache, meta) = (self.cache, self.meta);
-        let zeros = std::mem::take(&mut self.zeros);
-        let (key, hash) = self.key(request);
+        let key = write_key(&mut self.text, request);
+        let value = &self.zeros[..(request.value_bytes as usize).min(self.zeros.len())];
         // A refused item misses again, which counts against the cache.
-        let _ = cache.set(key, hash, &zeros[..(request.value_bytes as usize).min(zeros.len())], meta, 0);
-        self.zeros = zeros;
+        let _ = self.cache.set(key, self.cache.hash(key), value, self.meta, 0);
     }
 
     fn delete(&mut self, request: &Request) {
-        let cache = self.cache;
-        let (key, hash) = self.key(request);
-        cache.delete(key, hash, 0);
+        let key = write_key(&mut self.text, request);
+        self.cache.delete(key, self.cache.hash(key), 0);
     }
 }
 
-/// Hit ratio of a clairvoyant policy, counted from request `warm_up` on. Without room, the item
-/// requested latest in the future leaves, possibly the new one (Belady 1966). An item takes its
-/// key, its value and `overhead_bytes`.
+fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
+    text[..8].copy_from_slice(&request.id.to_le_bytes());
+    &text[..(request.key_bytes as usize).clamp(8, text.len())]
+}
+
+/// Hit ratio of a clairvoyant policy. Without room, the item requested latest in the future leaves,
+/// possibly the new one (Belady 1966). An item takes its key, its value and `overhead_bytes`. Drops
+/// items that are written before they are read.
 ///
 /// With `by_size`, the item with the largest product of bytes and time until its next use leaves.
 /// Not an upper bound of hits either, but far closer to one if sizes differ.
-pub fn clairvoyant(
-    requests: &[Request],
-    capacity_bytes: u64,
-    overhead_bytes: u64,
-    by_size: bool,
-    warm_up: u64,
-) -> HitRatio {
-    let operations = requests.iter().map(|&request| Operation { action: Action::Get, request }).collect::<Vec<_>>();
-    let rules = Rules { fill: true, warm_up, clients: 1, flags: 0 };
-    clairvoyant_operations(&operations, capacity_bytes, overhead_bytes, by_size, rules)
-}
-
-/// Like [`clairvoyant`], for operations. Drops items that are written before they are read.
-pub fn clairvoyant_operations(
-    operations: &[Operation],
+pub fn clairvoyant<O: Into<Operation>>(
+    operations: impl IntoIterator<Item = O>,
     capacity_bytes: u64,
     overhead_bytes: u64,
     by_size: bool,
     rules: Rules,
 ) -> HitRatio {
+    let operations = operations.into_iter().map(O::into).collect::<Vec<_>>();
     let mut next = vec![u64::MAX; operations.len()];
     let mut last: HashMap<u64, usize> = HashMap::new();
     for (number, operation) in operations.iter().enumerate().rev() {

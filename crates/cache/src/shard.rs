@@ -361,13 +361,6 @@ impl Shard {
         }
     }
 
-    fn next_version(&mut self) -> u64 {
-        self.versions.as_mut().map_or(0, |last| {
-            *last += 1;
-            *last
-        })
-    }
-
     /// Removes an item whose successor is refused. Not counted as a deletion.
     pub(crate) fn outdate(&mut self, key: Key<'_>, now_ms: u64) {
         if let Some(at) = self.find_live(key, now_ms) {
@@ -394,7 +387,10 @@ impl Shard {
         bits |= if meta.flags != 0 { FLAGS } else { 0 };
         bits |= if self.versions.is_some() { VERSION } else { 0 };
         let words = self.words_for(bits, value.len() as u32);
-        let version = self.next_version();
+        let version = self.versions.as_mut().map_or(0, |last| {
+            *last += 1;
+            *last
+        });
 
         let mut past = None;
         if let Some(at) = found {
@@ -413,7 +409,7 @@ impl Shard {
             self.leave(at, Leaving::Replaced);
         }
         // The caller fills in the limit.
-        let full = Refusal::Full { capacity_bytes: 0 };
+        let full = Refusal::Full(0);
         while self.values_bytes_cap.is_some_and(|cap| self.stats.value_bytes + value.len() as u64 > cap) {
             if !self.evict(now_ms) {
                 return Err(full);
@@ -463,6 +459,8 @@ impl Shard {
             }
             if let Some(slots) = self.index.shrunk() {
                 self.resize_index(slots);
+                let words = Index::words(slots, self.evictor.words_per_two_slots());
+                self.memory.extend(self.memory.words.len() as u32 - words - 1);
                 continue;
             }
             let free = self.memory.free_words;
@@ -583,18 +581,11 @@ impl Shard {
         if !self.memory.shorten(end) {
             return false;
         }
-        self.resize_slots(slots);
+        self.resize_index(slots);
         true
     }
 
     fn resize_index(&mut self, slots: u32) {
-        let words = Index::words(slots, self.evictor.words_per_two_slots());
-        self.resize_slots(slots);
-        let end = self.memory.words.len() as u32 - words - 1;
-        self.memory.extend(end);
-    }
-
-    fn resize_slots(&mut self, slots: u32) {
         let (last, live) = (self.ghost_count, self.ghosts_live());
         match self.evictor {
             Evictor::Density => self.index.resize(&mut self.memory, slots, sketch::stretch),
@@ -880,6 +871,11 @@ impl Shard {
             fixed_bytes: words * 4 - used - free_bytes - index_bytes - policy_bytes,
             ..self.stats
         }
+    }
+
+    pub(crate) fn reset_stats(&mut self) {
+        let Stats { key_bytes, value_bytes, .. } = self.stats;
+        self.stats = Stats { key_bytes, value_bytes, ..Stats::default() };
     }
 
     /// Panics if an invariant is violated.

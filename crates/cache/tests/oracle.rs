@@ -35,9 +35,7 @@
 //!         print(items, policy.__name__, misses)
 //! ```
 
-use cache::replay::{
-    Action, Operation, Request, Rules, clairvoyant, clairvoyant_operations, replay, replay_operations,
-};
+use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
 use cache::{Accounting, Cache, Config, Evictor};
 
 const ITEMS: [u64; 3] = [100, 300, 1_000];
@@ -67,7 +65,7 @@ fn requests() -> Vec<Request> {
 fn misses(evictor: Evictor, items: u64) -> u64 {
     let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
     let cache = Cache::with_shards(Config { accounting, evictor, ..Config::new(items) }, 1).unwrap();
-    let ratio = replay(&cache, requests(), 0);
+    let ratio = replay(&cache, requests(), Rules::fill(0));
     assert_eq!(cache.stats().items, items);
     ratio.requests - ratio.hits
 }
@@ -99,11 +97,11 @@ fn s3_fifo_matches_libcachesim_except_for_ghosts() {
 fn belady_matches_libcachesim_except_for_bypassed_items() {
     let requests = requests();
     for (at, items) in ITEMS.into_iter().enumerate() {
-        let ratio = clairvoyant(&requests, 9 * items, 0, false, 0);
+        let ratio = clairvoyant(requests.clone(), 9 * items, 0, false, Rules::fill(0));
         let (ours, theirs) = (ratio.requests - ratio.hits, BELADY[at]);
         assert!(ours <= theirs && (theirs - ours) * 1_000 <= theirs * 2, "{items}: {ours}, libCacheSim {theirs}");
         // With equal sizes, both rules choose the same item.
-        assert_eq!(clairvoyant(&requests, 9 * items, 0, true, 0), ratio);
+        assert_eq!(clairvoyant(requests.clone(), 9 * items, 0, true, Rules::fill(0)), ratio);
         for evictor in Evictor::ALL {
             let misses = misses(evictor, items);
             assert!(ours <= misses, "{evictor} of {items} items: {misses} misses, the clairvoyant's {ours}");
@@ -117,11 +115,11 @@ fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
     // a, b: missed, kept. c: missed, bypassed: its next use is last. a: hit. d: bypassed.
     // b, a: hits. c: missed.
-    let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, 0);
+    let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, Rules::fill(0));
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
     // Nothing fits, all fits, one fits, and only the second half counts.
     for (capacity_bytes, warm_up, requests, hits) in [(0, 0, 8, 0), (4, 0, 8, 4), (1, 0, 8, 2), (2, 4, 4, 2)] {
-        let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), capacity_bytes, 0, false, warm_up);
+        let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), capacity_bytes, 0, false, Rules::fill(warm_up));
         assert_eq!((ratio.requests, ratio.hits), (requests, hits), "{capacity_bytes} bytes from {warm_up} on");
     }
     // With a large item needed soon and small ones later, the size-blind rule keeps the large one.
@@ -130,8 +128,8 @@ fn clairvoyant_matches_hand_computed_hits() {
         key_bytes: 0,
         value_bytes,
     });
-    assert_eq!(clairvoyant(&sized, 3, 0, false, 0).hits, 1);
-    assert_eq!(clairvoyant(&sized, 3, 0, true, 0).hits, 3);
+    assert_eq!(clairvoyant(sized, 3, 0, false, Rules::fill(0)).hits, 1);
+    assert_eq!(clairvoyant(sized, 3, 0, true, Rules::fill(0)).hits, 3);
 }
 
 /// Parses `g`et, `s`et, `d`elete or read-`m`odify-write of a one-letter key; 9-byte items.
@@ -156,7 +154,7 @@ fn replay_matches_hand_computed_hits() {
     let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
     let hits = |text: &str, items: u64, fill: bool, clients: usize| {
         let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(items) }, 1).unwrap();
-        let ratio = replay_operations(&cache, operations(text), Rules { fill, warm_up: 0, clients, flags: 0 });
+        let ratio = replay(&cache, operations(text), Rules { fill, warm_up: 0, clients, flags: 0 });
         (ratio.requests, ratio.hits)
     };
     for (text, items, fill, clients, found) in [
@@ -174,7 +172,7 @@ fn replay_matches_hand_computed_hits() {
     }
     // Stores caused by the warm-up finish before counting starts.
     let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(9) }, 1).unwrap();
-    let ratio = replay_operations(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2, flags: 0 });
+    let ratio = replay(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2, flags: 0 });
     assert_eq!((ratio.requests, ratio.hits), (1, 1));
 }
 
@@ -182,7 +180,7 @@ fn replay_matches_hand_computed_hits() {
 fn clairvoyant_operations_match_hand_computed_hits() {
     let of = |text: &str, items: u64, fill: bool| {
         let rules = Rules { fill, warm_up: 0, clients: 1, flags: 0 };
-        let ratio = clairvoyant_operations(&operations(text), items * 9, 0, false, rules);
+        let ratio = clairvoyant(operations(text), items * 9, 0, false, rules);
         (ratio.requests, ratio.hits)
     };
     for (text, items, fill, found) in [

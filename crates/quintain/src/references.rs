@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cache::replay::{Action, Operation, Request, Rules, clairvoyant_operations, replay_operations};
+use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
 use load::workload::{Kind, Stream, Texts};
 use study::Workload;
 use study::plan::{Figure, FigureKind, LoadPlan};
@@ -143,14 +143,14 @@ fn replayed(
     let ratio = match job.policy.as_str() {
         "belady" | "belady-size" => {
             let by_size = job.policy == "belady-size";
-            clairvoyant_operations(&operations.collect::<Vec<_>>(), job.capacity_bytes, 0, by_size, rules)
+            clairvoyant(operations, job.capacity_bytes, 0, by_size, rules)
         }
         evictor => {
             // The defaults of `quintain serve cache`: all memory counts, and items have versions.
             let evictor = evictor.parse()?;
             let config = cache::Config { evictor, versions: true, ..cache::Config::new(job.capacity_bytes) };
             let cache = cache::Cache::new(config).map_err(|error| error.to_string())?;
-            replay_operations(&cache, operations, rules)
+            replay(&cache, operations, rules)
         }
     };
     Ok((ratio.requests, ratio.requests - ratio.hits))

@@ -240,7 +240,7 @@ impl Iterator for Requests {
 
 #[cfg(test)]
 mod tests {
-    use cache::replay::replay;
+    use cache::replay::{Rules, replay};
     use cache::{Cache, Config, Evictor};
 
     use super::*;
@@ -264,7 +264,7 @@ mod tests {
     fn objects(name: &str, evictor: Evictor) -> f64 {
         let gate = GATES.iter().find(|gate| gate.name == name).unwrap();
         let cache = Cache::new(Config { evictor, ..Config::new(gate.capacity_bytes) }).unwrap();
-        replay(&cache, gate.requests_of(1, gate.requests), gate.requests / 2).objects()
+        replay(&cache, gate.requests_of(1, gate.requests), Rules::fill(gate.requests / 2)).objects()
     }
 
     fn check(name: &str) {
