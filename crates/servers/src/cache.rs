@@ -29,7 +29,7 @@ mod statistics;
 mod tests;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use cache::Cache;
 use net::{Conn, Data, Driver, Nanos};
@@ -102,22 +102,12 @@ pub struct CacheShared {
     epoch_ns: OnceLock<u64>,
     /// The second at which all keys are deleted; 0: none.
     flush_at_s: AtomicU32,
-    stats_at_reset: Mutex<cache::Stats>,
     /// Open connections over all threads.
     open: AtomicUsize,
     text: text::Limits,
     redis: redis::Limits,
     heads: http1::Limits,
     targets: wire::cache_http::Limits,
-}
-
-impl std::fmt::Debug for CacheShared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CacheShared")
-            .field("config", &self.config)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
 }
 
 impl CacheShared {
@@ -137,7 +127,6 @@ impl CacheShared {
             wall_ns,
             epoch_ns: OnceLock::new(),
             flush_at_s: AtomicU32::new(0),
-            stats_at_reset: Mutex::default(),
             open: AtomicUsize::new(0),
             text: text::Limits {
                 key_bytes: key_bytes.min(text::Limits::DEFAULT.key_bytes),
@@ -167,7 +156,6 @@ impl CacheShared {
 }
 
 /// One thread of the cache server.
-#[derive(Debug)]
 pub struct CacheServer {
     core: Executor,
     connections: Connections<CacheState>,
@@ -199,7 +187,7 @@ impl CacheServer {
         connection.input = input;
     }
 
-    fn go_on(&mut self, slot: usize) {
+    fn resume_input(&mut self, slot: usize) {
         let connection = &self.connections.slots[slot];
         if connection.takes() && (!connection.input.is_empty() || connection.state.rest.is_some()) {
             self.take_input(slot);
@@ -209,7 +197,7 @@ impl CacheServer {
     fn unblock<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections.slots[conn.index()];
         (connection.blocked, connection.state.lacks_memory) = (false, false);
-        self.go_on(conn.index());
+        self.resume_input(conn.index());
         self.settle(driver, conn);
     }
 

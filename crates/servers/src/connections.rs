@@ -67,7 +67,7 @@ impl<S: State> Connections<S> {
         let input = std::mem::take(&mut self.slots[slot].input);
         self.slots[slot] = Connection { conn: Some(conn), deadline, input, state, ..Connection::default() };
         self.open += 1;
-        self.timers.by(slot, deadline);
+        self.timers.schedule(slot, deadline);
     }
 
     /// Frees the slot of a closed connection, but keeps a small input buffer for the next one.
@@ -85,7 +85,7 @@ impl<S: State> Connections<S> {
     /// Schedules a check of the deadline.
     #[inline]
     pub(crate) fn schedule(&mut self, conn: Conn) {
-        self.timers.by(conn.index(), self.slots[conn.index()].deadline);
+        self.timers.schedule(conn.index(), self.slots[conn.index()].deadline);
     }
 
     /// Removes and returns a connection that has waited too long.
@@ -94,7 +94,7 @@ impl<S: State> Connections<S> {
             let connection = &self.slots[slot];
             match connection.conn {
                 Some(conn) if connection.deadline <= self.now => return Some(conn),
-                Some(_) => self.timers.by(slot, connection.deadline),
+                Some(_) => self.timers.schedule(slot, connection.deadline),
                 None => {}
             }
         }

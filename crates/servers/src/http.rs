@@ -97,14 +97,6 @@ pub struct Http {
     out: Vec<u8>,
 }
 
-struct Span(Nanos);
-
-impl std::fmt::Display for Span {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} s", self.0 as f64 / 1e9)
-    }
-}
-
 impl Http {
     /// Creates a server. `seed` and the thread number seed the delays. `wall_s` returns seconds
     /// since 1970 for `Date` and is called once per second.
@@ -153,10 +145,12 @@ impl Http {
             }
             match connection.state.phase {
                 Phase::Ready if connection.end_received => {
-                    self.end_of_requests(driver, conn);
-                    if self.out.is_empty() {
+                    if connection.input.is_empty() {
+                        self.connections.close(driver, conn);
                         break;
                     }
+                    connection.input = Vec::new();
+                    self.fail_with(slot, 400, "connection closed within the request head");
                 }
                 Phase::Ready => {
                     connection.state.read_at = None;
@@ -249,33 +243,24 @@ impl Http {
     /// Sends the delayed response to a request received at `received`, then continues.
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
-        self.answer_late(slot, asked);
+        let reply = asked.reply(self.connections.is_ending());
+        self.answers.whole(&mut self.out, reply, "text/plain", answers::ROOT_BODY);
+        self.answered(slot, reply.keep_alive, asked.keep_alive);
         let sent = driver.send(conn, &self.out);
         self.out.clear();
         match sent {
             Ok(()) => {
                 self.queue.record(driver.now().saturating_sub(received));
-                self.go_on(slot, driver.now());
+                self.resume_input(slot, driver.now());
             }
             Err(error) => self.connections.undeliverable(driver, conn, error),
         }
     }
 
-    fn go_on(&mut self, slot: usize, now: Nanos) {
+    fn resume_input(&mut self, slot: usize, now: Nanos) {
         let connection = &self.connections.slots[slot];
         if connection.takes() && !connection.input.is_empty() {
             self.take_input(slot, now);
-        }
-    }
-
-    /// After the end of a client's stream: closes once all complete requests are answered.
-    fn end_of_requests<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let slot = conn.index();
-        if self.connections.slots[slot].input.is_empty() {
-            self.connections.close(driver, conn);
-        } else {
-            self.connections.slots[slot].input = Vec::new();
-            self.fail_with(slot, 400, "connection closed within the request head");
         }
     }
 
@@ -289,34 +274,24 @@ impl Http {
             Phase::Ready if connection.input.is_empty() => self.connections.close(driver, conn),
             Phase::Ready => {
                 connection.input = Vec::new();
-                self.fail_with(
-                    slot,
-                    408,
-                    format_args!("the request head took longer than {}", Span(self.limits.head_ns)),
-                );
+                let head_s = self.limits.head_ns as f64 / 1e9;
+                self.fail_with(slot, 408, format_args!("the request head took longer than {head_s} s"));
             }
             Phase::Body(incoming) => {
-                let limits = &self.limits;
+                let HttpLimits { body_ns, body_bytes_per_s: rate, .. } = self.limits;
                 let earned = u128::from(incoming.reader.read_bytes()) * 1_000_000_000;
-                let earned_ns = match limits.body_bytes_per_s {
+                let earned_ns = match rate {
                     0 => NEVER,
                     rate => Nanos::try_from(earned / u128::from(rate)).unwrap_or(NEVER),
                 };
-                let until = incoming.since.saturating_add(limits.body_ns).saturating_add(earned_ns);
-                let (time, rate) = (Span(limits.body_ns), limits.body_bytes_per_s);
+                let until = incoming.since.saturating_add(body_ns).saturating_add(earned_ns);
                 if until > self.connections.now {
                     connection.deadline = until;
                 } else if incoming.begun {
                     return self.connections.cut_off(driver, conn);
                 } else {
-                    self.fail_with(
-                        slot,
-                        408,
-                        format_args!(
-                            "the request body took longer than {time} at {rate} \
-                                                            bytes/s"
-                        ),
-                    );
+                    let why = format!("the request body took longer than {} s at {rate} bytes/s", body_ns as f64 / 1e9);
+                    self.fail_with(slot, 408, why);
                 }
             }
             Phase::Lingering => self.connections.close(driver, conn),
@@ -400,11 +375,11 @@ impl Handler for Http {
                 if matches!(connection.state.phase, Phase::Body(_)) {
                     connection.deadline = self.connections.now.saturating_add(self.limits.body_ns);
                 }
-                self.go_on(slot, driver.now());
+                self.resume_input(slot, driver.now());
             }
             Phase::Streaming(Stream { left: 0, keep_alive, linger, .. }) => {
                 self.answered(slot, keep_alive, linger);
-                self.go_on(slot, driver.now());
+                self.resume_input(slot, driver.now());
             }
             Phase::Streaming(_) => {}
             _ => return,

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use net::{Address, Close, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, Waker};
 
@@ -203,7 +203,7 @@ pub fn serve<H: Handler + Send>(
     let kernel = |what| move |source| ServeError::Kernel { what, source };
     let (backend, _) = net::choose(listen.backend).map_err(kernel("io_uring"))?;
     let count = listen.threads.max(1) as usize;
-    let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| channel::<Given>()).unzip();
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| channel::<OwnedFd>()).unzip();
     let threads: Vec<Thread> = (0..count).map(|_| Thread::default()).collect();
     let mut front =
         Some(Front { listen, senders, threads: &threads, ready: Some(ready), listener: None, latest: count - 1 });
@@ -225,23 +225,10 @@ pub fn serve<H: Handler + Send>(
                 // If one thread ends, all end.
                 let _ending = Ending(shutdown);
                 let handler = handler(index as u32);
-                let place = |waker: Waker| {
-                    thread.waker.lock().unwrap_or_else(PoisonError::into_inner).replace(waker.clone());
-                    shutdown.wakers().push(waker);
-                };
-                let failed = kernel("event loop");
                 let worker = Worker { thread, given, shutdown, drain_ns: listen.drain_ns };
                 match backend {
-                    net::Backend::Epoll => {
-                        let mut driver = net::Epoll::new(&config).map_err(failed)?;
-                        place(driver.waker());
-                        worker.work(&mut driver, handler, front)
-                    }
-                    net::Backend::Uring => {
-                        let mut driver = net::Uring::new(&config).map_err(failed)?;
-                        place(driver.waker());
-                        worker.work(&mut driver, handler, front)
-                    }
+                    net::Backend::Epoll => worker.work(net::Epoll::new(&config), handler, front),
+                    net::Backend::Uring => worker.work(net::Uring::new(&config), handler, front),
                 }
             });
             running.push(spawned.map_err(kernel("start a thread"))?);
@@ -261,19 +248,16 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// A connection on its way to its thread.
-type Given = OwnedFd;
-
 #[derive(Debug, Default)]
 struct Thread {
     /// Connections that it has or is about to get.
     connections: AtomicUsize,
-    waker: Mutex<Option<Waker>>,
+    waker: OnceLock<Waker>,
 }
 
 impl Thread {
     fn wake(&self) {
-        if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        if let Some(waker) = self.waker.get() {
             waker.wake();
         }
     }
@@ -287,7 +271,7 @@ impl Thread {
 struct Front<'a, R> {
     listen: &'a Listen,
     /// One per thread; empty once the listener is closed.
-    senders: Vec<Sender<Given>>,
+    senders: Vec<Sender<OwnedFd>>,
     threads: &'a [Thread],
     ready: Option<R>,
     listener: Option<Listener>,
@@ -343,7 +327,8 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
 
 struct Worker<'a> {
     thread: &'a Thread,
-    given: Receiver<Given>,
+    /// Connections on their way to this thread.
+    given: Receiver<OwnedFd>,
     shutdown: &'a Shutdown,
     drain_ns: Nanos,
 }
@@ -351,10 +336,13 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn work<D: KernelDriver, H: Handler, R: FnOnce(&Address)>(
         &self,
-        driver: &mut D,
+        driver: io::Result<D>,
         mut handler: H,
         mut front: Option<Front<'_, R>>,
     ) -> Result<H, ServeError> {
+        let driver = &mut driver.map_err(|source| ServeError::Kernel { what: "event loop", source })?;
+        self.thread.waker.get_or_init(|| driver.waker());
+        self.shutdown.wakers().push(driver.waker());
         if let Some(front) = &mut front {
             front.start_listening(driver)?;
         }

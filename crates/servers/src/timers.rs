@@ -23,7 +23,7 @@ pub(crate) struct Timers {
 impl Timers {
     /// Schedules a check of `slot` by `deadline`.
     #[inline]
-    pub(crate) fn by(&mut self, slot: usize, deadline: Nanos) {
+    pub(crate) fn schedule(&mut self, slot: usize, deadline: Nanos) {
         if deadline < self.earliest.get(slot).copied().unwrap_or(NEVER) {
             self.enter(slot, deadline);
         }
@@ -66,9 +66,9 @@ mod tests {
     #[test]
     fn slot_is_checked_at_its_earliest_deadline() {
         let mut timers = Timers::default();
-        timers.by(0, 60);
-        timers.by(0, 10);
-        timers.by(1, 30);
+        timers.schedule(0, 60);
+        timers.schedule(0, 10);
+        timers.schedule(1, 30);
         assert_eq!((timers.next(), timers.pop(9)), (Some(10), None));
         assert_eq!(timers.pop(10), Some(0));
         assert_eq!(timers.pop(30), Some(1));
@@ -81,10 +81,10 @@ mod tests {
         let (mut deadline, mut entries) = (0, 0);
         for now in 0..1_000_000u64 {
             deadline = now + 60_000;
-            timers.by(3, deadline);
+            timers.schedule(3, deadline);
             entries = entries.max(timers.heap.len());
             while let Some(slot) = timers.pop(now) {
-                timers.by(slot, deadline);
+                timers.schedule(slot, deadline);
             }
         }
         assert_eq!(entries, 1);
@@ -95,12 +95,12 @@ mod tests {
     fn short_connections_do_not_accumulate_entries() {
         let mut timers = Timers::default();
         for now in 0..100_000u64 {
-            timers.by(0, now + 60_000); // Accepted.
-            timers.by(0, now + 10_000); // The head begins.
-            timers.by(0, now + 2_000); // It closes, and lingers.
+            timers.schedule(0, now + 60_000); // Accepted.
+            timers.schedule(0, now + 10_000); // The head begins.
+            timers.schedule(0, now + 2_000); // It closes, and lingers.
             assert!(timers.heap.len() <= 63, "{} at {now}", timers.heap.len());
             while let Some(slot) = timers.pop(now) {
-                timers.by(slot, now + 60_000);
+                timers.schedule(slot, now + 60_000);
             }
         }
     }

@@ -11,7 +11,6 @@ use wire::detect::{Detected, detect};
 use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
 use super::{CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
-#[derive(Debug)]
 pub(super) struct Executor {
     pub(super) shared: Arc<CacheShared>,
     /// Response bytes for the current connection; empty between events.
@@ -139,33 +138,32 @@ impl Executor {
 
     #[cold]
     fn take_first(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        connection.state.protocol = match detect(bytes) {
+        let (linger, refusal): (bool, &[u8]) = match detect(bytes) {
             Detected::Need => return 0,
-            Detected::Memcached => ProtocolState::memcached(&self.shared),
-            Detected::RespArray | Detected::RespInline => ProtocolState::redis(&self.shared),
-            Detected::Http => ProtocolState::http(),
-            Detected::Tls => {
-                // An alert would have to be sent over TLS.
-                connection.state.over = CloseState::Answered { linger: false };
-                return bytes.len();
+            Detected::Memcached => {
+                connection.state.protocol = ProtocolState::memcached(&self.shared);
+                // memcached answers an empty line with an error, except before the first request.
+                let from = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+                return from + self.take_available(connection, &bytes[from..]);
             }
+            Detected::RespArray | Detected::RespInline => {
+                connection.state.protocol = ProtocolState::redis(&self.shared);
+                return self.take_available(connection, bytes);
+            }
+            Detected::Http => {
+                connection.state.protocol = ProtocolState::http();
+                return self.take_available(connection, bytes);
+            }
+            // An alert would have to be sent over TLS.
+            Detected::Tls => (false, b""),
             Detected::MemcachedBinary => {
-                self.out.extend_from_slice(b"ERROR memcached's binary protocol is not spoken here, its text is\r\n");
-                connection.state.over = CloseState::Answered { linger: true };
-                return bytes.len();
+                (true, b"ERROR memcached's binary protocol is not spoken here, its text is\r\n")
             }
-            Detected::Unknown => {
-                self.out.extend_from_slice(b"ERROR not memcached's text, RESP or HTTP/1.1\r\n");
-                connection.state.over = CloseState::Answered { linger: true };
-                return bytes.len();
-            }
+            Detected::Unknown => (true, b"ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
         };
-        // memcached answers an empty line with an error, except before the first request.
-        let from = match &connection.state.protocol {
-            ProtocolState::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
-            _ => 0,
-        };
-        from + self.take_available(connection, &bytes[from..])
+        self.out.extend_from_slice(refusal);
+        connection.state.over = CloseState::Answered { linger };
+        bytes.len()
     }
 
     /// Appends values as far as memory and output have room. Returns the remaining keys.

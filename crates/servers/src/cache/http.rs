@@ -169,7 +169,7 @@ impl Executor {
                 }
             }
             Operation::Status => {
-                let stats = shared.stats();
+                let stats = cache.stats();
                 push_status(out, date, "200 OK", keep_alive);
                 let _ = write!(
                     out,
@@ -191,7 +191,7 @@ impl Executor {
             }
             Operation::Reset => {
                 cache.clear();
-                shared.reset_stats();
+                cache.reset_stats();
                 push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, "");
             }
         }

@@ -1,40 +1,15 @@
 //! Server statistics: `stats`, `INFO`, and the header fields of `HEAD /`.
 
 use std::io::Write;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use cache::Stats;
 
-use super::CacheShared;
 use super::executor::Executor;
 
 /// The emulated version of memcached, which clients use to decide what to send, and quintain's own.
 pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 pub(super) const REDIS_VERSION: &str = "7.0.15";
-
-impl CacheShared {
-    /// Statistics of the cache since [`CacheShared::reset_stats`].
-    pub(super) fn stats(&self) -> Stats {
-        let now = self.cache.stats();
-        let before = *self.stats_at_reset.lock().unwrap_or_else(PoisonError::into_inner);
-        Stats {
-            hits: now.hits - before.hits,
-            misses: now.misses - before.misses,
-            stores: now.stores - before.stores,
-            stored: now.stored - before.stored,
-            deletes: now.deletes - before.deletes,
-            evictions: now.evictions - before.evictions,
-            expired: now.expired - before.expired,
-            refused: now.refused - before.refused,
-            ..now
-        }
-    }
-
-    pub(super) fn reset_stats(&self) {
-        *self.stats_at_reset.lock().unwrap_or_else(PoisonError::into_inner) = self.cache.stats();
-    }
-}
 
 /// Bytes of all items: keys, values and overhead.
 pub(super) fn item_bytes(stats: &Stats) -> u64 {
@@ -44,7 +19,7 @@ pub(super) fn item_bytes(stats: &Stats) -> u64 {
 impl Executor {
     pub(super) fn memcached_stats(&mut self) {
         let shared = &self.shared;
-        let (stats, config) = (shared.stats(), &shared.config);
+        let (stats, config) = (shared.cache.stats(), &shared.config);
         for (name, value) in [
             ("pid", u64::from(std::process::id())),
             ("time", u64::from(self.now_s)),
@@ -74,7 +49,7 @@ impl Executor {
     /// The text of `INFO`; every section returns all of it.
     pub(super) fn redis_info(&self) -> String {
         let shared = &self.shared;
-        let stats = shared.stats();
+        let stats = shared.cache.stats();
         format!(
             "# Server\r\nredis_version:{REDIS_VERSION}\r\nquintain_version:{}\r\nredis_mode:standalone\r\n\r\n\
              # Clients\r\nconnected_clients:{}\r\n\r\n\

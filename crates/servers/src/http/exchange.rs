@@ -187,12 +187,6 @@ impl Http {
         self.connections.slots[slot].state.phase = Phase::Streaming(stream);
     }
 
-    pub(super) fn answer_late(&mut self, slot: usize, asked: ParsedRequest) {
-        let reply = asked.reply(self.connections.is_ending());
-        self.answers.whole(&mut self.out, reply, "text/plain", answers::ROOT_BODY);
-        self.answered(slot, reply.keep_alive, asked.keep_alive);
-    }
-
     #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
         self.answers.refusal(&mut self.out, refusal, Reply { head_only, ..Reply::CLOSE });

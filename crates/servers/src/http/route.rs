@@ -53,37 +53,27 @@ pub(super) fn route(method: &str, target: &str) -> Result<Route, Refusal> {
     if !matches!(method, "GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "OPTIONS" | "TRACE" | "PATCH") {
         return Err(Refusal::NotImplemented);
     }
-    let allowed = if path == "*" { ANY } else { allowed(path).ok_or(Refusal::NotFound)? };
-    if method == "OPTIONS" {
-        return Ok(Route::Options(allowed));
-    }
-    if path == "*" {
-        return Err(Refusal::NotFound);
-    }
-    if !allowed.split(", ").any(|one| one == method) {
-        return Err(Refusal::MethodNotAllowed(allowed));
-    }
-    match path {
-        "/" => Ok(Route::Root),
-        "/plaintext" => Ok(Route::Plaintext),
-        "/json" => Ok(Route::Json),
-        "/health" => Ok(Route::Health),
-        "/echo" => Ok(Route::Echo),
-        "/delay" => delay::law(query).map(Route::Delay).map_err(Refusal::Parameter),
+    let (allowed, route) = match path {
+        "/" => (GET, Ok(Route::Root)),
+        "/plaintext" => (GET, Ok(Route::Plaintext)),
+        "/json" => (GET, Ok(Route::Json)),
+        "/health" => (GET, Ok(Route::Health)),
+        "/echo" => (POST, Ok(Route::Echo)),
+        "/delay" => (GET, delay::law(query).map(Route::Delay).map_err(Refusal::Parameter)),
+        "*" => (ANY, Err(Refusal::NotFound)),
         _ => match (path.strip_prefix("/bytes/"), path.strip_prefix("/chunked/")) {
-            (Some(count), _) => Ok(Route::Bytes(body_bytes(count)?)),
-            (_, Some(count)) => Ok(Route::Chunked { total: body_bytes(count)?, chunk: chunk_bytes(query)? }),
-            _ => Err(Refusal::NotFound),
+            (Some(count), _) => (GET, body_bytes(count).map(Route::Bytes)),
+            (_, Some(count)) => {
+                let chunked = |total| Ok(Route::Chunked { total, chunk: chunk_bytes(query)? });
+                (GET, body_bytes(count).and_then(chunked))
+            }
+            _ => return Err(Refusal::NotFound),
         },
-    }
-}
-
-fn allowed(path: &str) -> Option<&'static str> {
-    match path {
-        "/" | "/plaintext" | "/json" | "/health" | "/delay" => Some(GET),
-        "/echo" => Some(POST),
-        _ if path.starts_with("/bytes/") || path.starts_with("/chunked/") => Some(GET),
-        _ => None,
+    };
+    match method {
+        "OPTIONS" => Ok(Route::Options(allowed)),
+        _ if path == "*" || allowed.split(", ").any(|one| one == method) => route,
+        _ => Err(Refusal::MethodNotAllowed(allowed)),
     }
 }
 
