@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::{MockAnswer, MockError, MockListen, MockRequest, Service, certificate};
-use servers::Shutdown;
+use servers::{ServeError, Shutdown};
 
 /// Maximum size of a request's head in bytes; a larger one gets 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -58,51 +58,43 @@ pub fn serve_mock(
 ) -> Result<(), MockError> {
     let mut builder = if listen.threads > 1 { Builder::new_multi_thread() } else { Builder::new_current_thread() };
     let runtime = builder.worker_threads(listen.threads.max(1) as usize).enable_all().build();
-    let runtime = runtime.map_err(|source| MockError::Kernel { what: "start the runtime", source })?;
-    let served = runtime.block_on(serve(listen, addresses, services, shutdown, ready));
+    let runtime = runtime.map_err(|source| ServeError::Kernel { what: "start the runtime", source })?;
+    let served = runtime.block_on(async {
+        let (mut listeners, mut bound) = (Vec::new(), Vec::new());
+        for &address in addresses {
+            let failed = |source| ServeError::Listen { address: address.into(), source };
+            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            bound.push(listener.local_addr().map_err(failed)?);
+            listeners.push(listener);
+        }
+        let tls = if listen.names.is_empty() { None } else { Some(encrypt(listen)?) };
+        let (ending, ended) = channel(false);
+        let connections = listen.connections.clamp(1, CONNECTIONS_MAX);
+        let (rng, room) = (Mutex::new(Rng::new(listen.seed)), Arc::new(Semaphore::new(connections)));
+        let server = Arc::new(Server { listen: listen.clone(), rng, tls, room, ended });
+        let start = |(listener, service)| tokio::spawn(accept(listener, service, Arc::clone(&server)));
+        let accepting = listeners.into_iter().zip(services(&bound)).map(start).collect::<Vec<_>>();
+        ready(&bound);
+        while !shutdown.is_asked() {
+            sleep(LOOK).await;
+        }
+        accepting.iter().for_each(tokio::task::JoinHandle::abort);
+        for task in accepting {
+            let _ = task.await; // The listener is closed and its slot is free.
+        }
+        let _ = ending.send(true); // Nobody may be listening.
+        // All slots are free when all connections have ended.
+        let mut drained = pin!(timeout(listen.drain, server.room.acquire_many(connections as u32)));
+        loop {
+            tokio::select! {
+                _ = &mut drained => return Ok(()),
+                () = sleep(LOOK) => if shutdown.is_forced() { return Ok(()) },
+            }
+        }
+    });
     // Connections that outlive the drain are closed here.
     runtime.shutdown_background();
     served
-}
-
-async fn serve(
-    listen: &MockListen,
-    addresses: &[SocketAddr],
-    services: impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>>,
-    shutdown: &Shutdown,
-    ready: impl FnOnce(&[SocketAddr]),
-) -> Result<(), MockError> {
-    let (mut listeners, mut bound) = (Vec::new(), Vec::new());
-    for &address in addresses {
-        let failed = |source| MockError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        bound.push(listener.local_addr().map_err(failed)?);
-        listeners.push(listener);
-    }
-    let tls = if listen.names.is_empty() { None } else { Some(encrypt(listen)?) };
-    let (ending, ended) = channel(false);
-    let connections = listen.connections.clamp(1, CONNECTIONS_MAX);
-    let (rng, room) = (Mutex::new(Rng::new(listen.seed)), Arc::new(Semaphore::new(connections)));
-    let server = Arc::new(Server { listen: listen.clone(), rng, tls, room, ended });
-    let start = |(listener, service)| tokio::spawn(accept(listener, service, Arc::clone(&server)));
-    let accepting = listeners.into_iter().zip(services(&bound)).map(start).collect::<Vec<_>>();
-    ready(&bound);
-    while !shutdown.is_asked() {
-        sleep(LOOK).await;
-    }
-    accepting.iter().for_each(tokio::task::JoinHandle::abort);
-    for task in accepting {
-        let _ = task.await; // The listener is closed and its slot is free.
-    }
-    let _ = ending.send(true); // Nobody may be listening.
-    // All slots are free when all connections have ended.
-    let mut drained = pin!(timeout(listen.drain, server.room.acquire_many(connections as u32)));
-    loop {
-        tokio::select! {
-            _ = &mut drained => return Ok(()),
-            () = sleep(LOOK) => if shutdown.is_forced() { return Ok(()) },
-        }
-    }
 }
 
 fn encrypt(listen: &MockListen) -> Result<TlsAcceptor, MockError> {

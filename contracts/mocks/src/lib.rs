@@ -12,9 +12,9 @@ mod evernote;
 mod http;
 mod twitter;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use servers::ServeError;
 use stats::Distribution;
 
 pub use self::chess::Chess;
@@ -119,14 +119,9 @@ pub struct MockListen {
 /// Why mocks could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum MockError {
-    /// The address is in use, not local, or not allowed.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The reason.
-        source: std::io::Error,
-    },
+    /// The system refused a listener or a thread.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// The certificate could not be created, because of an invalid name.
     #[error("cannot create a certificate for {names}: {reason}")]
     Certificate {
@@ -140,14 +135,6 @@ pub enum MockError {
     Write {
         /// The file.
         path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
-    /// Another system call failed.
-    #[error("{what}: {source}")]
-    Kernel {
-        /// The attempted action.
-        what: &'static str,
         /// The reason.
         source: std::io::Error,
     },

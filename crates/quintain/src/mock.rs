@@ -86,12 +86,9 @@ fn ready(bound: &[SocketAddr]) {
 
 impl From<MockError> for Problem {
     fn from(error: MockError) -> Self {
-        match &error {
-            MockError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-                Problem::new(Exit::Usage, error).hint("`-p 0` picks a free port")
-            }
+        match error {
+            MockError::Serve(error) => error.into(),
             MockError::Certificate { .. } | MockError::Write { .. } => Problem::new(Exit::Usage, error),
-            MockError::Listen { .. } | MockError::Kernel { .. } => Problem::new(Exit::Machine, error),
         }
     }
 }

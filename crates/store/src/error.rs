@@ -12,11 +12,8 @@ use crate::run_file::RunFileError;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file does not exist.
-    #[error("no store at `{}`", path.display())]
-    Missing {
-        /// Path of the store.
-        path: PathBuf,
-    },
+    #[error("no store at `{}`", .0.display())]
+    Missing(PathBuf),
     /// The file cannot be opened or created.
     #[error("cannot open `{}` as a store: {why}; choose another file with --store", path.display())]
     Unopenable {
@@ -38,11 +35,8 @@ pub enum StoreError {
         found: i64,
     },
     /// An SQLite file of another program.
-    #[error("`{}` is an SQLite file of another program: choose another file with --store", path.display())]
-    Foreign {
-        /// Path of the store.
-        path: PathBuf,
-    },
+    #[error("`{}` is an SQLite file of another program: choose another file with --store", .0.display())]
+    Foreign(PathBuf),
     /// Damaged, or not an SQLite file.
     #[error(
         "`{}` is damaged or not an SQLite file ({message}): move it away, or recover its data with `sqlite3 {} \
@@ -57,17 +51,11 @@ pub enum StoreError {
         message: String,
     },
     /// No space left on the file system.
-    #[error("`{}`: no space left on its file system", path.display())]
-    Full {
-        /// Path of the store.
-        path: PathBuf,
-    },
+    #[error("`{}`: no space left on its file system", .0.display())]
+    Full(PathBuf),
     /// Locked by another process for too long.
-    #[error("`{}` is locked by another process, waited {BUSY_S} s", path.display())]
-    Busy {
-        /// Path of the store.
-        path: PathBuf,
-    },
+    #[error("`{}` is locked by another process, waited {BUSY_S} s", .0.display())]
+    Busy(PathBuf),
     /// A run with this name exists.
     #[error("run `{run}` already exists in `{}`", path.display())]
     RunExists {
@@ -166,8 +154,7 @@ fn by(pid: &Option<u32>) -> String {
 
 /// The likely reason; SQLite itself gives none.
 fn unopenable(path: &Path) -> String {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         _ if path.is_dir() => "it is a directory, but a store is a file".to_owned(),
         Some(folder) if !folder.is_dir() => format!("no directory `{}`", folder.display()),
         _ => "it, or the files SQLite needs next to it, cannot be written".to_owned(),
@@ -186,11 +173,10 @@ impl StoreError {
                 StoreError::Damaged { path, message: source.to_string() }
             }
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
-                let why = unopenable(&path);
-                StoreError::Unopenable { path, why }
+                StoreError::Unopenable { why: unopenable(&path), path }
             }
-            Some(ErrorCode::DiskFull) => StoreError::Full { path },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
+            Some(ErrorCode::DiskFull) => StoreError::Full(path),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path),
             _ => StoreError::Sqlite { path, source },
         }
     }

@@ -1,10 +1,12 @@
 //! Locks a run, so that only one process works on it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use crate::error::StoreError;
 
 /// `is_taken` holds the lock for a moment, so `take` tries this often.
 const TRIES: u32 = 5;
@@ -25,38 +27,29 @@ impl Drop for Owner {
     }
 }
 
-/// Why a run cannot be locked.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// Locked by another process, with its ID if known.
-    Owned(Option<u32>),
-    /// The file cannot be created.
-    Io(io::Error),
-}
-
-/// Locks the run with the lock file `path`.
-pub(crate) fn take(path: &Path) -> Result<Owner, Refused> {
+/// Locks a run with the lock file `path`.
+pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
+    let failed = |source| StoreError::Lock { path: path.to_owned(), source };
     for attempt in 1.. {
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(Refused::Io)?;
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = opened.map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if attempt < TRIES => {
                 std::thread::sleep(PAUSE);
                 continue;
             }
-            Err(TryLockError::WouldBlock) => return Err(Refused::Owned(pid(&mut file))),
-            Err(TryLockError::Error(error)) => return Err(Refused::Io(error)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::Owned { run: run.to_owned(), pid: pid(&mut file) });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         // The previous owner may have removed the file between our open and lock.
         if !is_at(&file, path) {
             continue;
         }
-        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        return match written {
-            Ok(()) => Ok(Owner { _file: file, path: path.to_owned() }),
-            Err(error) => Err(Refused::Io(error)),
-        };
+        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+        return Ok(Owner { _file: file, path: path.to_owned() });
     }
     unreachable!("every attempt returns or is counted")
 }
@@ -87,10 +80,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         assert!(!is_taken(&path));
-        let owner = take(&path).unwrap();
+        let owner = take("a", &path).unwrap();
         assert!(is_taken(&path));
-        match take(&path) {
-            Err(Refused::Owned(pid)) => assert_eq!(pid, Some(std::process::id())),
+        match take("a", &path) {
+            Err(StoreError::Owned { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
         drop(owner);
@@ -103,7 +96,7 @@ mod tests {
         let path = folder.path().join("lock");
         std::fs::write(&path, "4711\n").unwrap();
         assert!(!is_taken(&path));
-        let owner = take(&path).unwrap();
+        let owner = take("a", &path).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
         drop(owner);
     }
@@ -117,7 +110,7 @@ mod tests {
         look.try_lock_shared().unwrap();
         let taker = std::thread::spawn({
             let path = path.clone();
-            move || take(&path).is_ok()
+            move || take("a", &path).is_ok()
         });
         drop(look);
         assert!(taker.join().unwrap());
@@ -126,6 +119,6 @@ mod tests {
     #[test]
     fn a_missing_directory_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(take(&folder.path().join("no/lock")), Err(Refused::Io(_))));
+        assert!(matches!(take("a", &folder.path().join("no/lock")), Err(StoreError::Lock { .. })));
     }
 }

@@ -76,12 +76,9 @@ pub enum RunFileError {
         /// The limit, with its unit.
         limit: String,
     },
-    /// The file ends before its last line.
-    #[error("ends after line {line}, before its checksum: the file is incomplete")]
-    Incomplete {
-        /// The last complete line.
-        line: u64,
-    },
+    /// The file ends before its last line, after this complete one.
+    #[error("ends after line {0}, before its checksum: the file is incomplete")]
+    Incomplete(u64),
     /// The content does not match its checksum, length or number of trials.
     #[error("the checksum of its content is {found}, its last line says {expected}: the file is damaged or was edited")]
     Checksum {
@@ -226,7 +223,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
     let mut has_run = false;
     loop {
         let (before, number) = (lines.bytes, lines.number + 1);
-        let Some(line) = lines.next()? else { return Err(RunFileError::Incomplete { line: number - 1 }) };
+        let Some(line) = lines.next()? else { return Err(RunFileError::Incomplete(number - 1)) };
         let invalid = |why: &str| RunFileError::Invalid { line: number, why: why.to_owned() };
         let text = std::str::from_utf8(line).map_err(|error| invalid(&error.to_string()))?.trim_end_matches('\n');
         let inner = |name: &str| text.strip_prefix(name)?.strip_suffix('}');
@@ -305,7 +302,7 @@ impl<R: Read> Lines<R> {
         let read = (&mut self.file).take(LINE_MAX as u64 + 1).read_until(b'\n', &mut self.text);
         let line = self.number;
         let read = read.map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof if line > 0 => RunFileError::Incomplete { line },
+            io::ErrorKind::UnexpectedEof if line > 0 => RunFileError::Incomplete(line),
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
                 RunFileError::Damaged { line, source }
             }
@@ -319,7 +316,7 @@ impl<R: Read> Lines<R> {
             return Ok(None);
         }
         if !self.text.ends_with(b"\n") {
-            return Err(RunFileError::Incomplete { line: self.number });
+            return Err(RunFileError::Incomplete(self.number));
         }
         self.number += 1;
         Ok(Some(&self.text))

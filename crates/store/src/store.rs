@@ -14,7 +14,7 @@ use study::spec::Protocol;
 
 use crate::error::{BUSY_S, StoreError};
 use crate::layout::{self, Layout};
-use crate::owner::{self, Owner, Refused};
+use crate::owner::{self, Owner};
 use crate::run_file::{self, Check, Content, Line, RunFileError};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -82,7 +82,7 @@ impl Store {
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Store> {
         let path = path.as_ref();
         if !path.exists() {
-            return Err(StoreError::Missing { path: path.to_path_buf() });
+            return Err(StoreError::Missing(path.to_path_buf()));
         }
         match Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
             Err(StoreError::Unopenable { why, .. }) if path.is_file() => Self::open_read_only(path, why),
@@ -116,7 +116,7 @@ impl Store {
             Layout::Current => Ok(Store { connection, path }),
             Layout::Empty => Err(StoreError::Unopenable { path, why: "it is empty".to_owned() }),
             Layout::Newer(found) => Err(StoreError::Newer { path, found }),
-            Layout::Foreign => Err(StoreError::Foreign { path }),
+            Layout::Foreign => Err(StoreError::Foreign(path)),
         }
     }
 
@@ -179,11 +179,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Owned`], [`StoreError::Lock`].
     pub fn own(&self, run: &str) -> Result<Owner> {
-        let path = self.lock_of(run);
-        owner::take(&path).map_err(|refused| match refused {
-            Refused::Owned(pid) => StoreError::Owned { run: run.to_owned(), pid },
-            Refused::Io(source) => StoreError::Lock { path, source },
-        })
+        owner::take(run, &self.lock_of(run))
     }
 
     /// Whether a process has locked a run (full name).
@@ -553,7 +549,7 @@ impl Store {
                 }
             }
             checking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            let Some((transaction, id)) = started else { return Err(RunFileError::Incomplete { line: 1 }.into()) };
+            let Some((transaction, id)) = started else { return Err(RunFileError::Incomplete(1).into()) };
             transaction.commit().map_err(|error| self.sqlite(error))?;
             Ok(id)
         })
