@@ -5,6 +5,10 @@ use std::fmt;
 /// Maximum number of errors reported per file. Beyond it, the first ones explain the rest.
 pub const MISTAKES_MAX: usize = 50;
 
+/// Returns the text of an included or imported file by its path as written, or the reason why it
+/// cannot. Called once per path.
+pub type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<String, String>;
+
 /// One error with its location and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {

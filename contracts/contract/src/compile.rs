@@ -12,7 +12,7 @@ use self::signature::Shape;
 use crate::clause::{Clause, Identify, IdentifyStep};
 use crate::code::Op;
 use crate::contract::{Contract, Operation, Service};
-use crate::declared_types::Promise;
+use crate::declared_types::Typed;
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
@@ -90,7 +90,7 @@ impl ContractCompiler<'_> {
                 found.mistake("twice", operation.name.span, format!("duplicate operation `{own_name}`"));
             }
             let shape = signature::shape(operation, known, self.known, found);
-            operations.push(self.operation(name, own_name, operation, &shape, found));
+            operations.push(self.operation(name, operation, &shape, found));
         }
         Service { name: name.clone(), operations, has_introduced_members: false }
     }
@@ -98,16 +98,15 @@ impl ContractCompiler<'_> {
     fn operation(
         &self,
         service: &str,
-        name: String,
         operation: &syntax::Operation,
         shape: &Shape,
         found: &mut Findings,
     ) -> Operation {
+        let name = signature::full_name(operation);
         let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
         let signature = self.schema.services.get(service).and_then(|known| known.get(&name));
         let (types, id) = ((shape.params.as_slice(), &shape.result), format!("{service}.{name}"));
-        let promise =
-            Promise::from_operation(operation, &id, types, signature, &self.known.schema, (self.text, &self.lines));
+        let typed = Typed::of_operation(operation, &id, types, signature, &self.known.schema, (self.text, &self.lines));
         let (mut clauses, mut all_identifies) = (Vec::<Clause>::new(), Vec::new());
         let mut labels = BTreeMap::new();
         for clause in &operation.clauses {
@@ -144,7 +143,7 @@ impl ContractCompiler<'_> {
                 }
             }
         }
-        Operation { name, params, clauses, identifies: all_identifies, promise }
+        Operation { name, params, clauses, identifies: all_identifies, typed }
     }
 
     fn compiler<'c>(&'c self, kind: &ClauseKind, shape: &Shape, found: &'c mut Findings) -> Compiler<'c> {

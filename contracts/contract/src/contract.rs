@@ -1,7 +1,7 @@
 //! Compiled contracts.
 
 use crate::clause::{Clause, Identify, ServiceId};
-use crate::declared_types::Promise;
+use crate::declared_types::Typed;
 use crate::monitor::report::Kind;
 use crate::syntax::Direction;
 
@@ -40,7 +40,7 @@ pub(crate) struct Operation {
     /// All clauses with one expression, in the order of the text.
     pub(crate) clauses: Vec<Clause>,
     pub(crate) identifies: Vec<Identify>,
-    pub(crate) promise: Promise,
+    pub(crate) typed: Vec<Typed>,
 }
 
 impl Operation {
@@ -54,7 +54,7 @@ impl Operation {
 
     /// All clauses, including those for declared types.
     pub(crate) fn all_clauses_mut(&mut self) -> impl Iterator<Item = &mut Clause> {
-        let typed = self.promise.request.iter_mut().chain(&mut self.promise.reply).map(|typed| &mut typed.clause);
+        let typed = self.typed.iter_mut().map(|typed| &mut typed.clause);
         let identifies = self.identifies.iter_mut().map(|identify| &mut identify.clause);
         self.clauses.iter_mut().chain(identifies).chain(typed)
     }
@@ -121,7 +121,8 @@ impl Contract {
     pub fn reads_reply(&self, operation: OperationId) -> bool {
         let reads_reply = |clause: &Clause| matches!(clause.kind, Kind::Postcondition | Kind::Exception);
         let op = self.op(operation);
-        self.introduces_by_reply(operation) || op.promise.reply.is_some() || op.clauses.iter().any(reads_reply)
+        let typed = op.typed.iter().map(|typed| &typed.clause);
+        self.introduces_by_reply(operation) || op.clauses.iter().chain(typed).any(reads_reply)
     }
 
     /// A hash that ignores layout and comments.

@@ -14,13 +14,7 @@ use crate::types::{Field, Schema, Signature, Type};
 /// Maximum nesting of checked values. Codecs allow less.
 const DEPTH_MAX: u16 = 256;
 
-/// The declared types of an operation's messages.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Promise {
-    pub(crate) request: Option<Typed>,
-    pub(crate) reply: Option<Typed>,
-}
-
+/// The declared types of a request or reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     /// For reports; it has no expression.
@@ -39,18 +33,19 @@ enum PromisedPart {
     Body(Type),
 }
 
-impl Promise {
-    /// `params` and `result`: the types that clauses see.
-    pub(crate) fn from_operation(
+impl Typed {
+    /// The declared types of an operation's messages. `params` and `result`: the types that clauses
+    /// see.
+    pub(crate) fn of_operation(
         operation: &Operation,
         id: &str,
         (params, result): (&[(String, Type)], &Type),
         signature: Option<&Signature>,
         schema: &Arc<Schema>,
         (text, lines): (&str, &Lines<'_>),
-    ) -> Self {
+    ) -> Vec<Self> {
         if operation.clauses.iter().any(|clause| matches!(clause.kind, ClauseKind::Untyped)) {
-            return Self::default();
+            return Vec::new();
         }
         let is_http = operation.method.is_some();
         // Every HTTP body is text and bytes, JSON or not.
@@ -82,13 +77,12 @@ impl Promise {
             Typed { clause, of, schema: schema.clone() }
         };
         let start = operation.name.span.start;
-        Self {
-            request: arguments.map(|arguments| {
-                let arguments = PromisedPart::Arguments(arguments);
-                typed(Kind::Precondition, "request", start, format!("({request})"), arguments)
-            }),
-            reply: answer.map(|answer| typed(Kind::Postcondition, "reply", span.start, format!("-> {reply}"), answer)),
-        }
+        let request = arguments.map(|arguments| {
+            let arguments = PromisedPart::Arguments(arguments);
+            typed(Kind::Precondition, "request", start, format!("({request})"), arguments)
+        });
+        let reply = answer.map(|answer| typed(Kind::Postcondition, "reply", span.start, format!("-> {reply}"), answer));
+        request.into_iter().chain(reply).collect()
     }
 }
 

@@ -179,6 +179,9 @@ pub(crate) fn index(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scr
     })
 }
 
+/// Takes an endpoint and its index.
+pub(crate) type TakeEndpoint<'t> = &'t mut dyn FnMut(&str, Option<&str>);
+
 /// Passes every endpoint that a message introduces, with its index, to `take`. Continues after
 /// failures and returns the first.
 pub(crate) fn identify(
@@ -186,11 +189,12 @@ pub(crate) fn identify(
     env: Env<'_>,
     steps: u64,
     scratch: &mut Scratch,
-    take: &mut dyn FnMut(&str, Option<&str>),
+    take: TakeEndpoint<'_>,
 ) -> Result<(), Stop> {
-    let mut first = Ok(());
-    scratch.run(&identify.clause.code, env, steps, |mut run| run.walk(identify, 0, take, &mut first));
-    first
+    scratch.run(&identify.clause.code, env, steps, |mut run| {
+        run.walk(identify, 0, take);
+        run.first_stop.map_or(Ok(()), Err)
+    })
 }
 
 /// Maximum length of an index or endpoint, in bytes.
@@ -208,7 +212,10 @@ pub(crate) struct Run<'a> {
     locals: &'a mut [Value<'a>],
     left: u64,
     bump: &'a Bump,
+    /// Why the last operation without a value had none.
     stopped: Option<Stop>,
+    /// Why the first step of an `identifies` clause failed.
+    first_stop: Option<Stop>,
 }
 
 impl<'a> Run<'a> {
@@ -217,10 +224,9 @@ impl<'a> Run<'a> {
             0 => &mut [],
             count => bump.alloc_slice_fill_copy(usize::from(count), Value::Missing),
         };
-        Self { code, env, locals, left: steps, bump, stopped: None }
+        Self { code, env, locals, left: steps, bump, stopped: None, first_stop: None }
     }
 
-    /// Why the last operation without a value had none.
     fn reason(&self) -> Stop {
         self.stopped.expect("what halts says why")
     }
@@ -455,35 +461,23 @@ impl<'a> Run<'a> {
     }
 
     /// Takes the steps of an `identifies` clause from `step` on.
-    fn walk(
-        &mut self,
-        identify: &Identify,
-        step: usize,
-        take: &mut dyn FnMut(&str, Option<&str>),
-        first: &mut Result<(), Stop>,
-    ) {
-        if let Err(NoValue) = self.try_walk(identify, step, take, first) {
-            *first = first.and(Err(self.reason()));
+    fn walk(&mut self, identify: &Identify, step: usize, take: TakeEndpoint<'_>) {
+        if let Err(NoValue) = self.try_walk(identify, step, take) {
+            self.first_stop = self.first_stop.or(self.stopped);
         }
     }
 
-    fn try_walk(
-        &mut self,
-        identify: &Identify,
-        step: usize,
-        take: &mut dyn FnMut(&str, Option<&str>),
-        first: &mut Result<(), Stop>,
-    ) -> Outcome<()> {
+    fn try_walk(&mut self, identify: &Identify, step: usize, take: TakeEndpoint<'_>) -> Outcome<()> {
         match identify.steps.get(step) {
             None => return self.introduce(identify, take),
             Some(&IdentifyStep::When(condition)) => {
                 if self.truth(condition)? {
-                    self.walk(identify, step + 1, take, first);
+                    self.walk(identify, step + 1, take);
                 }
             }
             Some(&IdentifyStep::Let { local, value }) => {
                 self.locals[usize::from(local)] = self.needed(value)?;
-                self.walk(identify, step + 1, take, first);
+                self.walk(identify, step + 1, take);
             }
             Some(&IdentifyStep::For { local, within }) => {
                 for item in self.items(within)?.iter() {
@@ -491,14 +485,14 @@ impl<'a> Run<'a> {
                         break;
                     }
                     self.locals[usize::from(local)] = item;
-                    self.walk(identify, step + 1, take, first);
+                    self.walk(identify, step + 1, take);
                 }
             }
         }
         Ok(())
     }
 
-    fn introduce(&mut self, identify: &Identify, take: &mut dyn FnMut(&str, Option<&str>)) -> Outcome<()> {
+    fn introduce(&mut self, identify: &Identify, take: TakeEndpoint<'_>) -> Outcome<()> {
         let endpoint = match self.code.ops[identify.at as usize] {
             // For a list of members, each has the receiver's endpoint.
             Op::Receiver => self.env.receiver,

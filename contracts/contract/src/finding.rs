@@ -86,6 +86,9 @@ impl fmt::Display for Finding {
     }
 }
 
+/// The stable short name of a kind of finding.
+pub(crate) type Rule = &'static str;
+
 /// Findings in the order they were found, without line numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -96,28 +99,15 @@ pub(crate) struct Findings {
 const FINDINGS_MAX: usize = 100;
 
 impl Findings {
-    pub(crate) fn mistake(&mut self, rule: &'static str, span: Span, message: impl Into<String>) {
+    pub(crate) fn mistake(&mut self, rule: Rule, span: Span, message: impl Into<String>) {
         self.push(Severity::Mistake, rule, span, message.into(), None);
     }
 
-    pub(crate) fn mistake_hint(
-        &mut self,
-        rule: &'static str,
-        span: Span,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) {
+    pub(crate) fn mistake_hint(&mut self, rule: Rule, span: Span, message: impl Into<String>, hint: impl Into<String>) {
         self.push(Severity::Mistake, rule, span, message.into(), Some(hint.into()));
     }
 
-    pub(crate) fn push(
-        &mut self,
-        severity: Severity,
-        rule: &'static str,
-        span: Span,
-        message: String,
-        hint: Option<String>,
-    ) {
+    pub(crate) fn push(&mut self, severity: Severity, rule: Rule, span: Span, message: String, hint: Option<String>) {
         let finding = Finding { severity, rule, message, line: 0, column: 0, span: span.range(), hint };
         self.extend(Findings { raw: vec![finding] });
     }

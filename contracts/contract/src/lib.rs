@@ -26,7 +26,7 @@ pub use eval::{Env, STEPS_MAX, Scratch, Stop, Verdict, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
 pub use tape::{Id as TapeId, Node, Shape, Tape, Value};
-pub use types::{Field, Schema, Signature, Type};
+pub use types::{Field, Schema, Signature, Signatures, Type};
 
 /// The findings about a text, and the contract if it is valid.
 #[derive(Clone, Debug, Default)]
@@ -41,14 +41,8 @@ pub struct Checked {
 
 /// Parses, checks and compiles a contract. Types are checked as far as a schema is given.
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
-    checked(
-        text,
-        types::KnownSchema {
-            schema: schema.cloned().unwrap_or_default().into(),
-            is_whole: true,
-            is_given: schema.is_some(),
-        },
-    )
+    let (is_given, schema) = (schema.is_some(), schema.cloned().unwrap_or_default().into());
+    checked(text, types::KnownSchema { schema, is_whole: true, is_given })
 }
 
 /// Like [`check`], with an incomplete schema: names missing from it are not errors.

@@ -5,7 +5,7 @@ mod constant;
 use std::collections::BTreeSet;
 
 use self::constant::{Bounds, Impossible, constant, impossible, is_empty, is_true};
-use crate::finding::{Findings, Severity, Span};
+use crate::finding::{Findings, Rule, Severity, Span};
 use crate::functions;
 use crate::monitor::report::Kind;
 use crate::print::{self, expression};
@@ -30,11 +30,11 @@ struct Lint<'f> {
 }
 
 impl Lint<'_> {
-    fn warn(&mut self, rule: &'static str, span: Span, message: impl Into<String>, hint: &str) {
+    fn warn(&mut self, rule: Rule, span: Span, message: impl Into<String>, hint: &str) {
         self.found.push(Severity::Warning, rule, span, message.into(), Some(hint.to_owned()));
     }
 
-    fn note(&mut self, rule: &'static str, span: Span, message: impl Into<String>, hint: &str) {
+    fn note(&mut self, rule: Rule, span: Span, message: impl Into<String>, hint: &str) {
         self.found.push(Severity::Note, rule, span, message.into(), Some(hint.to_owned()));
     }
 
@@ -78,13 +78,12 @@ impl Lint<'_> {
     /// Reports a template that an earlier one of the same method hides.
     fn template<'f>(&mut self, operation: &'f Operation, before: &mut Vec<(&'f Operation, Vec<&'f str>)>) {
         let parts = operation.name.text.split('/').collect::<Vec<_>>();
-        let method = |operation: &Operation| operation.method.as_ref().map(|method| method.text.clone());
-        let covers =
-            |earlier: &str, later: &str| earlier == later || (earlier.starts_with('{') && earlier.ends_with('}'));
+        let is_variable = |part: &str| part.starts_with('{') && part.ends_with('}');
         let hides = |(earlier, earlier_parts): &&(&Operation, Vec<&str>)| {
-            method(earlier) == method(operation)
+            let mut pairs = earlier_parts.iter().zip(&parts);
+            earlier.method.as_ref().map(|method| &method.text) == operation.method.as_ref().map(|method| &method.text)
                 && earlier_parts.len() == parts.len()
-                && earlier_parts.iter().zip(&parts).all(|(earlier, later)| covers(earlier, later))
+                && pairs.all(|(earlier, later)| earlier == later || is_variable(earlier))
         };
         if let Some((earlier, _)) = before.iter().find(hides) {
             let message = format!("`{}` above matches every path that this one would", earlier.name.text);

@@ -201,7 +201,7 @@ impl<S: Store> Monitor<S> {
             let known = monitor.names.get(entry.service as usize);
             let known = known.and_then(|name| monitor.contracts.newest().service(name));
             if let Some(service) = known.filter(|_| (entry.endpoint as usize) < monitor.names.len()) {
-                monitor.promise(entry.endpoint, entry.service, service, entry.peer);
+                monitor.promise(entry.endpoint, Promise { name: entry.service, service, peer: entry.peer });
             }
         }
         monitor

@@ -221,18 +221,16 @@ impl<'m> Tape<'m> {
             Some(Cell::Many { .. }) => Value::Node(Node { tape: self, id: id.0 }),
         }
     }
-
-    fn links_of(&self, node: u32) -> (Shape, &[(Option<Id>, Id)]) {
-        match self.cells.get(node as usize) {
-            Some(&Cell::Many { shape, first, count }) => (shape, &self.links[first as usize..(first + count) as usize]),
-            _ => (Shape::List, &[]),
-        }
-    }
 }
 
 impl<'a> Node<'a> {
     fn links(self) -> (Shape, &'a [(Option<Id>, Id)]) {
-        self.tape.links_of(self.id)
+        match self.tape.cells.get(self.id as usize) {
+            Some(&Cell::Many { shape, first, count }) => {
+                (shape, &self.tape.links[first as usize..(first + count) as usize])
+            }
+            _ => (Shape::List, &[]),
+        }
     }
 
     /// The kind of the node.

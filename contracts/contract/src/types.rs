@@ -70,13 +70,16 @@ pub struct Signature {
     pub errors: Vec<Field>,
 }
 
+/// The operations of a service by name.
+pub type Signatures = BTreeMap<String, Signature>;
+
 /// The content of one or more IDLs or WSDLs, with their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
     /// Records by name.
     pub types: BTreeMap<String, Vec<Field>>,
     /// Operations by service and name.
-    pub services: BTreeMap<String, BTreeMap<String, Signature>>,
+    pub services: BTreeMap<String, Signatures>,
 }
 
 /// A schema, which contracts share for the types of their messages.

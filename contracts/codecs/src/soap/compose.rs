@@ -10,6 +10,8 @@ use crate::value::{ComposeError, Value};
 
 const DEPTH_MAX: usize = 64;
 
+type Composed = Result<(), ComposeError>;
+
 /// Appends an envelope with one message in its body: a request with its arguments, or a response
 /// with its result.
 ///
@@ -59,12 +61,7 @@ impl Writer<'_> {
     }
 
     /// Writes an element. `inner` writes its attributes, then `>` and its content.
-    fn wrapped(
-        &mut self,
-        name: &str,
-        namespace: &str,
-        inner: impl FnOnce(&mut Self) -> Result<(), ComposeError>,
-    ) -> Result<(), ComposeError> {
+    fn wrapped(&mut self, name: &str, namespace: &str, inner: impl FnOnce(&mut Self) -> Composed) -> Composed {
         if self.namespaces.len() > DEPTH_MAX {
             return self.wrong(format!("values nested deeper than {DEPTH_MAX} levels"));
         }
@@ -83,7 +80,7 @@ impl Writer<'_> {
         self.out.write_fmt(text).expect("writing to a string cannot fail");
     }
 
-    fn complex(&mut self, id: ComplexId, value: &Value) -> Result<(), ComposeError> {
+    fn complex(&mut self, id: ComplexId, value: &Value) -> Composed {
         let wsdl = self.wsdl;
         let complex = wsdl.complex(id);
         if let (Some(field), Value::List(_)) = (complex.array(), value) {
@@ -123,7 +120,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn field(&mut self, field: &Field, value: &Value) -> Result<(), ComposeError> {
+    fn field(&mut self, field: &Field, value: &Value) -> Composed {
         self.path.push(field.name.clone());
         match (field.is_list(), value) {
             (true, Value::List(elements)) => {
@@ -144,7 +141,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn element(&mut self, field: &Field, value: &Value) -> Result<(), ComposeError> {
+    fn element(&mut self, field: &Field, value: &Value) -> Composed {
         self.wrapped(&field.name, &field.namespace, |writer| match (value, field.ty) {
             (Value::Null, _) if field.is_nillable => {
                 writer.out.push_str(" xsi:nil=\"true\">");

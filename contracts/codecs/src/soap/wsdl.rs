@@ -19,7 +19,7 @@ use super::types::{
     Builtin, Complex, ComplexId, Field, Message, Operation, Port, Service, Simple, SimpleId, Type, Wsdl, builtin,
 };
 use super::xml::{Document, Element, Limits};
-use crate::mistake::{Mistake, Mistakes};
+use crate::mistake::{Mistake, Mistakes, ReadFile};
 
 const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 const SOAP: &str = "http://schemas.xmlsoap.org/wsdl/soap/";
@@ -39,11 +39,7 @@ const LIMITS: Limits =
 /// file by its location as written, or the reason why it cannot. It is called once per location.
 ///
 /// Returns all errors of the file and its imports.
-pub fn parse(
-    source: &str,
-    text: &str,
-    import: &mut dyn FnMut(&str) -> Result<String, String>,
-) -> Result<Wsdl, Mistakes> {
+pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mistakes> {
     let mut mistakes = Vec::new();
     let texts = load(source, text, import, &mut mistakes);
     let sources = texts.iter().map(|text| text.0.as_str());
@@ -55,14 +51,7 @@ pub fn parse(
         Some(File { number, source, text, document })
     });
     let files = files.collect::<Vec<_>>();
-    let mut reader = Reader {
-        definitions: BTreeMap::new(),
-        types: BTreeMap::new(),
-        wsdl: Wsdl::default(),
-        depth: 0,
-        fields_left: FIELDS_MAX,
-        mistakes,
-    };
+    let mut reader = Reader { fields_left: FIELDS_MAX, mistakes, ..Reader::default() };
     files.iter().for_each(|file| reader.index(Node { file, index: 0 }));
     files.iter().for_each(|file| reader.services(Node { file, index: 0 }));
     if reader.wsdl.operations().next().is_none() && reader.mistakes.is_empty() {
@@ -72,12 +61,7 @@ pub fn parse(
     Mistakes::or(reader.mistakes, sources, reader.wsdl)
 }
 
-fn load(
-    source: &str,
-    text: &str,
-    import: &mut dyn FnMut(&str) -> Result<String, String>,
-    mistakes: &mut Vec<Mistake>,
-) -> Vec<(String, String)> {
+fn load(source: &str, text: &str, import: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Vec<(String, String)> {
     let mut texts = vec![(source.to_owned(), text.to_owned())];
     let mut known = BTreeSet::from([source.to_owned()]);
     let mut next = 0;
@@ -168,6 +152,7 @@ impl<'f> Node<'f> {
 /// Namespace and local name.
 type Name<'f> = (&'f str, &'f str);
 
+#[derive(Default)]
 struct Reader<'f> {
     /// By kind (`type`, `port type`), namespace and name.
     definitions: BTreeMap<(&'static str, Name<'f>), Node<'f>>,

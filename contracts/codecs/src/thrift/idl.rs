@@ -32,23 +32,10 @@ mod lexer;
 mod resolve;
 mod syntax;
 
-use super::schema::Schema;
-use crate::mistake::Mistakes;
+pub use resolve::parse;
 
 /// Maximum size of all files together, in bytes.
 pub const TEXT_MAX_BYTES: usize = 4 << 20;
 
 /// Maximum number of included files, including indirect includes.
 pub const FILES_MAX: usize = 256;
-
-/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text
-/// of a file by its path as written, or the reason why it cannot. It is called once per path.
-///
-/// Returns all errors of the file and its includes.
-pub fn parse(
-    source: &str,
-    text: &str,
-    include: &mut dyn FnMut(&str) -> Result<String, String>,
-) -> Result<Schema, Mistakes> {
-    resolve::resolve(source, text, include)
-}

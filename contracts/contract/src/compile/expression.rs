@@ -6,7 +6,7 @@ use crate::code::{Code, Id, Op};
 use crate::finding::{Findings, Span, suggestion};
 use crate::functions::{self, ArgKind, Function, ReturnKind};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
-use crate::types::{Field, Schema, Type};
+use crate::types::{Schema, Type};
 
 /// Maximum length of a pattern of `matches` and `split`, in bytes.
 pub(crate) const PATTERN_MAX_BYTES: usize = 256;
@@ -207,21 +207,22 @@ impl<'c> Compiler<'c> {
 
     fn field(&mut self, of: &Expr, field: &Name, span: Span) -> (Id, Type) {
         let (of, kind) = self.expression(of);
+        let schema = self.schema;
         let gives = match &kind {
             Type::Any => Type::Any,
             Type::Map(key, value) if matches!(**key, Type::Text | Type::Any) => (**value).clone(),
-            Type::Record(_) | Type::Named(_) => match self.schema.fields(&kind).map(<[Field]>::to_vec) {
-                Some(fields) => match fields.iter().find(|known| known.name == field.text) {
-                    Some(known) => known.of.clone(),
-                    None => {
-                        let hint = suggestion(&field.text, fields.iter().map(|field| field.name.as_str()));
-                        let message = format!("{} has no field `{}`", described(&kind), field.text);
-                        self.found.mistake_hint("unknown-field", field.span, message, hint);
-                        Type::Any
-                    }
-                },
-                None => Type::Any,
-            },
+            Type::Record(_) | Type::Named(_) => {
+                let fields = schema.fields(&kind);
+                let known = fields.and_then(|fields| fields.iter().find(|known| known.name == field.text));
+                if known.is_none()
+                    && let Some(fields) = fields
+                {
+                    let hint = suggestion(&field.text, fields.iter().map(|field| field.name.as_str()));
+                    let message = format!("{} has no field `{}`", described(&kind), field.text);
+                    self.found.mistake_hint("unknown-field", field.span, message, hint);
+                }
+                known.map_or(Type::Any, |known| known.of.clone())
+            }
             _ => {
                 let message = format!("{} has no fields", described(&kind));
                 self.wrong_type(field.span, message);

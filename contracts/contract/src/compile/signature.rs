@@ -8,7 +8,7 @@ use regex_lite::Regex;
 use super::expression::RESERVED;
 use crate::finding::{Findings, suggestion};
 use crate::syntax::{Name, Operation, TypeKind, TypeTree};
-use crate::types::{Field, KnownSchema, Signature, Type};
+use crate::types::{Field, KnownSchema, Signature, Signatures, Type};
 
 pub(super) struct Shape {
     pub(super) params: Vec<(String, Type)>,
@@ -28,7 +28,7 @@ pub(super) fn full_name(operation: &Operation) -> String {
 
 pub(super) fn shape(
     operation: &Operation,
-    service: Option<&BTreeMap<String, Signature>>,
+    service: Option<&Signatures>,
     known: &KnownSchema,
     found: &mut Findings,
 ) -> Shape {
@@ -73,11 +73,7 @@ pub(super) fn shape(
 }
 
 /// The signature of an operation in the schema.
-fn declared<'s>(
-    operation: &Operation,
-    service: &'s BTreeMap<String, Signature>,
-    found: &mut Findings,
-) -> Option<&'s Signature> {
+fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Findings) -> Option<&'s Signature> {
     let Name { text: name, span } = &operation.name;
     let Some(signature) = service.get(name) else {
         let hint = suggestion(name, service.keys().map(String::as_str));

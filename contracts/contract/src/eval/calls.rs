@@ -104,14 +104,13 @@ impl<'a> Run<'a> {
                 let fits = whole >= i64::MIN as f64 && whole < -(i64::MIN as f64);
                 if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::Overflow) }
             }
-            (Value::Text(text), false) => {
+            (Value::Text(text), float) => {
                 self.charge_bytes(id, text.len())?;
-                text.parse().map_or_else(|_| self.stop(id, Why::NotA("whole number")), |number| Ok(Value::Int(number)))
-            }
-            (Value::Text(text), true) => {
-                self.charge_bytes(id, text.len())?;
-                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-                number.map_or_else(|| self.stop(id, Why::NotA("number")), |number| Ok(Value::Float(number)))
+                let (number, wanted) = match float {
+                    true => (text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float), "number"),
+                    false => (text.parse().ok().map(Value::Int), "whole number"),
+                };
+                number.map_or_else(|| self.stop(id, Why::NotA(wanted)), Ok)
             }
             (other, _) => self.kind(of, "a number or numeric text", other),
         }

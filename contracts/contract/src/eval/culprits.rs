@@ -9,16 +9,13 @@ use crate::tape::Value;
 /// Maximum number of values reported.
 const VALUES_MAX: usize = 8;
 
+/// Takes the name of a part of a message and its value.
+type TakePart<'t> = &'t mut dyn FnMut(String, Value<'_>);
+
 /// Passes the parts of the message that a failing clause reads to `take`: `result.users[3].id`,
 /// with its value. Includes only the false sides of a conjunction, and only the first deciding item
 /// of a loop. Each part is passed once, in the order of the text.
-pub(crate) fn guilty(
-    clause: &Clause,
-    env: Env<'_>,
-    steps: u64,
-    scratch: &mut Scratch,
-    take: &mut dyn FnMut(String, Value<'_>),
-) {
+pub(crate) fn guilty(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scratch, take: TakePart<'_>) {
     scratch.run(&clause.code, env, steps, |run| {
         let names = vec![None; usize::from(clause.code.locals)];
         Look { run, clause, names, seen: Vec::new(), take }.fails(clause.root);
@@ -32,7 +29,7 @@ struct Look<'a, 't> {
     /// The names of the items in local variables, if they have any.
     names: Vec<Option<String>>,
     seen: Vec<String>,
-    take: &'t mut dyn FnMut(String, Value<'_>),
+    take: TakePart<'t>,
 }
 
 impl Look<'_, '_> {

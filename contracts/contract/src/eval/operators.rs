@@ -143,9 +143,8 @@ impl<'a> Run<'a> {
                     Ok(Value::List(items.into_bump_slice()))
                 }
                 _ => match left {
-                    Value::Text(_) => self.kind(b, "text", right),
                     Value::Int(_) | Value::Float(_) => self.kind(b, "a number", right),
-                    Value::List(_) => self.kind(b, "a list", right),
+                    Value::Text(_) | Value::List(_) => self.kind(b, left.kind(), right),
                     other => self.kind(a, "a number, text or a list", other),
                 },
             },

@@ -23,7 +23,7 @@ pub(crate) enum Origin {
 /// Maximum number of origins kept. More would make an entry large, and the first ones matter most.
 const ORIGINS_MAX: usize = 4;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) endpoint: NameId,
     pub(crate) service: NameId,

@@ -32,6 +32,7 @@ pub(super) struct Record<'a> {
     is_dead: bool,
 }
 
+#[derive(Default)]
 pub(super) struct Log {
     segment_bytes: usize,
     /// By number. Unused ones are empty.
@@ -50,16 +51,7 @@ pub(super) struct Log {
 impl Log {
     /// An empty log. Segments are small compared to `bytes_max`.
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self {
-            segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX),
-            segments: Vec::new(),
-            order: VecDeque::new(),
-            unused: Vec::new(),
-            places: HashTable::new(),
-            hasher: RandomState::new(),
-            capacity_bytes: 0,
-            dead_bytes: 0,
-        }
+        Self { segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX), ..Self::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -102,7 +94,8 @@ impl Log {
         let Some(before) = self.find(key) else {
             let place = self.append(key, used_s, 0, value);
             let Self { places, segments, hasher, .. } = self;
-            places.insert_unique(hasher.hash_one(key), place, |place| hash_of(hasher, segments, *place));
+            let hash = |place: &u32| record_at(segments, *place).map_or(0, |record| hasher.hash_one(record.key));
+            places.insert_unique(hasher.hash_one(key), place, hash);
             return true;
         };
         let length = self.at(before).map_or(0, |record| record.value.len());
@@ -228,10 +221,6 @@ fn word(length: usize, flags: u32) -> [u8; 4] {
 fn record_at(segments: &[Vec<u8>], place: u32) -> Option<Record<'_>> {
     let (segment, offset) = split(place);
     read(segments.get(segment)?, offset)
-}
-
-fn hash_of(hasher: &RandomState, segments: &[Vec<u8>], place: u32) -> u64 {
-    record_at(segments, place).map_or(0, |record| hasher.hash_one(record.key))
 }
 
 fn read(segment: &[u8], offset: usize) -> Option<Record<'_>> {

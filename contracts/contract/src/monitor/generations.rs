@@ -138,10 +138,11 @@ impl Generations {
     pub(super) fn blame(&mut self, report: &Report) {
         let operation = format!("{}.{}", report.service, report.operation);
         for label in &report.blamed {
-            let key = (operation.clone(), report.clause.clone(), label.clone());
-            let is_room = self.blamed.len() < TOLD_APART_MAX || self.blamed.contains_key(&key);
-            let other = || (OTHER.to_owned(), OTHER.to_owned(), OTHER.to_owned());
-            *self.blamed.entry(if is_room { key } else { other() }).or_default() += 1;
+            let mut key = (operation.clone(), report.clause.clone(), label.clone());
+            if self.blamed.len() >= TOLD_APART_MAX && !self.blamed.contains_key(&key) {
+                key = (OTHER.to_owned(), OTHER.to_owned(), OTHER.to_owned());
+            }
+            *self.blamed.entry(key).or_default() += 1;
         }
     }
 

@@ -60,12 +60,7 @@ impl<S: Store> Monitor<S> {
         let call = step.call;
         let contract = self.contracts.of(call.operation.service).clone();
         let operation = contract.op(call.operation);
-        let typed = match kind {
-            Kind::Precondition => &operation.promise.request,
-            Kind::Postcondition => &operation.promise.reply,
-            _ => &None,
-        };
-        if let Some(typed) = typed
+        if let Some(typed) = operation.typed.iter().find(|typed| typed.clause.kind == kind)
             && let Some((found, reason)) = typed.judge(call.args, step.outcome)
         {
             let report = Report { found, reason: Some(reason), ..self.report(&typed.clause, step) };

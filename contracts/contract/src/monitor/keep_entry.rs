@@ -132,7 +132,9 @@ impl<S: Store> Monitor<S> {
         step: &mut Step<'_>,
     ) {
         let introduced = self.introduced(direction, step);
-        self.check_carried(&introduced, entries);
+        let carried = |found: &Introduced| found.carried(entries, self.contracts.of(found.service));
+        let believed = introduced.iter().filter_map(carried).collect::<std::collections::HashSet<_>>();
+        self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
         let other = [ticket.other.unwrap_or(0)];
         for found in introduced {
             let Some(carried) = found.carried(entries, self.contracts.of(found.service)) else {
@@ -148,13 +150,6 @@ impl<S: Store> Monitor<S> {
             let kept = Kept { vouching: Vouching::by(&labels), peer, ..kept };
             self.keep(&kept, step.now_s, &mut step.output);
         }
-    }
-
-    /// Counts metadata about endpoints that its message does not introduce.
-    fn check_carried(&mut self, introduced: &[Introduced], entries: &[Identified]) {
-        let carried = |found: &Introduced| found.carried(entries, self.contracts.of(found.service));
-        let believed = introduced.iter().filter_map(carried).collect::<std::collections::HashSet<_>>();
-        self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
     }
 
     /// The metadata about an entry.
@@ -178,7 +173,8 @@ impl<S: Store> Monitor<S> {
             return None;
         };
         // A claim about an endpoint applies to all members of its service.
-        let (is_new_promise, known_peer) = self.promise(endpoint, service, kept.service, kept.peer);
+        let (is_new_promise, known_peer) =
+            self.promise(endpoint, Promise { name: service, service: kept.service, peer: kept.peer });
         let peer = kept.peer.or(known_peer);
         if is_new_promise {
             let address = peer.map(|peer| self.name(peer).to_owned());
@@ -189,18 +185,11 @@ impl<S: Store> Monitor<S> {
             }
         }
         let key = key_of(kept.endpoint, service_name, kept.index);
-        let found = self.find(&key, kept.endpoint, kept.service, kept.index, now_s);
+        let found = self.find(&key, kept, now_s);
         let is_new = found.is_none();
-        let mut entry = found.unwrap_or_else(|| Entry {
-            endpoint,
-            service,
-            index: kept.index.map(str::to_owned),
-            secret: kept.secret,
-            labels: Vec::new(),
-            peer: None,
-            origins: Vec::new(),
-            more_origins: false,
-            is_orphan: false,
+        let mut entry = found.unwrap_or_else(|| {
+            let (index, secret) = (kept.index.map(str::to_owned), kept.secret);
+            Entry { endpoint, service, index, secret, ..Entry::default() }
         });
         // If no message introduces members, the configuration vouches for all of them.
         let is_covered = kept.index.is_none() || !contract.has_introduced_members(kept.service);
@@ -246,43 +235,31 @@ impl<S: Store> Monitor<S> {
 
     /// Finds an entry by key and verifies it, since two entries may share a key. Then the later one
     /// is kept.
-    pub(super) fn find(
-        &mut self,
-        key: &Key,
-        endpoint: &str,
-        service: ServiceId,
-        index: Option<&str>,
-        now_s: u64,
-    ) -> Option<Entry> {
+    fn find(&mut self, key: &Key, kept: &Kept<'_>, now_s: u64) -> Option<Entry> {
         let entry = Entry::decode(&self.store.get(key, now_s)?)?;
-        let same = self.name(entry.endpoint) == endpoint
-            && self.name(entry.service) == self.service_name(service)
-            && entry.index.as_deref() == index;
+        let same = self.name(entry.endpoint) == kept.endpoint
+            && self.name(entry.service) == self.service_name(kept.service)
+            && entry.index.as_deref() == kept.index;
         same.then_some(entry)
     }
 
     /// Adds a claim about an endpoint. Returns whether it is new, and the known adapter.
-    pub(super) fn promise(
-        &mut self,
-        endpoint: NameId,
-        name: NameId,
-        service: ServiceId,
-        peer: Option<NameId>,
-    ) -> (bool, Option<NameId>) {
+    pub(super) fn promise(&mut self, endpoint: NameId, new: Promise) -> (bool, Option<NameId>) {
         // A call in flight may refer to an older contract.
-        let service = match service.generation == self.contracts.newest().generation {
-            true => service,
-            false => self.contracts.newest().service(self.name(name)).unwrap_or(service),
+        let newest = self.contracts.newest();
+        let service = match new.service.generation == newest.generation {
+            true => new.service,
+            false => newest.service(self.name(new.name)).unwrap_or(new.service),
         };
         let promises = self.endpoints.entry(endpoint).or_default();
-        match promises.iter_mut().find(|promise| promise.name == name) {
+        match promises.iter_mut().find(|promise| promise.name == new.name) {
             Some(known) => {
-                known.peer = peer.or(known.peer);
+                known.peer = new.peer.or(known.peer);
                 (false, known.peer)
             }
             None => {
-                promises.push(Promise { name, service, peer });
-                (true, peer)
+                promises.push(Promise { service, ..new });
+                (true, new.peer)
             }
         }
     }

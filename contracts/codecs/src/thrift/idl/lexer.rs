@@ -103,10 +103,8 @@ fn number_length(bytes: &[u8]) -> usize {
 }
 
 fn number(text: &str) -> Word<'static> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if let Some(digits) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         let magnitude = if digits.starts_with('+') { None } else { i128::from_str_radix(digits, 16).ok() };
         return Word::Integer(magnitude.and_then(|value| i64::try_from(sign * value).ok()));

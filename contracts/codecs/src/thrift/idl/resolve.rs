@@ -6,7 +6,7 @@ use config::nearest::did_you_mean;
 
 use super::syntax::{Body, Definition, Document, FieldDef, MethodDef, TypeRef, parse_document};
 use super::{FILES_MAX, TEXT_MAX_BYTES};
-use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes};
+use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes, ReadFile};
 use crate::thrift::schema::{
     Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
 };
@@ -73,6 +73,7 @@ impl File {
 /// A definition: file index and definition index.
 type Key = (usize, usize);
 
+#[derive(Default)]
 pub(super) struct Resolver<'f> {
     files: &'f [File],
     pub(super) schema: Schema,
@@ -86,25 +87,15 @@ pub(super) struct Resolver<'f> {
     methods_left: usize,
 }
 
-/// Reads and resolves all files.
-pub(super) fn resolve(
-    source: &str,
-    text: &str,
-    include: &mut dyn FnMut(&str) -> Result<String, String>,
-) -> Result<Schema, Mistakes> {
+/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text
+/// of a file by its path as written, or the reason why it cannot. It is called once per path.
+///
+/// Returns all errors of the file and its includes.
+pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, Mistakes> {
     let mut mistakes = Vec::new();
     let files = load(source, text, include, &mut mistakes);
-    let mut resolver = Resolver {
-        files: &files,
-        schema: Schema::default(),
-        structs: BTreeMap::new(),
-        enums: BTreeMap::new(),
-        typedefs: BTreeMap::new(),
-        open: Vec::new(),
-        mistakes,
-        values_left: VALUES_MAX,
-        methods_left: METHODS_MAX,
-    };
+    let mut resolver =
+        Resolver { files: &files, mistakes, values_left: VALUES_MAX, methods_left: METHODS_MAX, ..Resolver::default() };
     // A file with syntax errors is not resolved: follow-up errors would hide them.
     if resolver.mistakes.is_empty() {
         resolver.declare();
@@ -115,12 +106,7 @@ pub(super) fn resolve(
     Mistakes::or(resolver.mistakes, files.iter().map(|file| file.source.as_str()), resolver.schema)
 }
 
-fn load(
-    source: &str,
-    text: &str,
-    include: &mut dyn FnMut(&str) -> Result<String, String>,
-    mistakes: &mut Vec<Mistake>,
-) -> Vec<File> {
+fn load(source: &str, text: &str, include: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Vec<File> {
     if text.len() > TEXT_MAX_BYTES {
         mistakes.push(Mistake::new(source, "", 0, format!("more than {TEXT_MAX_BYTES} bytes"), None));
         return Vec::new();
