@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// An eviction policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Evictor {
     /// Evicts nothing; a full cache refuses new items.
+    #[default]
     None,
     /// The item stored first.
     Fifo,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::adapter::{Draft, Running, StartError};
 
 use crate::cli::AdapterArgs;
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, usage};
 use crate::{output, signals};
 
 pub(crate) fn adapter(args: AdapterArgs) -> Done {
@@ -89,10 +89,10 @@ fn read(path: &Path) -> Result<Draft, Problem> {
         let text = format!("{}: configurations are TOML; the YAML of Whip's adapters is not supported", path.display());
         let hint = "write `[protocols.NAME]` for each of `interpreters`, `[[providing]]` for each of `server_proxies`, \
                     `[[consuming]]` for each of `client_proxies`; docs/guides/adapter.md has a complete example";
-        return Err(Problem::text(Exit::Usage, text).hint(hint));
+        return Err(usage(text).hint(hint));
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Problem::text(Exit::Usage, format!("cannot read {}: {error}", path.display())))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     Ok(::adapter::config::draft(&path.display().to_string(), &text, folder))
 }

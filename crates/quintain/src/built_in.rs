@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::message::{Exit, Problem, cannot};
+use crate::message::{Exit, Problem, cannot, machine};
 use crate::output;
 
 pub(crate) const STUDIES: &str = "studies";
@@ -43,18 +43,12 @@ pub(crate) fn study(name: &str) -> Option<&'static str> {
 
 /// Unpacks the files to the cache directory and returns it. Build results are kept there as well.
 pub(crate) fn unpack() -> Result<PathBuf, Problem> {
-    let caches = match (output::variable("XDG_CACHE_HOME"), output::variable("HOME")) {
-        (Some(caches), _) if Path::new(&caches).is_absolute() => PathBuf::from(caches),
-        (_, Some(home)) if Path::new(&home).is_absolute() => Path::new(&home).join(".cache"),
-        _ => {
-            return Err(Problem::text(Exit::Machine, "no cache directory for the built-in studies: `HOME` is not set")
-                .hint("set `XDG_CACHE_HOME=/DIR`, or `quintain studies copy NAME` and run it here"));
-        }
-    };
-    unpack_in(&caches.join("quintain")).map_err(|error| {
-        Problem::new(Exit::Machine, error)
-            .hint("set `XDG_CACHE_HOME=/DIR`, or `quintain studies copy NAME` and run it here")
-    })
+    let variable = |name| output::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let unset = || anyhow::anyhow!("no cache directory for the built-in studies: `HOME` is not set");
+    let unpacked = caches.ok_or_else(unset).and_then(|caches| unpack_in(&caches.join("quintain")));
+    let hint = "set `XDG_CACHE_HOME=/DIR`, or `quintain studies copy NAME` and run it here";
+    unpacked.map_err(|error| machine(error).hint(hint))
 }
 
 fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {

@@ -8,7 +8,8 @@ use study::spec::Warmup;
 use study::workload::trace::Format;
 use study::workload::{Gaps, PRESETS, Trace};
 
-use crate::cli::{CacheArgs, WarmupRule, YesNo};
+use crate::cli::{CacheArgs, WarmupRule};
+use crate::message::usage;
 use crate::mistakes::Mistakes;
 
 /// The default workload: its fixed population lets the hit ratio settle, and its lengths were
@@ -20,26 +21,18 @@ const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 
 pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
-    let key_count = mistakes.some("--key-count", args.key_count.as_ref());
-    let speed = mistakes.some("--trace-speed", args.trace_speed.as_ref());
     let mut workload = match (&args.trace, args.trace_format) {
         (Some(file), Some(format)) => traced(args.workload.as_deref(), file, format, mistakes)?,
         _ => base(args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD), mistakes)?,
     };
     if let Some(trace) = &mut workload.trace {
-        if let Some(gaps) = args.trace_gaps {
-            trace.gaps = gaps;
-        }
-        trace.speed = speed.unwrap_or(trace.speed);
+        trace.gaps = args.trace_gaps.unwrap_or(trace.gaps);
+        trace.speed = args.trace_speed.unwrap_or(trace.speed);
     }
-    if let Some(count) = key_count {
-        workload.keys.count = count;
-    }
-    if let Some(fill) = args.fill {
-        workload.fill = fill == YesNo::Yes;
-    }
+    workload.keys.count = args.key_count.unwrap_or(workload.keys.count);
+    workload.fill = args.fill.unwrap_or(workload.fill);
     for problem in workload.problems() {
-        mistakes.add(format!("workload: `{}`: {}", problem.key, problem.message), problem.hint.map(str::to_owned));
+        mistakes.add(usage(format!("workload: `{}`: {}", problem.key, problem.message)).hint_if(problem.hint));
     }
     Some(workload)
 }
@@ -52,9 +45,8 @@ fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistak
         return Some(Workload { trace: Some(trace), fill: !format.has_writes(), ..base });
     }
     if !format.has_lengths() {
-        let hint = "add `--workload`, e.g. `--workload etc-2012`".to_owned();
-        let name = format.name();
-        mistakes.add(format!("`--trace-format {name}`: this format has no key and value sizes"), Some(hint));
+        let text = format!("`--trace-format {}`: this format has no key and value sizes", format.name());
+        mistakes.add(usage(text).hint("add `--workload`, e.g. `--workload etc-2012`"));
         return None;
     }
     // A study with a trace has defaults for the other keys.
@@ -70,17 +62,13 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     let path = Path::new(name);
     if !path.exists() && !name.contains(['/', '.']) {
         let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
-        let hint = format!("presets: {names}; a file needs `[load.workload]`");
-        mistakes.add(format!("`--workload`: no preset or file named `{name}`"), Some(hint));
+        let problem = usage(format!("`--workload`: no preset or file named `{name}`"));
+        mistakes.add(problem.hint(format!("presets: {names}; a file needs `[load.workload]`")));
         return None;
     }
-    match std::fs::read_to_string(path) {
-        Err(error) => {
-            mistakes.add(format!("`--workload`: cannot read `{name}`: {error}"), None);
-            None
-        }
-        Ok(text) => study::parse_workload(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok(),
-    }
+    let text = std::fs::read_to_string(path);
+    let text = mistakes.ok(text.map_err(|error| format!("`--workload`: cannot read `{name}`: {error}")))?;
+    study::parse_workload(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
 }
 
 pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
@@ -90,10 +78,8 @@ pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
         ("--fill", args.fill.is_some()),
         ("--trace", args.trace.is_some()),
     ];
-    for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
-        let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`".to_owned();
-        mistakes.add(format!("`{flag}` only applies to caches"), Some(hint));
-    }
+    let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
+    mistakes.refuse(all, hint, |flag| format!("`{flag}` only applies to caches"));
 }
 
 pub(crate) fn warmup(
@@ -102,18 +88,17 @@ pub(crate) fn warmup(
     requests: Option<u64>,
     mistakes: &mut Mistakes,
 ) -> Warmup {
-    let time = |time: Duration| Warmup::DurationNs(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let time = |time: Duration| Warmup::DurationNs(lab::clock::nanos(time));
     match (given, requests) {
         (None, _) if !is_cache => time(WARMUP),
         (Some(WarmupRule::Time(given)), _) => time(given),
         (Some(WarmupRule::Share(share)), Some(requests)) => Warmup::Requests((requests as f64 * share).round() as u64),
         (Some(WarmupRule::Share(_)), None) => {
-            let hint = "add `-n`, or give a time".to_owned();
-            mistakes.add("`--warmup`: a percentage needs `-n`", Some(hint));
+            mistakes.add(usage("`--warmup`: a percentage needs `-n`").hint("add `-n`, or give a time"));
             time(WARMUP)
         }
         (Some(WarmupRule::Steady), _) if !is_cache => {
-            mistakes.add("`--warmup steady` needs a cache: it watches the hit ratio", Some("give a time".to_owned()));
+            mistakes.add(usage("`--warmup steady` needs a cache: it watches the hit ratio").hint("give a time"));
             time(WARMUP)
         }
         (None | Some(WarmupRule::Steady), _) => Warmup::Steady { max_ns: STEADY_MAX_NS },
@@ -135,8 +120,8 @@ mod tests {
         assert_eq!(of(CacheArgs::default()).0, study::workload::preset("etc-2012"));
         let changed = of(CacheArgs {
             workload: Some("ycsb-c".to_owned()),
-            key_count: Some(crate::cli::Given(Ok(77))),
-            fill: Some(YesNo::No),
+            key_count: Some(77),
+            fill: Some(false),
             ..CacheArgs::default()
         });
         let changed = changed.0.unwrap();

@@ -8,27 +8,42 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use analysis::number::quantity;
 use lab::cluster::Cluster;
 use store::Store;
 use study::record::{Calibration, Host, IdlePolicy, Measurement};
 use study::{ExpandOptions, Record};
 
-use crate::cli::{CalibrateArgs, Calibrated};
+use crate::cli::CalibrateArgs;
 use crate::live::Live;
-use crate::message::{Done, Exit, Problem, exe, machine};
-use crate::run::cpus;
+use crate::message::{Done, Exit, Problem, exe, usage};
+use crate::run::{cpus, run_once};
 use crate::{cluster, output, signals};
+
+/// A null server, `quintain COMMAND`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NullServer {
+    protocol: &'static str,
+    command: &'static str,
+    workload: &'static str,
+}
+
+/// Null servers by protocol. The first ones can be loaded by several generators.
+pub(crate) const NULL_SERVERS: &[(&str, NullServer)] = &[
+    ("pingpong", NullServer { protocol: "pingpong", command: "serve calibrate --delay null", workload: "" }),
+    ("http", NullServer { protocol: "http", command: "serve http", workload: "" }),
+    (
+        "memcached",
+        NullServer { protocol: "memcached", command: "serve cache --protocol memcached", workload: WORKLOAD },
+    ),
+    ("redis", NullServer { protocol: "redis", command: "serve cache --protocol redis", workload: WORKLOAD }),
+];
+const OF_CLUSTERS: usize = 2;
 
 /// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
 /// latency, more clients show the peak rate.
-fn study_of(protocol: Calibrated) -> String {
-    let (command, load, more) = match protocol {
-        Calibrated::Pingpong => ("serve calibrate --delay null", "pingpong", ""),
-        Calibrated::Http => ("serve http", "http", ""),
-        Calibrated::Memcached => ("serve cache --protocol memcached", "memcached", WORKLOAD),
-        Calibrated::Redis => ("serve cache --protocol redis", "redis", WORKLOAD),
-    };
+fn study_of(server: NullServer) -> String {
+    let NullServer { protocol, command, workload } = server;
     format!(
         r#"
 question = "How fast can the generator go here?"
@@ -38,11 +53,11 @@ command = "quintain {command} --host {{address}} --threads {{cores}} -p {{port}}
 cpus    = "{{cores}}"
 
 [load]
-protocol = "{load}"
+protocol = "{protocol}"
 clients  = "{{clients}}"
 warmup   = "300ms"
 stop     = {{ duration = "1s" }}
-{more}
+{workload}
 [factors]
 cores   = [1]
 clients = [1, 8, 40, 100, 400]
@@ -56,24 +71,13 @@ stop = {{ min = 1, max = 1 }}
 /// Workload for the null caches, small enough that nothing is evicted.
 const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
-fn server_of(protocol: Calibrated) -> &'static str {
-    match protocol {
-        Calibrated::Pingpong => "`quintain serve calibrate`",
-        Calibrated::Http => "`quintain serve http`",
-        Calibrated::Memcached | Calibrated::Redis => "`quintain serve cache`",
-    }
-}
-
 /// How long other processes are observed before measuring.
 const WATCHED: Duration = Duration::from_millis(500);
 
 pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     let window = Duration::from_nanos(study::limits::WINDOW_NS);
     if args.duration < window {
-        return Err(Problem::text(
-            Exit::Usage,
-            format!("`--duration {:?}`: at least {window:?}, one window", args.duration),
-        ));
+        return Err(usage(format!("`--duration {:?}`: at least {window:?}, one window", args.duration)));
     }
     let interrupted = signals::interrupted()?;
     let cluster = cluster::start(&args.cluster, None, &|| signals::is_set(&interrupted))?;
@@ -88,15 +92,14 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     let store = Store::open(&args.store.store)?;
     let _presence = lab::presence::announce("calibrate").ok();
     let host = lab::host::facts(std::path::Path::new("."));
-    let protocols = match args.protocols.as_slice() {
-        // Protocols that several generators can share.
-        [] if cluster.is_some() => &[Calibrated::Pingpong, Calibrated::Http],
-        [] => Calibrated::value_variants(),
-        some => some,
-    };
+    let mut servers = args.protocols.clone();
+    if servers.is_empty() {
+        let known = if cluster.is_some() { OF_CLUSTERS } else { NULL_SERVERS.len() };
+        servers.extend(NULL_SERVERS[..known].iter().map(|(_, server)| *server));
+    }
     let mut calibrations = Vec::new();
-    for (index, protocol) in protocols.iter().enumerate() {
-        let Some((calibration, records)) = measure(&args, *protocol, &host, cluster.as_ref(), &interrupted)? else {
+    for (index, server) in servers.into_iter().enumerate() {
+        let Some((calibration, records)) = measure(&args, server, &host, cluster.as_ref(), &interrupted)? else {
             return Ok(Exit::Interrupted);
         };
         if cluster.is_none() {
@@ -135,7 +138,7 @@ fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String
 /// Runs the steps of one protocol; `None` if interrupted.
 fn measure(
     args: &CalibrateArgs,
-    protocol: Calibrated,
+    server: NullServer,
     host: &Host,
     cluster: Option<&Rc<Cluster>>,
     interrupted: &AtomicBool,
@@ -144,7 +147,6 @@ fn measure(
         None => cpus(None)?,
         Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
     };
-    let idle = IdlePolicy::from(args.idle);
     let of_server = if cluster.is_some() { machine_cpus.len() } else { (machine_cpus.len() / 2).max(1) };
     let options = ExpandOptions {
         name: "calibrate".to_owned(),
@@ -156,51 +158,35 @@ fn measure(
         ],
         ..ExpandOptions::default()
     };
-    let mut plan = study::parse(&study_of(protocol))
+    let mut plan = study::parse(&study_of(server))
         .and_then(|study| study::expand(&study, &options))
-        .map_err(|mistakes| Problem::text(Exit::Usage, &mistakes[0]))?;
-    plan.points.iter_mut().for_each(|point| point.load.backend = args.backend.into());
+        .map_err(|mistakes| usage(&mistakes[0]))?;
+    plan.points.iter_mut().for_each(|point| point.load.backend = args.backend);
     if let Some(reason) = plan.points.iter().find_map(|point| point.unrunnable.as_ref()) {
         return Err(Problem::text(Exit::Machine, reason)
             .hint("calibration needs one CPU for the null server and one for the generator"));
     }
     if let Some(reason) = cluster.and_then(|cluster| plan.points.iter().find_map(|point| cluster.refuses(&point.load)))
     {
-        return Err(Problem::text(Exit::Usage, reason));
+        return Err(usage(reason));
     }
     let options = lab::Options::new(exe()?, PathBuf::from("."), host, &machine_cpus);
-    let options = lab::Options { idle, cluster: cluster.cloned(), ..options };
+    let options = lab::Options { idle: args.idle, cluster: cluster.cloned(), ..options };
     let name = plan.points[0].load.protocol;
-    let nodes = cluster.map(|cluster| cluster.nodes()).unwrap_or_default();
-    let mut records = Vec::new();
     let mut line = Live::new(true);
-    let mut hooks = lab::Hooks {
-        judge: &mut |record| analysis::judge(record, None, &nodes),
-        store: &mut |record: &Record| {
-            records.push(record.clone());
-            Ok(())
-        },
-        next: &mut |point, records| match records.iter().any(|record| record.point == point) {
-            true => study::Next::Enough("measured".to_owned()),
-            false => study::Next::Trial(None),
-        },
-        progress: &mut |progress| {
-            let text = format!("{name}: {} of {} steps", progress.trials_done, plan.points.len());
-            line.show(&text, progress.live.as_ref().map(|live| &live.load));
-        },
-        interrupted: &|| signals::is_set(interrupted),
+    let mut progress = |progress: &lab::Progress| {
+        let text = format!("{name}: {} of {} steps", progress.trials_done, plan.points.len());
+        line.show(&text, progress.live.as_ref().map(|live| &live.load));
     };
-    let ended = lab::run(&plan, &[], &[], &options, &mut hooks).map_err(machine)?;
+    let records = run_once(&plan, &options, &mut progress, &|| signals::is_set(interrupted))?;
     line.clear();
-    if ended.cause == lab::Cause::Interrupted {
-        return Ok(None);
-    }
-    let calibration = calibration(&records, idle, server_of(protocol))?;
+    let Some(records) = records else { return Ok(None) };
+    let calibration = calibration(&records, args.idle, server)?;
     Ok(Some((calibration, records)))
 }
 
 /// Takes the lowest latency from the trial with one client, and the rate from the best trial.
-fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Calibration, Problem> {
+fn calibration(records: &[Record], idle: IdlePolicy, server: NullServer) -> Result<Calibration, Problem> {
     let failed = |record: &Record| match &record.outcome {
         study::record::Outcome::Failed(failure) => Some(failure.message.clone()),
         study::record::Outcome::Measured(_) => None,
@@ -214,12 +200,13 @@ fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Cal
     let (Some(one), Some(best)) = (one, best) else {
         return Err(Problem::text(Exit::Machine, "nothing was measured"));
     };
+    let command = server.command.split(" --").next().unwrap_or_default();
     let latency = stats::Histogram::try_from(&one.service).map_err(|error| Problem::text(Exit::Machine, error))?;
     let quantile = |q| latency.quantile(q).unwrap_or(f64::NAN);
     Ok(Calibration {
         measured: lab::clock::rfc3339(),
         protocol: one.protocol,
-        server: server.to_owned(),
+        server: format!("`quintain {command}`"),
         backend: best.backend.clone(),
         idle,
         threads: best.threads,
@@ -238,41 +225,25 @@ fn cpu_per_request_ns(measurement: &Measurement) -> f64 {
 }
 
 fn text(calibration: &Calibration, records: &[Record]) -> String {
-    let mut text = format!(
-        "{} against {}: {}, {} thread(s), idle policy {}\n\n  clients        rate   CPU/request      mean latency\n",
-        calibration.protocol,
-        calibration.server,
-        calibration.backend,
-        calibration.threads,
-        match calibration.idle {
-            IdlePolicy::Machine => "machine",
-            IdlePolicy::Spin => "spin",
-        }
-    );
+    let Calibration { protocol, server, backend, threads, rate_max_clients, .. } = calibration;
+    let idle = analysis::display_names::idle_word(calibration.idle);
+    let mut text = format!("{protocol} against {server}: {backend}, {threads} thread(s), idle policy {idle}\n\n");
+    text += "  clients        rate   CPU/request      mean latency\n";
     let mut measured = records.iter().filter_map(Record::measurement).collect::<Vec<_>>();
     measured.sort_by_key(|measurement| measurement.clients);
     for measurement in measured {
         let mean = measurement.service.sum / (measurement.service.count as f64).max(1.0);
-        text.push_str(&format!(
-            "  {:7}  {:>10}  {:>12}  {:>16}\n",
-            measurement.clients,
-            analysis::number::quantity(measurement.rate_per_s(), "1/s"),
-            analysis::number::quantity(cpu_per_request_ns(measurement), "ns"),
-            analysis::number::quantity(mean, "ns")
-        ));
+        let [cpu, mean] = [cpu_per_request_ns(measurement), mean].map(|ns| quantity(ns, "ns"));
+        let (clients, rate) = (measurement.clients, quantity(measurement.rate_per_s(), "1/s"));
+        text += &format!("  {clients:7}  {rate:>10}  {cpu:>12}  {mean:>16}\n");
     }
     let bound = match calibration.generator_busy {
         Some(share) if share <= analysis::BUSY => ", limited by the null server: not a limit of the generator",
         _ => "",
     };
-    text.push_str(&format!(
-        "\npeak {} at {} clients{bound}; latency with one client {} (p99 {})\n",
-        analysis::number::quantity(calibration.rate_max_per_s, "1/s"),
-        calibration.rate_max_clients,
-        analysis::number::quantity(calibration.floor_latency_ns_p50, "ns"),
-        analysis::number::quantity(calibration.floor_latency_ns_p99, "ns"),
-    ));
-    text
+    let peak = quantity(calibration.rate_max_per_s, "1/s");
+    let [p50, p99] = [calibration.floor_latency_ns_p50, calibration.floor_latency_ns_p99].map(|ns| quantity(ns, "ns"));
+    text + &format!("\npeak {peak} at {rate_max_clients} clients{bound}; latency with one client {p50} (p99 {p99})\n")
 }
 
 #[cfg(test)]
@@ -281,9 +252,8 @@ mod tests {
 
     #[test]
     fn every_protocol_has_a_valid_study() {
-        for protocol in Calibrated::value_variants() {
-            let study =
-                study::parse(&study_of(*protocol)).unwrap_or_else(|mistakes| panic!("{protocol:?} {mistakes:?}"));
+        for (protocol, server) in NULL_SERVERS {
+            let study = study::parse(&study_of(*server)).unwrap_or_else(|mistakes| panic!("{protocol} {mistakes:?}"));
             let options = ExpandOptions { name: "calibrate".to_owned(), ..ExpandOptions::default() };
             let plan = study::expand(&study, &options).unwrap();
             assert_eq!(plan.points.len(), 5);

@@ -14,7 +14,7 @@ pub(crate) fn check(args: CheckArgs) -> Done {
     if args.json {
         output::json(&opened.plan)?;
     } else {
-        output::text(&text(&opened.plan, &opened.shown(), opened.profile.name()))?;
+        output::text(&text(&opened.plan, &opened.shown, opened.profile.name()))?;
     }
     Ok(Exit::Fine)
 }
@@ -28,12 +28,8 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
     let _ = writeln!(text, "seed           {}", plan.seed);
     let _ = writeln!(text, "design points  {} ({} can run here)", plan.points.len(), runnable);
     let _ = writeln!(text, "trials         {} to {}", estimate.trials_min, estimate.trials_max);
-    let _ = writeln!(
-        text,
-        "time           {} to {}, after the builds",
-        output::time_words(estimate.seconds_min),
-        output::time_words(estimate.seconds_max)
-    );
+    let [least, most] = [estimate.seconds_min, estimate.seconds_max].map(output::time_words);
+    let _ = writeln!(text, "time           {least} to {most}, after the builds");
     let _ = writeln!(text, "load           {}", analysis::describe_load(plan));
     let _ = writeln!(text, "answers        {}", plan.asked());
     let _ = writeln!(text, "stop           {}", stop_text(plan));

@@ -2,7 +2,7 @@
 //! watchdog, the sweeper and spinners.
 
 use crate::cli::{ExecArgs, SpinArgs, SweepArgs};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, machine};
 use crate::output;
 
 /// Runs a command pinned to CPUs; it exits when its parent exits.
@@ -22,7 +22,7 @@ pub(crate) fn exec(args: ExecArgs) -> Done {
 pub(crate) fn watchdog() -> Done {
     // Signals that end the lab must not end its cleanup.
     crate::signals::ignore()?;
-    lab::watchdog::run(std::io::stdin().lock()).map_err(|error| Problem::new(Exit::Machine, error))?;
+    lab::watchdog::run(std::io::stdin().lock()).map_err(machine)?;
     Ok(Exit::Fine)
 }
 

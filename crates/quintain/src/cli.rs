@@ -1,16 +1,26 @@
 //! All flags of the binary. Parsing, `--help` and suggestions come from these definitions.
 
 use std::net::SocketAddr;
+use std::ops::RangeBounds;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use config::Invalid;
 use report::export::{EXPORTS, Export, LatencyFile};
+use servers::{CacheProtocol, Kind as Misbehaviour};
+use study::Metric;
 use study::keys::{LOAD, words};
-use study::spec::{Connection, Identities};
+use study::limits::{CLIENTS_MAX, PIPELINE_MAX, THREADS_MAX};
+use study::record::IdlePolicy;
+use study::spec::{Backend, Connection, Identities};
+use study::units;
 use study::workload::trace;
+
+use crate::calibrate::{NULL_SERVERS, NullServer};
+use crate::mistakes::Collected;
 
 /// A benchmarking laboratory for network servers.
 ///
@@ -254,8 +264,8 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(crate) protocol: Option<String>,
     /// Fixed port, for a server that cannot be given one [default: a free one, passed as {port}]
-    #[arg(long, value_name = "PORT", allow_negative_numbers = true, value_parser = given(port))]
-    pub(crate) port: Option<Given<u16>>,
+    #[arg(long, value_name = "PORT", allow_negative_numbers = true, value_parser = Collected(port))]
+    pub(crate) port: Option<u16>,
     /// HTTP: path and query to request [default: /]
     #[arg(long)]
     pub(crate) path: Option<String>,
@@ -303,9 +313,6 @@ pub(crate) enum InitKind {
 }
 
 impl InitKind {
-    /// Every kind, in the order of the help.
-    pub(crate) const ALL: [Self; 5] = [Self::One, Self::Versions, Self::Proxy, Self::Cache, Self::Capacity];
-
     /// The name and the help text.
     pub(crate) fn words(self) -> (String, String) {
         let value = self.to_possible_value().expect("no kind is hidden");
@@ -449,10 +456,10 @@ pub(crate) struct HowArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Idle-CPU policy during trials: the machine's default, or keep CPUs awake with SCHED_IDLE spinners
-    #[arg(long, value_enum, default_value_t = Idle::Machine)]
-    pub(crate) idle: Idle,
+    #[arg(long, value_parser = one_of(IDLE_POLICIES), default_value = "machine")]
+    pub(crate) idle: IdlePolicy,
     /// I/O backend of the generator [default: as in the study]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = one_of(words::BACKENDS))]
     pub(crate) backend: Option<Backend>,
     /// CPUs to use, e.g. `0-3,8` [default: all available to this process]
     #[arg(long, value_name = "LIST", value_parser = cpu_list, conflicts_with_all = ["cluster", "hosts"])]
@@ -584,25 +591,25 @@ pub(crate) struct CompareArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, help_heading = LOAD_OF_PAIRS)]
     pub(crate) sets: Vec<(String, String)>,
     /// Compare this metric alone [default: median and p99 latency, throughput, CPU per request and memory, with one error]
-    #[arg(long, value_name = "METRIC", conflicts_with = "fail_if", help_heading = DECISION)]
+    #[arg(long, value_name = "METRIC", value_parser = Collected(metric), conflicts_with = "fail_if", help_heading = DECISION)]
     pub(crate) metric: Option<String>,
     /// Fail when the candidate is shown to be worse than this, relative to the baseline or in absolute terms: `p99 > 1.05 or throughput < -3% or p99 > 5ms`
     #[arg(long, value_name = "CONDITIONS", help_heading = DECISION)]
     pub(crate) fail_if: Option<String>,
     /// Fraction of its requests that the candidate may fail beyond what the baseline fails; more makes it fail, or worse [default: 0]
-    #[arg(long, value_name = "SHARE", help_heading = DECISION)]
-    pub(crate) allow_errors: Option<String>,
+    #[arg(long, value_name = "SHARE", value_parser = Collected(allowed_errors), help_heading = DECISION)]
+    pub(crate) allow_errors: Option<f64>,
     /// How to treat a candidate without a result: exit with 0, 1, or 125
     #[arg(long, value_name = "OUTCOME", value_parser = one_of(words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
     pub(crate) undecided: study::gate::Undecided,
     /// Without --fail-if: stop when the ratio is known to within this [default: 2%]
-    #[arg(long, value_name = "PERCENT", conflicts_with = "fail_if", help_heading = DECISION)]
-    pub(crate) within: Option<String>,
+    #[arg(long, value_name = "PERCENT", value_parser = Collected(precision), conflicts_with = "fail_if", help_heading = DECISION)]
+    pub(crate) within: Option<f64>,
     /// Maximum number of pairs
-    #[arg(long, value_name = "N", default_value = "1000", help_heading = DECISION)]
-    pub(crate) max_pairs: String,
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = Collected(pairs), help_heading = DECISION)]
+    pub(crate) max_pairs: u32,
     /// Begin no further pair after this
-    #[arg(long, value_name = "TIME", default_value = "5m", help_heading = DECISION)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = Collected(max_time), help_heading = DECISION)]
     pub(crate) max_time: String,
     /// Random seed of the order of trials and of requests
     #[arg(long, default_value_t = 1)]
@@ -675,51 +682,51 @@ pub(crate) struct LoadArgs {
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections in total, across all threads
-    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = given(clients))]
-    pub(crate) clients: Given<u32>,
+    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = Collected(|text: &str| within(text, CLIENTS_MAX)))]
+    pub(crate) clients: u32,
     /// Worker threads, on each machine
-    #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = given(threads))]
-    pub(crate) threads: Given<u32>,
+    #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = Collected(|text: &str| within(text, THREADS_MAX)))]
+    pub(crate) threads: u32,
     /// Measurement time; without a unit in seconds [default: 5s; for a trace, to its end, at most 10m]
-    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = given(load_time))]
-    pub(crate) duration: Option<Given<Duration>>,
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(load_time))]
+    pub(crate) duration: Option<Duration>,
     /// Send exactly N requests after the warm-up (errors included) instead of measuring for a time; give up after twice
     /// --timeout without a response
-    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
-    pub(crate) requests: Option<Given<u64>>,
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = Collected(count), conflicts_with_all = ["duration", "until", "volley"])]
+    pub(crate) requests: Option<u64>,
     /// Stop when the interval of the mean latency is this narrow (`1%`); at most ten times --duration
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = given(percentage), conflicts_with = "volley")]
-    pub(crate) until: Option<Given<f64>>,
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = Collected(percentage), conflicts_with = "volley")]
+    pub(crate) until: Option<f64>,
     /// Use volley's stop rule (95 % normal interval of the mean within 5 us, at most 3 minutes)
     #[arg(long)]
     pub(crate) volley: bool,
     /// Open loop: offered rate over all connections, requests per second (`50k`)
-    #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = given(rate))]
-    pub(crate) rate: Option<Given<f64>>,
+    #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = Collected(units::rate_per_s))]
+    pub(crate) rate: Option<f64>,
     /// Find the highest rate that meets an objective, e.g. `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration applies to each trial
     #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley", "cluster", "hosts"], help_heading = SEARCH)]
     pub(crate) find: Option<String>,
     /// Lowest rate to try, where the search starts [default: half the closed-loop rate]
-    #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
-    pub(crate) find_from: Option<Given<f64>>,
+    #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = Collected(units::rate_per_s), help_heading = SEARCH)]
+    pub(crate) find_from: Option<f64>,
     /// Highest rate to try [default: no limit]
-    #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
-    pub(crate) find_to: Option<Given<f64>>,
+    #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = Collected(units::rate_per_s), help_heading = SEARCH)]
+    pub(crate) find_to: Option<f64>,
     /// Width of the range at which the search stops [default: 5%]
-    #[arg(long, value_name = "PERCENT", requires = "find", allow_negative_numbers = true, value_parser = given(percentage), help_heading = SEARCH)]
-    pub(crate) resolution: Option<Given<f64>>,
+    #[arg(long, value_name = "PERCENT", requires = "find", allow_negative_numbers = true, value_parser = Collected(percentage), help_heading = SEARCH)]
+    pub(crate) resolution: Option<f64>,
     /// Arrival process of the open loop
-    #[arg(long, value_enum, value_name = "LAW", default_value_t = Gaps::Poisson, requires = "open")]
-    pub(crate) arrivals: Gaps,
+    #[arg(long = "arrivals", value_name = "LAW", value_parser = one_of(words::ARRIVALS), action = ArgAction::Set, default_value = "poisson", requires = "open")]
+    pub(crate) are_poisson: bool,
     /// Closed loop: think time between a response and the next request
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
-    pub(crate) think: Given<Duration>,
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(duration), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
+    pub(crate) think: Duration,
     /// Warm-up before measuring, `2s`; for caches also `steady` or `50%` of -n [default: 1s; for caches `steady`, at most 1m; for traces 0s]
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(warmup))]
-    pub(crate) warmup: Option<Given<WarmupRule>>,
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(warmup))]
+    pub(crate) warmup: Option<WarmupRule>,
     /// Response timeout; a late response counts as an error, but its latency is kept
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(timeout), default_value = LOAD.key("timeout").default_text())]
-    pub(crate) timeout: Given<Duration>,
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(timeout), default_value = LOAD.key("timeout").default_text())]
+    pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) journey: JourneyArgs,
     #[command(flatten)]
@@ -727,11 +734,11 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) http: HttpArgs,
     /// I/O backend
-    #[arg(long, value_enum, default_value_t = Backend::Auto, help_heading = GENERATOR)]
+    #[arg(long, value_parser = one_of(words::BACKENDS), default_value = "auto", help_heading = GENERATOR)]
     pub(crate) backend: Backend,
     /// Pin worker i to the i-th CPU of this list, e.g. `1` or `2-5`
-    #[arg(long, value_name = "LIST", allow_negative_numbers = true, value_parser = given(cpu_list), conflicts_with_all = ["cluster", "hosts"], help_heading = GENERATOR)]
-    pub(crate) cpus: Option<Given<Cpus>>,
+    #[arg(long, value_name = "LIST", allow_negative_numbers = true, value_parser = Collected(cpu_list), conflicts_with_all = ["cluster", "hosts"], help_heading = GENERATOR)]
+    pub(crate) cpus: Option<Cpus>,
     /// Random seed of arrivals and request order
     #[arg(long, default_value_t = 1, help_heading = GENERATOR)]
     pub(crate) seed: u64,
@@ -792,14 +799,12 @@ impl Default for WarmupRule {
     }
 }
 
-fn warmup(text: &str) -> Result<WarmupRule, String> {
+fn warmup(text: &str) -> Result<WarmupRule, Invalid> {
     if text == "steady" {
         return Ok(WarmupRule::Steady);
     }
     if text.ends_with('%') {
-        let share = study::units::fraction(text).map_err(|error| error.to_string())?;
-        let fits = (0.0..=10.0).contains(&share);
-        return if fits { Ok(WarmupRule::Share(share)) } else { Err("expected 0% to 1000%".to_owned()) };
+        return in_range(units::fraction(text), 0.0..=10.0, "expected 0% to 1000%").map(WarmupRule::Share);
     }
     duration(text).map(WarmupRule::Time)
 }
@@ -820,17 +825,42 @@ pub(crate) struct CacheArgs {
     #[arg(long, value_name = "RULE", value_parser = one_of(words::GAPS), requires = "trace", help_heading = CACHES)]
     pub(crate) trace_gaps: Option<study::workload::Gaps>,
     /// Speed-up of recorded timing [default: 1]
-    #[arg(long, value_name = "FACTOR", requires = "trace_gaps", allow_negative_numbers = true, value_parser = given(factor), help_heading = CACHES)]
-    pub(crate) trace_speed: Option<Given<f64>>,
+    #[arg(long, value_name = "FACTOR", requires = "trace_gaps", allow_negative_numbers = true, value_parser = Collected(factor), help_heading = CACHES)]
+    pub(crate) trace_speed: Option<f64>,
     /// Number of distinct keys; overrides the workload
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), help_heading = CACHES)]
-    pub(crate) key_count: Option<Given<u64>>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Collected(count), help_heading = CACHES)]
+    pub(crate) key_count: Option<u64>,
     /// Follow a missed GET with a SET of its key; overrides the workload
-    #[arg(long, value_enum, value_name = "YES|NO", help_heading = CACHES)]
-    pub(crate) fill: Option<YesNo>,
+    #[arg(long, value_name = "YES|NO", value_parser = one_of(&[("yes", true), ("no", false)]), help_heading = CACHES)]
+    pub(crate) fill: Option<bool>,
 }
 
-/// One of the words used in studies for the same thing.
+const IDLE_POLICIES: &[(&str, IdlePolicy)] = &[("machine", IdlePolicy::Machine), ("spin", IdlePolicy::Spin)];
+const SERVER_BACKENDS: &[(&str, net::Choice)] =
+    &[("auto", net::Choice::Auto), ("epoll", net::Choice::Epoll), ("io_uring", net::Choice::IoUring)];
+const CACHE_PROTOCOLS: &[(&str, CacheProtocol)] = &[
+    ("auto", CacheProtocol::Auto),
+    ("memcached", CacheProtocol::Memcached),
+    ("redis", CacheProtocol::Redis),
+    ("http", CacheProtocol::Http),
+];
+const MOCK_PROFILES: &[(&str, mocks::Profile)] =
+    &[("shipped", mocks::Profile::Shipped), ("paper", mocks::Profile::Paper)];
+const MOCK_IDENTITIES: &[(&str, mocks::Identities)] =
+    &[("fresh", mocks::Identities::Fresh), ("reused", mocks::Identities::Reused)];
+/// Makes a kind of misbehavior from the number of responses before going silent.
+pub(crate) type Misbehave = fn(u64) -> Misbehaviour;
+const HOSTILE_KINDS: &[(&str, Misbehave)] = &[
+    ("wrong-words", |_| Misbehaviour::WrongWords),
+    ("endless-data", |_| Misbehaviour::EndlessData),
+    ("one-byte-at-a-time", |_| Misbehaviour::OneByteAtATime),
+    ("never-answer", |_| Misbehaviour::NeverAnswer),
+    ("close-at-once", |_| Misbehaviour::CloseAtOnce),
+    ("freeze", Misbehaviour::Freeze),
+    ("freeze-one", Misbehaviour::FreezeOne),
+];
+
+/// One of a set of words, such as those used in studies for the same thing.
 fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
     let words = PossibleValuesParser::new(known.iter().map(|(word, _)| *word));
     words.map(|word| known.iter().find(|(name, _)| *name == word).expect("clap has checked the word").1)
@@ -838,12 +868,6 @@ fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) 
 
 fn factor(text: &str) -> Result<f64, String> {
     text.parse::<f64>().ok().filter(|factor| factor.is_finite()).ok_or_else(|| "expected a number".to_owned())
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum YesNo {
-    Yes,
-    No,
 }
 
 /// Flags of HTTP only. Values are text here and are parsed together, so that all errors are reported at once.
@@ -865,8 +889,8 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "body", help_heading = REQUESTS)]
     pub(crate) body_file: Option<PathBuf>,
     /// Maximum requests in flight per connection [default: 1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = REQUESTS)]
-    pub(crate) pipeline: Option<String>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Collected(pipeline), help_heading = REQUESTS)]
+    pub(crate) pipeline: Option<u32>,
     /// Connection reuse [default: keep-alive]
     #[arg(long, value_name = "USE", value_parser = one_of(words::CONNECTIONS), help_heading = REQUESTS)]
     pub(crate) connection: Option<Connection>,
@@ -917,17 +941,6 @@ const LOAD_HELP: &str = "Examples:\n  \
     In a closed loop (no --rate) a client waits for its response before it sends again; latency is service time. With --rate (open loop), requests follow a schedule; latency is response time, from the intended send time.\n\n\
     A client whose connection is lost reconnects after 1 ms, then after twice as long each time, at most 100 ms, until a \
     response arrives (back-off). The report counts clients in back-off.";
-
-/// A value as given and as parsed. An invalid flag does not hide the errors of others.
-#[derive(Clone, Debug)]
-pub(crate) struct Given<T>(pub(crate) Result<T, String>);
-
-/// A value parser for clap that never fails.
-fn given<T: Clone + Send + Sync + 'static>(
-    read: fn(&str) -> Result<T, String>,
-) -> impl Fn(&str) -> Result<Given<T>, std::convert::Infallible> + Clone {
-    move |text| Ok(Given(read(text)))
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {
@@ -1008,8 +1021,8 @@ pub(crate) struct ListenArgs {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port"])]
     pub(crate) unix: Option<PathBuf>,
     /// I/O backend
-    #[arg(long, value_enum, default_value_t = Backend::Auto)]
-    pub(crate) backend: Backend,
+    #[arg(long, value_parser = one_of(SERVER_BACKENDS), default_value = "auto")]
+    pub(crate) backend: net::Choice,
 }
 
 impl ListenArgs {
@@ -1038,7 +1051,7 @@ pub(crate) struct ServeHttpArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) max_headers: u16,
     /// Maximum size of a request body; larger ones get 413
-    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = units::bytes)]
     pub(crate) max_body: u64,
     /// Close a connection idle for this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
@@ -1050,7 +1063,7 @@ pub(crate) struct ServeHttpArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) body_timeout: Duration,
     /// Minimum average rate of a request body, bytes per second; slower ones get 408
-    #[arg(long, value_name = "BYTES", default_value = "1KiB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1KiB", value_parser = units::bytes)]
     pub(crate) body_rate: u64,
     /// Disconnect a client that takes longer than this to read 31 KiB of a response
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
@@ -1086,39 +1099,39 @@ pub(crate) struct ServeCacheArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
     /// Memory limit: keys, values and all overhead
-    #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = given(bytes))]
-    pub(crate) maxmem: Given<u64>,
+    #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = Collected(cache_memory))]
+    pub(crate) maxmem: u64,
     /// Eviction policy: `density` (quintain's own, also `ours`), `s3-fifo`, `sieve`, `clock`, `lru`, `fifo`, or
     /// `none`, which rejects new items when full
-    #[arg(long, value_name = "NAME", default_value = "density", value_parser = given(evictor))]
-    pub(crate) evict: Given<cache::Evictor>,
+    #[arg(long, value_name = "NAME", default_value = "density", value_parser = Collected(evictor))]
+    pub(crate) evict: cache::Evictor,
     /// What --maxmem counts: `everything`, or `values` only (total memory is then at most twice the limit plus 1 MiB)
-    #[arg(long, value_enum, default_value_t = Counting::Everything)]
-    pub(crate) accounting: Counting,
+    #[arg(long = "accounting", value_name = "ACCOUNTING", value_parser = one_of(&[("everything", true), ("values", false)]), action = ArgAction::Set, default_value = "everything")]
+    pub(crate) counts_everything: bool,
     /// Protocol; `auto` detects it from the first bytes of each connection
-    #[arg(long, value_enum, default_value_t = Speech::Auto)]
-    pub(crate) protocol: Speech,
+    #[arg(long, value_parser = one_of(CACHE_PROTOCOLS), default_value = "auto")]
+    pub(crate) protocol: CacheProtocol,
     /// Keep a version of each item for `cas`, 8 bytes per item [default: on if the protocol may be memcached]
-    #[arg(long, value_enum)]
-    pub(crate) cas: Option<OnOff>,
+    #[arg(long, value_parser = one_of(&[("on", true), ("off", false)]))]
+    pub(crate) cas: Option<bool>,
     /// Maximum value size; a small cache allows less (a quarter of a shard)
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = given(bytes))]
-    pub(crate) value_max: Given<u64>,
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = Collected(value_max))]
+    pub(crate) value_max: u64,
     /// Maximum key length; the memcached protocol allows at most 250
-    #[arg(long, value_name = "BYTES", default_value = "250B", value_parser = given(bytes))]
-    pub(crate) key_max: Given<u64>,
+    #[arg(long, value_name = "BYTES", default_value = "250B", value_parser = Collected(key_max))]
+    pub(crate) key_max: u64,
     /// Close a connection idle for this long; 0s means never
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = given(duration))]
-    pub(crate) idle_timeout: Given<Duration>,
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Collected(duration))]
+    pub(crate) idle_timeout: Duration,
     /// Disconnect a client that stalls this long while sending a request or reading 64 KiB of responses
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = given(duration))]
-    pub(crate) stall_timeout: Given<Duration>,
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = Collected(stall_timeout))]
+    pub(crate) stall_timeout: Duration,
     /// Maximum open connections; further ones get an error and are closed [default: 65536, or as many as file descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
     /// Drain time after SIGTERM
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = given(duration))]
-    pub(crate) drain: Given<Duration>,
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = Collected(duration))]
+    pub(crate) drain: Duration,
     /// Random seed of key hashing and eviction [default: random]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
@@ -1140,7 +1153,7 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: u32,
     /// Maximum size of a request body; larger ones get 413
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = units::bytes)]
     pub(crate) max_body: u64,
     /// Close a connection without a complete request head after this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time)]
@@ -1180,14 +1193,8 @@ pub(crate) struct ServeEvernoteArgs {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) notes_port: u16,
     /// Responses: as published (`shipped`), or as the paper's contracts need (`paper`: keys and tokens per user)
-    #[arg(long, value_enum, default_value_t = MockProfile::Shipped)]
-    pub(crate) profile: MockProfile,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MockProfile {
-    Shipped,
-    Paper,
+    #[arg(long, value_parser = one_of(MOCK_PROFILES), default_value = "shipped")]
+    pub(crate) profile: mocks::Profile,
 }
 
 #[derive(Debug, Args)]
@@ -1198,8 +1205,8 @@ pub(crate) struct ServeChessArgs {
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) games: u32,
     /// Game ids: new for every game, or one per pair of players
-    #[arg(long, value_name = "WHICH", value_parser = one_of(words::IDENTITIES), default_value = LOAD.key("identities").default_text())]
-    pub(crate) identities: Identities,
+    #[arg(long, value_name = "WHICH", value_parser = one_of(MOCK_IDENTITIES), default_value = LOAD.key("identities").default_text())]
+    pub(crate) identities: mocks::Identities,
 }
 
 #[derive(Debug, Args)]
@@ -1209,30 +1216,8 @@ pub(crate) struct ServeTwitterArgs {
     #[command(flatten)]
     pub(crate) tls: MockTlsArgs,
     /// Ids: new for every request, or one per requested user
-    #[arg(long, value_name = "WHICH", value_parser = one_of(words::IDENTITIES), default_value = LOAD.key("identities").default_text())]
-    pub(crate) identities: Identities,
-}
-
-/// Memory that counts toward the limit of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Counting {
-    Everything,
-    Values,
-}
-
-/// Protocol of a cache server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Speech {
-    Auto,
-    Memcached,
-    Redis,
-    Http,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnOff {
-    On,
-    Off,
+    #[arg(long, value_name = "WHICH", value_parser = one_of(MOCK_IDENTITIES), default_value = LOAD.key("identities").default_text())]
+    pub(crate) identities: mocks::Identities,
 }
 
 #[derive(Debug, Args)]
@@ -1260,24 +1245,11 @@ pub(crate) struct ServeHostileArgs {
     #[arg(short = 'p', long, default_value_t = 0)]
     pub(crate) port: u16,
     /// Kind of misbehavior
-    #[arg(long, value_enum)]
-    pub(crate) kind: HostileKind,
+    #[arg(long, value_parser = one_of(HOSTILE_KINDS))]
+    pub(crate) kind: Misbehave,
     /// `freeze` and `freeze-one`: responses before going silent
     #[arg(long, value_name = "N", default_value_t = 1500)]
     pub(crate) after: u64,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum HostileKind {
-    WrongWords,
-    EndlessData,
-    OneByteAtATime,
-    NeverAnswer,
-    CloseAtOnce,
-    /// Go silent on all connections
-    Freeze,
-    /// Go silent on one connection
-    FreezeOne,
 }
 
 #[derive(Debug, Args)]
@@ -1482,8 +1454,8 @@ pub(crate) struct CalibrateArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Protocol; repeatable [default: all]
-    #[arg(long = "protocol", value_enum, value_name = "PROTOCOL")]
-    pub(crate) protocols: Vec<Calibrated>,
+    #[arg(long = "protocol", value_name = "PROTOCOL", value_parser = one_of(NULL_SERVERS))]
+    pub(crate) protocols: Vec<NullServer>,
     /// Measure even if the machine is busy
     #[arg(long)]
     pub(crate) force: bool,
@@ -1491,22 +1463,13 @@ pub(crate) struct CalibrateArgs {
     #[arg(short = 'd', long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(crate) duration: Duration,
     /// I/O backend
-    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    #[arg(long, value_parser = one_of(words::BACKENDS), default_value = "auto")]
     pub(crate) backend: Backend,
     /// Idle-CPU policy
-    #[arg(long, value_enum, default_value_t = Idle::Machine)]
-    pub(crate) idle: Idle,
+    #[arg(long, value_parser = one_of(IDLE_POLICIES), default_value = "machine")]
+    pub(crate) idle: IdlePolicy,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-}
-
-/// Protocols with a null server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Calibrated {
-    Pingpong,
-    Http,
-    Memcached,
-    Redis,
 }
 
 #[derive(Debug, Args)]
@@ -1558,55 +1521,6 @@ pub(crate) struct SpinArgs {
     pub(crate) cpus: Cpus,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    Auto,
-    Epoll,
-    #[value(name = "io_uring", alias = "uring")]
-    IoUring,
-}
-
-impl From<Backend> for study::spec::Backend {
-    fn from(backend: Backend) -> Self {
-        match backend {
-            Backend::Auto => Self::Auto,
-            Backend::Epoll => Self::Epoll,
-            Backend::IoUring => Self::IoUring,
-        }
-    }
-}
-
-impl From<Backend> for net::Choice {
-    fn from(backend: Backend) -> Self {
-        match backend {
-            Backend::Auto => Self::Auto,
-            Backend::Epoll => Self::Epoll,
-            Backend::IoUring => Self::IoUring,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Idle {
-    Machine,
-    Spin,
-}
-
-impl From<Idle> for study::record::IdlePolicy {
-    fn from(idle: Idle) -> Self {
-        match idle {
-            Idle::Machine => Self::Machine,
-            Idle::Spin => Self::Spin,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Gaps {
-    Poisson,
-    Constant,
-}
-
 /// CPU numbers, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
@@ -1632,13 +1546,19 @@ fn cpu_list(text: &str) -> Result<Cpus, String> {
     }
 }
 
+fn in_range<T: PartialOrd>(
+    value: Result<T, Invalid>,
+    range: impl RangeBounds<T>,
+    expected: impl Into<String>,
+) -> Result<T, Invalid> {
+    let value = value?;
+    if range.contains(&value) { Ok(value) } else { Err(Invalid::new(expected)) }
+}
+
 /// Parses a count from 1 to `most`.
-fn within(text: &str, most: u32) -> Result<u32, String> {
-    let count = study::units::count(text).map_err(|error| error.to_string())?;
-    match u32::try_from(count) {
-        Ok(count) if (1..=most).contains(&count) => Ok(count),
-        _ => Err(format!("{text} is not between 1 and {most}")),
-    }
+fn within(text: &str, most: u32) -> Result<u32, Invalid> {
+    let expected = format!("{text} is not between 1 and {most}");
+    in_range(units::count(text), 1..=most.into(), expected).map(|count| count as u32)
 }
 
 /// A latency file, whose extension determines its kind.
@@ -1658,46 +1578,57 @@ fn hdr_file(text: &str) -> Result<HdrFile, String> {
     Ok(HdrFile { path, kind })
 }
 
-fn clients(text: &str) -> Result<u32, String> {
-    within(text, study::limits::CLIENTS_MAX)
+fn pipeline(text: &str) -> Result<u32, String> {
+    let depth = text.parse().ok().filter(|depth| (1..=PIPELINE_MAX).contains(depth));
+    depth.ok_or_else(|| format!("`{text}` is not between 1 and {PIPELINE_MAX}"))
 }
 
 pub(crate) fn port(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("`{text}` is not a port: expected 1 to 65535"))
 }
 
-fn threads(text: &str) -> Result<u32, String> {
-    within(text, study::limits::THREADS_MAX)
-}
-
 /// The time of a load, in seconds if it has no unit, as in wrk.
-fn load_time(text: &str) -> Result<Duration, String> {
+fn load_time(text: &str) -> Result<Duration, Invalid> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
     if is_number { some_time(&format!("{text}s")) } else { some_time(text) }
 }
 
-fn some_time(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        Duration::ZERO => Err("must be greater than 0".to_owned()),
-        some => Ok(some),
+fn some_time(text: &str) -> Result<Duration, Invalid> {
+    in_range(duration(text), Duration::from_nanos(1).., "must be greater than 0")
+}
+
+fn timeout(text: &str) -> Result<Duration, Invalid> {
+    let least = Duration::from_nanos(study::limits::TIMEOUT_MIN_NS);
+    in_range(duration(text), least.., format!("`{text}` is less than 1ms"))
+}
+
+fn duration(text: &str) -> Result<Duration, Invalid> {
+    units::duration_ns(text).map(Duration::from_nanos)
+}
+
+fn cache_memory(text: &str) -> Result<u64, Invalid> {
+    let (bytes, least) = (units::bytes(text)?, cache::MEMORY_BYTES_MIN);
+    if bytes >= least {
+        return Ok(bytes);
     }
+    let invalid = Invalid::new(format!("{bytes} bytes is too small: bookkeeping alone needs {least}"));
+    Err(invalid.hint("`--maxmem 1MB` holds a few thousand items"))
 }
 
-fn timeout(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        short if short < Duration::from_nanos(study::limits::TIMEOUT_MIN_NS) => {
-            Err(format!("`{text}` is less than 1ms"))
-        }
-        time => Ok(time),
-    }
+fn value_max(text: &str) -> Result<u64, Invalid> {
+    let bytes = units::bytes(text)?;
+    let invalid = || Invalid::new(format!("{bytes} bytes, expected at least 1 byte and less than 256MiB"));
+    (1..1 << 28).contains(&bytes).then_some(bytes).ok_or_else(invalid)
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    study::units::duration_ns(text).map(Duration::from_nanos).map_err(|error| error.to_string())
+fn key_max(text: &str) -> Result<u64, Invalid> {
+    let (bytes, most) = (units::bytes(text)?, cache::KEY_BYTES_MAX as u64);
+    let invalid = || Invalid::new(format!("{bytes} bytes, expected 1 to {most} bytes"));
+    (1..=most).contains(&bytes).then_some(bytes).ok_or_else(invalid)
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
-    study::units::bytes(text).map_err(|error| error.to_string())
+fn stall_timeout(text: &str) -> Result<Duration, Invalid> {
+    in_range(duration(text), Duration::from_nanos(1).., "must be greater than 0s")
 }
 
 fn evictor(text: &str) -> Result<cache::Evictor, String> {
@@ -1708,29 +1639,41 @@ fn evictor(text: &str) -> Result<cache::Evictor, String> {
 }
 
 /// Parses a memory limit per connection, 256 bytes to 16 MiB.
-fn head_bytes(text: &str) -> Result<usize, String> {
-    let bytes = usize::try_from(bytes(text)?).unwrap_or(usize::MAX);
-    if (256..=16 << 20).contains(&bytes) { Ok(bytes) } else { Err("expected 256 to 16MiB".to_owned()) }
+fn head_bytes(text: &str) -> Result<usize, Invalid> {
+    in_range(units::bytes(text), 256..=16 << 20, "expected 256 to 16MiB").map(|bytes| bytes as usize)
 }
 
-fn count(text: &str) -> Result<u64, String> {
-    match study::units::count(text).map_err(|error| error.to_string())? {
-        0 => Err("must be at least 1".to_owned()),
-        count => Ok(count),
-    }
+fn count(text: &str) -> Result<u64, Invalid> {
+    in_range(units::count(text), 1.., "must be at least 1")
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    study::units::rate_per_s(text).map_err(|error| error.to_string())
+fn metric(name: &str) -> Result<String, Invalid> {
+    let unknown =
+        || Invalid::new(format!("unknown metric `{name}`")).hint(config::nearest::suggestion(name, Metric::names()));
+    Metric::find(name).map(|metric| metric.name.to_owned()).ok_or_else(unknown)
 }
 
-fn percentage(text: &str) -> Result<f64, String> {
-    let fraction = study::units::fraction(text).map_err(|error| error.to_string())?;
-    if fraction > 0.0 && fraction <= 0.5 {
-        Ok(fraction)
-    } else {
-        Err("expected more than 0 and at most 50%".to_owned())
-    }
+fn precision(text: &str) -> Result<f64, Invalid> {
+    in_range(units::fraction(text), 0.0001..=0.5, "expected 0.01% to 50%")
+}
+
+fn allowed_errors(text: &str) -> Result<f64, Invalid> {
+    in_range(units::fraction(text), 0.0..=0.5, "expected 0% to 50%")
+}
+
+fn pairs(text: &str) -> Result<u32, Invalid> {
+    let (least, most) = (stats::gate::FIRST_LOOK, stats::gate::PAIRS_MAX);
+    let count = in_range(units::count(text), u64::from(least)..=u64::from(most), format!("expected {least} to {most}"));
+    count.map(|count| count as u32)
+}
+
+/// Checks a time and returns its text.
+fn max_time(text: &str) -> Result<String, Invalid> {
+    in_range(duration(text), Duration::from_secs(1).., "expected 1s or more").map(|_| text.to_owned())
+}
+
+fn percentage(text: &str) -> Result<f64, Invalid> {
+    in_range(units::fraction(text), f64::MIN_POSITIVE..=0.5, "expected more than 0 and at most 50%")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use study::record::{FindingState, Role};
 use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
-use crate::message::{Exit, Problem, cannot, exe, machine};
+use crate::message::{Exit, Problem, cannot, exe, machine, usage};
 use crate::study_file::mistaken;
 use crate::{built_in, output};
 
@@ -36,14 +36,14 @@ pub(crate) fn generators(
     let Some(hosts) = hosts(args, file::LOAD)? else { return Ok(None) };
     let mut load = hosts.hosts.iter().filter(|host| host.role == Role::Load);
     if let Some(text) = lab::cluster::refuses(spec, load.clone().count()) {
-        return Err(Problem::text(Exit::Usage, text));
+        return Err(usage(text));
     }
     let address = spec.target.address();
     if !analysis::is_elsewhere(address)
         && let Some(other) = load.find(|host| host.launcher != Some(Launcher::Local))
     {
         let text = format!("`{address}` is another server on each machine: to `{}` it is its own", other.name);
-        return Err(Problem::text(Exit::Usage, text).hint("name the server by its address in the network"));
+        return Err(usage(text).hint("name the server by its address in the network"));
     }
     let generators = reach(None, interrupted, |reach| Generators::start(&hosts, reach))?;
     output::message(&format!("cluster: load {}{}", generators.words(), launcher_words(generators.launcher())));
@@ -80,11 +80,11 @@ fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>, Problem> 
             file::parse(&text, needed).map_err(|mistakes| mistaken(path, &text, &mistakes))?
         }
         (None, Some(text)) => file::short(text, needed).map_err(|wrong| {
-            Problem::text(Exit::Usage, format!("`--hosts {text}`: {}", wrong.join("; ")))
+            usage(format!("`--hosts {text}`: {}", wrong.join("; ")))
                 .hint("for example `--hosts subject=10.0.0.11,load=10.0.0.12-14`; `--cluster FILE` says more")
         })?,
         (None, None) if args.deploy => {
-            return Err(Problem::text(Exit::Usage, "`--deploy` needs `--cluster FILE` or `--hosts LIST`"));
+            return Err(usage("`--deploy` needs `--cluster FILE` or `--hosts LIST`"));
         }
         (None, None) => return Ok(None),
     };

@@ -4,17 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use lab::revision::short;
-use lab::worktree::{Repository, Worktrees};
+use lab::worktree::{Repository, WorktreeError, Worktrees};
 use store::{Owner, Store};
 use study::gate::{COMPARED, FailIf, Gate};
-use study::plan::EffectsPlan;
+use study::plan::{EffectsPlan, TrialRule};
 use study::protocol::Protocol;
 use study::record::BuildOutcome;
-use study::{Level, Metric, Plan, units};
+use study::{Level, Plan, units};
 use toml::{Table, Value};
 
 use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
-use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::message::{Done, Exit, Problem, exe, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
@@ -28,51 +28,43 @@ const AGAIN: &str = "base again";
 /// Precision of the ratio at which a comparison ends by default.
 const WITHIN: f64 = 0.02;
 
-struct Decision {
-    fail_if: Option<FailIf>,
-    within: f64,
-    metric: Option<&'static Metric>,
-    allow_errors: f64,
-    pairs_max: u32,
-    max_ns: u64,
-}
-
 pub(crate) fn compare(mut args: CompareArgs) -> Done {
     return_operand(&mut args);
-    let mut mistakes = Mistakes::default();
-    let decision = decision(&args, &mut mistakes);
+    let mut mistakes = Mistakes::of_flags();
+    let fail_if = args.fail_if.as_deref().and_then(|text| fail_if(text, &mut mistakes));
+    let fail_if = fail_if.as_ref();
     let commands = args.base.as_deref().zip(args.head.as_deref());
     let revisions = args.base_rev.as_deref().zip(args.head_rev.as_deref());
     match (args.what.as_slice(), commands, revisions) {
         ([url], Some((base, head)), _) => {
             let sides = [base, head].map(|command| Side { command: command.to_owned(), ..Side::default() });
-            let text = text(&args, &decision, url, &sides, &mut mistakes);
+            let text = text(&args, fail_if, url, &sides, &mut mistakes);
             mistakes.end()?;
-            of_text(&args, &decision, text, None, None)
+            of_text(&args, text, None, None)
         }
-        ([url], None, Some(revisions)) => of_revisions(&args, &decision, url, revisions, mistakes),
+        ([url], None, Some(revisions)) => of_revisions(&args, fail_if, url, revisions, mistakes),
         ([study, base, head], None, None) => {
             mistakes.end()?;
-            of_study(&args, &decision, study, [base, head])
+            of_study(&args, fail_if, study, [base, head])
         }
         ([_, _], None, None) => {
             for (flag, _) in CompareArgs::given() {
                 if !["--store", "--json", "--undecided"].contains(&flag.as_str()) {
-                    mistakes.add(format!("`{flag}`: two stored runs are shown, and no server is started"), None);
+                    mistakes.add(format!("`{flag}`: two stored runs are shown, and no server is started"));
                 }
             }
             mistakes.end()?;
             stored(&args)
         }
         (what, Some(_), _) | (what, _, Some(_)) => {
-            mistakes.add(format!("{} operands, expected one URL", what.len()), Some(FORMS.to_owned()));
-            Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no URL")))
+            mistakes.add(usage(format!("{} operands, expected one URL", what.len())).hint(FORMS));
+            mistakes.end().map(|()| Exit::Usage)
         }
         ([one], ..) => {
-            mistakes.add(format!("`{one}`: nothing to compare it with"), Some(FORMS.to_owned()));
-            Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "nothing to compare")))
+            mistakes.add(usage(format!("`{one}`: nothing to compare it with")).hint(FORMS));
+            mistakes.end().map(|()| Exit::Usage)
         }
-        _ => Err(Problem::text(Exit::Usage, "nothing to compare").hint(FORMS)),
+        _ => Err(usage("nothing to compare").hint(FORMS)),
     }
 }
 
@@ -89,62 +81,13 @@ fn return_operand(args: &mut CompareArgs) {
 
 const FORMS: &str = "`quintain compare --base CMD --head CMD URL`, `... --base-rev REV --head-rev REV --command CMD URL`, `... STUDY FACTOR=BASE FACTOR=HEAD`, or `... RUN RUN`";
 
-fn decision(args: &CompareArgs, mistakes: &mut Mistakes) -> Decision {
-    let fail_if = args.fail_if.as_deref().and_then(|text| {
-        let wrong = |errors: Vec<config::Invalid>| {
-            errors.into_iter().for_each(|error| mistakes.add(format!("`--fail-if`: {}", error.message), error.hint));
-        };
-        FailIf::parse(text).map_err(wrong).ok()
-    });
-    let metric = args.metric.as_deref().and_then(|name| {
-        let found = Metric::find(name);
-        if found.is_none() {
-            let hint = config::nearest::suggestion(name, Metric::names());
-            mistakes.add(format!("`--metric`: unknown metric `{name}`"), Some(hint));
+fn fail_if(text: &str, mistakes: &mut Mistakes) -> Option<FailIf> {
+    let wrong = |errors: Vec<config::Invalid>| {
+        for error in errors {
+            mistakes.add(error.of("`--fail-if`"));
         }
-        found
-    });
-    let within = args.within.as_deref().map_or(Ok(WITHIN), |text| match units::fraction(text) {
-        Ok(within) if (0.0001..=0.5).contains(&within) => Ok(within),
-        Ok(_) => Err("expected 0.01% to 50%".to_owned()),
-        Err(error) => Err(error.to_string()),
-    });
-    let allow_errors = args.allow_errors.as_deref().map_or(Ok(0.0), |text| match units::fraction(text) {
-        Ok(share) if share <= 0.5 => Ok(share),
-        Ok(_) => Err("expected 0% to 50%".to_owned()),
-        Err(error) => Err(error.to_string()),
-    });
-    let pairs_max = match units::count(&args.max_pairs).map(u32::try_from) {
-        Ok(Ok(pairs)) if (stats::gate::FIRST_LOOK..=stats::gate::PAIRS_MAX).contains(&pairs) => Ok(pairs),
-        Ok(_) => Err(format!("expected {} to {}", stats::gate::FIRST_LOOK, stats::gate::PAIRS_MAX)),
-        Err(error) => Err(error.to_string()),
     };
-    let max_ns = match units::duration_ns(&args.max_time) {
-        Ok(ns) if ns >= 1_000_000_000 => Ok(ns),
-        Ok(_) => Err("expected 1s or more".to_owned()),
-        Err(error) => Err(error.to_string()),
-    };
-    let mut or = |flag: &str, error: &str| mistakes.add(format!("`{flag}`: {error}"), None);
-    Decision {
-        fail_if,
-        metric,
-        allow_errors: allow_errors.unwrap_or_else(|error| {
-            or("--allow-errors", &error);
-            0.0
-        }),
-        within: within.unwrap_or_else(|error| {
-            or("--within", &error);
-            WITHIN
-        }),
-        pairs_max: pairs_max.unwrap_or_else(|error| {
-            or("--max-pairs", &error);
-            stats::gate::PAIRS_MAX
-        }),
-        max_ns: max_ns.unwrap_or_else(|error| {
-            or("--max-time", &error);
-            u64::MAX
-        }),
-    }
+    FailIf::parse(text).map_err(wrong).ok()
 }
 
 #[derive(Clone, Debug, Default)]
@@ -161,13 +104,15 @@ fn value(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)
 }
 
-fn table(entries: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Table {
-    entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+fn table<'k>(entries: impl IntoIterator<Item = (&'k str, Option<Value>)>) -> Value {
+    let entries = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Table(entries.collect())
 }
 
-fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
-    let text = |text: &str| Some(Value::String(text.to_owned()));
+fn text(args: &CompareArgs, fail_if: Option<&FailIf>, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
+    let text = |text: &str| Some(Value::from(text));
     let given = |text: &Option<String>| text.as_deref().map(value);
+    let optional = |text: &Option<String>| text.as_deref().map(Value::from);
     let [base, head] = sides;
     let named = |side: &Side, level: &str| match &side.name {
         Some(name) => format!("{level} ({name})"),
@@ -175,43 +120,36 @@ fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], m
     };
     let side = |side: &Side| {
         let Side { command, build, directory, .. } = side;
-        let optional = |value: &Option<String>| value.clone().map(Value::String);
-        Value::Table(table([
-            ("build", optional(build)),
-            ("command", text(command)),
-            ("directory", optional(directory)),
-        ]))
+        table([("build", optional(build)), ("command", text(command)), ("directory", optional(directory))])
     };
     let mut levels = vec![(BASE, base), (HEAD, head)];
     levels.extend(args.null.then_some((AGAIN, base)));
-    let variants = levels.iter().map(|(level, of)| ((*level).to_owned(), side(of))).collect::<Table>();
-    let subject = table([("cpus", Some(value(&args.server_cpus))), ("variants", Some(Value::Table(variants)))]);
+    let variants = table(levels.iter().map(|(level, of)| (*level, Some(side(of)))));
+    let subject = table([("cpus", Some(value(&args.server_cpus))), ("variants", Some(variants))]);
 
     let (protocol, path) = target(url, mistakes);
     let headers = args.headers.iter().filter_map(|header| match header.split_once(':') {
-        Some((name, value)) => Some((name.trim().to_owned(), Value::String(value.trim().to_owned()))),
+        Some((name, value)) => Some((name.trim(), Some(value.trim().into()))),
         None => {
-            let hint = "write `-H 'Name: value'`".to_owned();
-            mistakes.add(format!("`--header`: `{header}` has no colon"), Some(hint));
+            mistakes.add(usage(format!("`--header`: `{header}` has no colon")).hint("write `-H 'Name: value'`"));
             None
         }
     });
-    let headers = headers.collect::<Table>();
-    let workload = args.workload.as_ref().map(|preset| Value::Table(table([("preset", text(preset))])));
+    let headers = table(headers);
     let load = table([
         ("protocol", text(protocol)),
         ("clients", Some(value(&args.clients))),
         ("threads", given(&args.threads)),
         ("rate", given(&args.rate)),
-        ("path", path.as_deref().and_then(text)),
+        ("path", optional(&path)),
         ("method", args.method.as_deref().or(args.body.as_ref().map(|_| "POST")).and_then(text)),
-        ("headers", (!headers.is_empty()).then_some(Value::Table(headers))),
-        ("body", args.body.as_deref().and_then(text)),
+        ("headers", (!args.headers.is_empty()).then_some(headers)),
+        ("body", optional(&args.body)),
         ("pipeline", given(&args.pipeline)),
         ("expect_status", given(&args.expect_status)),
         ("connection", if args.no_keepalive { text("per-request") } else { None }),
-        ("insecure", args.insecure.then_some(Value::Boolean(true))),
-        ("workload", workload),
+        ("insecure", args.insecure.then_some(true.into())),
+        ("workload", args.workload.as_deref().map(|preset| table([("preset", text(preset))]))),
         ("warmup", text(&args.warmup)),
         ("stop", text(&args.duration)),
         ("window", window(&args.duration).map(Value::String)),
@@ -219,27 +157,27 @@ fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], m
     let gate = table([
         ("of", text(FACTOR)),
         ("base", text(BASE)),
-        ("fail_if", decision.fail_if.as_ref().and_then(|fail_if| text(&fail_if.to_string()))),
-        ("allow_errors", (decision.allow_errors > 0.0).then_some(Value::Float(decision.allow_errors))),
+        ("fail_if", fail_if.map(|fail_if| fail_if.to_string().into())),
+        ("allow_errors", args.allow_errors.filter(|share| *share > 0.0).map(Value::Float)),
         ("undecided", text(args.undecided.word())),
     ]);
     let stop = table([
-        ("comparison", Some(Value::Float(decision.within))),
-        ("metric", decision.metric.and_then(|metric| text(metric.name))),
-        ("min", Some(Value::Integer(i64::from(stats::gate::FIRST_LOOK)))),
-        ("max", Some(Value::Integer(i64::from(decision.pairs_max)))),
+        ("comparison", Some(Value::Float(args.within.unwrap_or(WITHIN)))),
+        ("metric", optional(&args.metric)),
+        ("min", Some(i64::from(stats::gate::FIRST_LOOK).into())),
+        ("max", Some(i64::from(args.max_pairs).into())),
         ("max_time", text(&args.max_time)),
     ]);
-    let levels = levels.iter().map(|(level, _)| Value::String((*level).to_owned())).collect();
+    let levels = levels.iter().map(|(level, _)| (*level).into()).collect();
     let study = table([
         ("question", text(&format!("Is {} worse than {}?", named(head, HEAD), named(base, BASE)))),
-        ("factors", Some(Value::Table(table([(FACTOR, Some(Value::Array(levels)))])))),
-        ("gate", Some(Value::Table(gate))),
-        ("load", Some(Value::Table(load))),
-        ("subject", Some(Value::Table(subject))),
-        ("trials", Some(Value::Table(table([("stop", Some(Value::Table(stop)))])))),
+        ("factors", Some(table([(FACTOR, Some(Value::Array(levels)))]))),
+        ("gate", Some(gate)),
+        ("load", Some(load)),
+        ("subject", Some(subject)),
+        ("trials", Some(table([("stop", Some(stop))]))),
     ]);
-    study.to_string()
+    toml::to_string(&study).expect("every key is text")
 }
 
 /// The window length for trials too short for two windows of the default length.
@@ -250,23 +188,23 @@ fn window(duration: &str) -> Option<String> {
 
 /// Protocol and path of a URL without host and port.
 fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) {
-    let example = || Some("write `pingpong://`, `http:///path` or `memcached://`".to_owned());
     let Some((scheme, rest)) = url.split_once("://") else {
-        mistakes.add(format!("`{url}` is not a URL without host and port"), example());
+        let problem = usage(format!("`{url}` is not a URL without host and port"));
+        mistakes.add(problem.hint("write `pingpong://`, `http:///path` or `memcached://`"));
         return ("http", None);
     };
     let Some(protocol) = Protocol::of_scheme(scheme) else {
         let known = Protocol::with_scheme().map(Protocol::scheme);
-        mistakes.add(format!("unknown scheme `{scheme}`"), Some(config::nearest::suggestion(scheme, known)));
+        mistakes.add(usage(format!("unknown scheme `{scheme}`")).hint(config::nearest::suggestion(scheme, known)));
         return ("http", None);
     };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if !host.is_empty() {
-        let hint = format!("write `{scheme}://{path}`; `{{port}}` in the commands is the port");
-        mistakes.add(format!("`{url}`: compare starts the servers, so the URL has no host and port"), Some(hint));
+        let problem = usage(format!("`{url}`: compare starts the servers, so the URL has no host and port"));
+        mistakes.add(problem.hint(format!("write `{scheme}://{path}`; `{{port}}` in the commands is the port")));
     }
     if !protocol.has_path() && !path.trim_start_matches('/').is_empty() {
-        mistakes.add(format!("`{url}`: {scheme} has no path"), Some(format!("write `{scheme}://`")));
+        mistakes.add(usage(format!("`{url}`: {scheme} has no path")).hint(format!("write `{scheme}://`")));
     }
     (protocol.name(), Some(path.to_owned()).filter(|path| protocol.has_path() && !path.is_empty()))
 }
@@ -275,45 +213,34 @@ fn with_sets(text: &str, sets: &[(String, String)]) -> String {
     let Ok(mut study) = text.parse::<Table>() else { return text.to_owned() };
     for (key, value) in sets {
         let read = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
-        let mut path = key.split('.').collect::<Vec<_>>();
-        let last = path.pop().unwrap_or_default();
-        if path.is_empty() {
-            path.push("factors");
+        let (path, last) = key.rsplit_once('.').unwrap_or(("factors", key));
+        let mut table = &mut study;
+        for key in path.split('.') {
+            let inner = table.entry(key).or_insert(Value::Table(Table::new()));
+            if !inner.is_table() {
+                *inner = Value::Table(Table::new());
+            }
+            table = inner.as_table_mut().expect("it was made one");
         }
-        put(&mut study, &path, last, read.unwrap_or_else(|| Value::String(value.clone())));
+        table.insert(last.to_owned(), read.unwrap_or_else(|| Value::String(value.clone())));
     }
     study.to_string()
 }
 
-/// Inserts a value at this path, replacing any value on the way that is not a table.
-fn put(table: &mut Table, path: &[&str], key: &str, value: Value) {
-    let Some((first, rest)) = path.split_first() else {
-        table.insert(key.to_owned(), value);
-        return;
-    };
-    let mut inner = match table.remove(*first) {
-        Some(Value::Table(inner)) => inner,
-        _ => Table::new(),
-    };
-    put(&mut inner, rest, key, value);
-    table.insert((*first).to_owned(), Value::Table(inner));
-}
-
-fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<&Trees>, owner: Option<Owner>) -> Done {
+fn of_text(args: &CompareArgs, text: String, trees: Option<&Trees>, owner: Option<Owner>) -> Done {
     if args.print_study {
         output::data(&with_sets(&text, &args.sets))?;
         return Ok(Exit::Fine);
     }
     carry_out(args, trees, owner, |host_cpus, cluster| {
-        let study =
-            StudyArgs { study: "compare".to_owned(), sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
-        let mut opened = study_file::of_flags("compare", &text, &study, host_cpus, cluster)?;
-        let null = args.null.then(|| Level::Text(AGAIN.to_owned()));
-        let Gate { of, base, .. } =
-            opened.plan.gate.clone().ok_or_else(|| Problem::text(Exit::Usage, "no `[gate]`"))?;
-        apply(&mut opened.plan, args, decision, of, base, null);
+        let study = StudyArgs { sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
+        let mut opened = study_file::of_flags("compare", text, &study, host_cpus, cluster)?;
+        let plan = &mut opened.plan;
+        let gate = plan.gate.as_mut().ok_or_else(|| usage("no `[gate]`"))?;
+        gate.null = args.null.then(|| Level::Text(AGAIN.to_owned()));
+        plan.trials.metric.clone_from(&gate.metrics[0]);
         if let Some(trees) = trees {
-            for point in &mut opened.plan.points {
+            for point in &mut plan.points {
                 let is_head = point.factors.get(FACTOR) == Some(&Level::Text(HEAD.to_owned()));
                 point.subject.revision = Some(trees.commits[usize::from(is_head)].clone());
             }
@@ -322,51 +249,26 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
     })
 }
 
-fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, base: Level, null: Option<Level>) {
-    let metrics = match (decision.metric, plan.gate.take()) {
-        (Some(metric), _) => vec![metric.name.to_owned()],
-        (None, Some(gate)) => gate.metrics,
-        (None, None) => {
-            // The metric that the study chose comes first.
-            let own = Some(plan.trials.metric.as_str()).filter(|own| *own != "latency_mean");
-            let others = COMPARED.into_iter().filter(|name| Some(*name) != own);
-            own.into_iter().chain(others).map(str::to_owned).collect()
-        }
-    };
-    let (fail_if, allow_errors) = (decision.fail_if.clone(), decision.allow_errors);
-    plan.gate = Some(Gate { of, base, fail_if, metrics, allow_errors, undecided: args.undecided, null });
-    let rule = &mut plan.trials;
-    (rule.relative, rule.comparison, rule.quick) = (None, Some(decision.within), false);
-    (rule.min, rule.max, rule.max_ns) = (stats::gate::FIRST_LOOK, decision.pairs_max, Some(decision.max_ns));
-    if let Some(metric) = plan.gate.as_ref().and_then(|gate| gate.metrics.first()) {
-        rule.metric.clone_from(metric);
-    }
-}
-
-fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&String; 2]) -> Done {
+fn of_study(args: &CompareArgs, fail_if: Option<&FailIf>, study: &str, levels: [&String; 2]) -> Done {
     let mut mistakes = Mistakes::default();
     let of_commands =
         [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some()), ("--print-study", args.print_study)];
-    for (flag, given) in of_commands {
-        if given {
-            mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"), None);
-        }
+    for (flag, _) in of_commands.iter().filter(|(_, given)| *given) {
+        mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"));
     }
     for (flag, heading) in CompareArgs::given() {
         if flag == "--server-cpus" || heading == LOAD_OF_PAIRS && flag != "--set" {
-            let hint = "`--set load.KEY=VALUE` changes a key of it".to_owned();
-            mistakes.add(format!("`{flag}`: not supported, as the study defines the run"), Some(hint));
+            let problem = usage(format!("`{flag}`: not supported, as the study defines the run"));
+            mistakes.add(problem.hint("`--set load.KEY=VALUE` changes a key of it"));
         }
     }
     let parts = levels.map(|text| levels::parse(text));
     let [Ok(base), Ok(head)] = &parts else {
-        let hint = "`quintain compare STUDY server=go server=rust`, or several of a design point: `server=go,clients=40 server=rust,clients=80`".to_owned();
-        mistakes.add(format!("`{}` and `{}` are not FACTOR=LEVEL", levels[0], levels[1]), Some(hint));
-        return Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no levels")));
+        let hint = "`quintain compare STUDY server=go server=rust`, or several of a design point: `server=go,clients=40 server=rust,clients=80`";
+        mistakes.add(usage(format!("`{}` and `{}` are not FACTOR=LEVEL", levels[0], levels[1])).hint(hint));
+        return mistakes.end().map(|()| Exit::Usage);
     };
-    if let Some((text, hint)) = levels::mistake_in_sides(levels.map(String::as_str), [base, head]) {
-        mistakes.add(text, hint);
-    }
+    mistakes.ok(levels::check_sides(levels.map(String::as_str), [base, head]));
     mistakes.end()?;
     carry_out(args, None, None, |host_cpus, cluster| {
         let study =
@@ -376,12 +278,34 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
         let (factor, [base, head]) = levels::keep_sides(plan, base, head)?;
         if plan.points.iter().any(|point| point.load.search.is_some() || point.load.share.is_some()) {
             let text = format!("`{}` searches for rates, and searches cannot be compared in pairs", plan.study);
-            return Err(Problem::text(Exit::Usage, text).hint("compare at a rate: `--set load.rate=10k`"));
+            return Err(usage(text).hint("compare at a rate: `--set load.rate=10k`"));
         }
         plan.question = format!("Is {factor} {head} worse than {base}, in the study `{}`?", plan.study);
         plan.study = format!("compare-{}", plan.study);
         (plan.answer, plan.effects) = (None, EffectsPlan { metrics: Some(Vec::new()), ..EffectsPlan::default() });
-        apply(plan, args, decision, factor, base, None);
+        let metrics = match (&args.metric, plan.gate.take()) {
+            (Some(metric), _) => vec![metric.clone()],
+            (None, Some(gate)) => gate.metrics,
+            (None, None) => {
+                // The metric that the study chose comes first.
+                let own = Some(plan.trials.metric.as_str()).filter(|own| *own != "latency_mean");
+                let others = COMPARED.into_iter().filter(|name| Some(*name) != own);
+                own.into_iter().chain(others).map(str::to_owned).collect()
+            }
+        };
+        plan.trials = TrialRule {
+            metric: metrics[0].clone(),
+            relative: None,
+            comparison: Some(args.within.unwrap_or(WITHIN)),
+            quick: false,
+            min: stats::gate::FIRST_LOOK,
+            max: args.max_pairs,
+            max_ns: Some(units::duration_ns(&args.max_time).map_err(usage)?),
+            ..plan.trials.clone()
+        };
+        let (allow_errors, fail_if) = (args.allow_errors.unwrap_or(0.0), fail_if.cloned());
+        let (of, undecided) = (factor, args.undecided);
+        plan.gate = Some(Gate { of, base, fail_if, metrics, allow_errors, undecided, null: None });
         Ok(opened)
     })
 }
@@ -395,6 +319,12 @@ struct Trees {
 
 const SIDES: [&str; 2] = [BASE, HEAD];
 
+impl From<WorktreeError> for Problem {
+    fn from(error: WorktreeError) -> Self {
+        Problem::new(Exit::Usage, error)
+    }
+}
+
 impl Trees {
     /// The name of a side's directory, or of the link to it.
     fn name(&self, side: usize) -> String {
@@ -405,18 +335,15 @@ impl Trees {
     /// commands start.
     fn check_out(&self, round: usize) -> Result<[String; 2], Problem> {
         let folder = self.worktrees.folder();
-        let mut places = Vec::new();
-        for (side, commit) in self.commits.iter().enumerate() {
-            let name = self.name(side);
-            let failed = |error: lab::worktree::WorktreeError| Problem::new(Exit::Usage, error);
+        let check_out = |side: usize| {
+            let (name, commit) = (self.name(side), &self.commits[side]);
             if !self.again {
-                places.push(self.worktrees.check_out(&name, commit).map_err(failed)?);
-                continue;
+                return Ok(self.worktrees.check_out(&name, commit)?);
             }
             // Paths that a compiler writes into a binary shift its layout, so the directory names
             // differ in length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
-            let directory = self.worktrees.check_out(&real, commit).map_err(failed)?;
+            let directory = self.worktrees.check_out(&real, commit)?;
             let link = folder.join(&name);
             let inside = directory.strip_prefix(folder.join(&real)).unwrap_or(Path::new("")).to_owned();
             let linked = || {
@@ -426,45 +353,42 @@ impl Trees {
                 std::os::unix::fs::symlink(&real, &link)
             };
             linked().map_err(|error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("worktrees")))?;
-            places.push(link.join(inside));
-        }
-        let words = places.iter().map(|place| place.to_string_lossy().into_owned()).collect::<Vec<_>>();
-        <[String; 2]>::try_from(words).map_err(|_| Problem::text(Exit::Machine, "two revisions have two directories"))
+            Ok::<_, Problem>(link.join(inside))
+        };
+        let [base, head] = [0, 1].map(|side| check_out(side).map(|place| place.to_string_lossy().into_owned()));
+        Ok([base?, head?])
     }
 }
 
 fn of_revisions(
     args: &CompareArgs,
-    decision: &Decision,
+    fail_if: Option<&FailIf>,
     url: &str,
     (base, head): (&str, &str),
     mut mistakes: Mistakes,
 ) -> Done {
-    let usage = |error: lab::worktree::WorktreeError| Problem::new(Exit::Usage, error);
-    let repository = Repository::of(Path::new(".")).map_err(usage)?;
+    let repository = Repository::of(Path::new("."))?;
     let mut commits = Vec::new();
     for (flag, revision) in [("--base-rev", base), ("--head-rev", head)] {
-        match repository.commit(revision) {
-            Ok(commit) => commits.push(commit),
-            Err(error) => mistakes.add(format!("`{flag}`: {error}"), None),
-        }
+        let commit = repository.commit(revision).map_err(|error| format!("`{flag}`: {error}"));
+        commits.extend(mistakes.ok(commit));
     }
     if let [base, head] = commits.as_slice()
         && base == head
     {
         let hint = "`--null` compares the server with itself and shows how often this machine reports a difference";
-        mistakes.add(format!("base and head are the same commit, {}", short(base)), Some(hint.to_owned()));
+        mistakes.add(usage(format!("base and head are the same commit, {}", short(base))).hint(hint));
     }
     let before = resumed(args, &commits)?;
     let command = args.command.clone().unwrap_or_default();
     let mut sides =
         [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
-    let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, decision, url, sides, mistakes);
+    let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, fail_if, url, sides, mistakes);
     study(&sides, &mut mistakes);
     mistakes.end()?;
-    let commits = <[String; 2]>::try_from(commits).map_err(|_| Problem::text(Exit::Usage, "two revisions needed"))?;
+    let commits = <[String; 2]>::try_from(commits).map_err(|_| usage("two revisions needed"))?;
     let (folder, owner) = before.unzip();
-    let worktrees = Worktrees::begin(repository, folder, &exe()?).map_err(usage)?;
+    let worktrees = Worktrees::begin(repository, folder, &exe()?)?;
     let trees = Trees { worktrees, commits, again: args.rebuild_every.is_some() };
     let places = if args.print_study { SIDES.map(str::to_owned) } else { trees.check_out(0)? };
     for ((side, place), (revision, commit)) in
@@ -474,7 +398,7 @@ fn of_revisions(
         side.name = Some(format!("{revision}, {}", short(commit)));
     }
     let text = study(&sides, &mut Mistakes::default());
-    of_text(args, decision, text, Some(&trees), owner)
+    of_text(args, text, Some(&trees), owner)
 }
 
 /// The worktree directory of the run to resume, and the right to add to that run.
@@ -493,12 +417,12 @@ fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Ow
         let subject = subject.map(|point| &point.subject);
         let Some(begun) = subject.and_then(|subject| subject.revision.as_ref()) else {
             let text = format!("run `{}` does not compare two revisions", run.id);
-            return Err(Problem::text(Exit::Usage, text).hint("drop `--resume` to start another comparison"));
+            return Err(usage(text).hint("drop `--resume` to start another comparison"));
         };
         if begun != commit {
             let text = format!("run `{}` has {side} {}; `{flag}` is {}", run.id, short(begun), short(commit));
             let hint = format!("`{flag} {}` resumes it; drop `--resume` to start another comparison", short(begun));
-            return Err(Problem::text(Exit::Usage, text).hint(hint));
+            return Err(usage(text).hint(hint));
         }
         let name = format!("{side}-{commit}");
         let directory = subject.and_then(|subject| subject.directory.as_deref()).map(Path::new);
@@ -604,6 +528,5 @@ fn stored(args: &CompareArgs) -> Done {
         true => output::json(&found)?,
         false => output::text(&report::side_by_side_terminal(&found, &output::style(false)))?,
     }
-    let skips = args.undecided == study::gate::Undecided::Skip;
-    Ok(if skips { Exit::Skip } else { Exit::Fine })
+    Ok(if args.undecided == study::gate::Undecided::Skip { Exit::Skip } else { Exit::Fine })
 }

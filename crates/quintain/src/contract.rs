@@ -6,12 +6,12 @@ use std::path::Path;
 
 use ::contract::monitor::report::Report;
 use ::contract::monitor::{Shown, show_entry};
-use ::contract::{Finding, Severity, to_text};
+use ::contract::{Severity, to_text};
 use config::printable;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::{ContractArgs, ContractVerb, ExplainArgs, StateArgs, StateVerb};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, machine, usage};
 use crate::output;
 
 pub(crate) fn contract(args: ContractArgs) -> Done {
@@ -22,44 +22,21 @@ pub(crate) fn contract(args: ContractArgs) -> Done {
     }
 }
 
-/// An error in a file other than the contract, listed along with findings of the contract.
-#[derive(Serialize)]
-struct Elsewhere<'m> {
-    path: &'m str,
-    severity: Severity,
-    rule: &'static str,
-    message: &'m str,
-    line: usize,
-    column: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'m str>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Told<'f> {
-    Here(&'f Finding),
-    Elsewhere(Elsewhere<'f>),
-}
-
 fn check(path: &Path, strict: bool, json: bool) -> Done {
-    let loaded = ::adapter::check_contract(path, &[]).map_err(|error| Problem::text(Exit::Usage, error))?;
+    let loaded = ::adapter::check_contract(path, &[]).map_err(usage)?;
     let findings = &loaded.checked.findings;
     if json {
-        let elsewhere = loaded.schemas.iter().map(|mistake| {
-            let (path, message, hint) = (&*mistake.source, &*mistake.text, mistake.hint.as_deref());
-            let (line, column) = (mistake.line, mistake.column);
-            Told::Elsewhere(Elsewhere {
-                path,
-                severity: Severity::Mistake,
-                rule: "schema",
-                message,
-                line,
-                column,
-                hint,
-            })
-        });
-        output::json(&findings.iter().map(Told::Here).chain(elsewhere).collect::<Vec<_>>())?;
+        let mut listed = findings.iter().map(|finding| json!(finding)).collect::<Vec<_>>();
+        for mistake in &loaded.schemas {
+            listed.push(json!({
+                "path": mistake.source, "severity": Severity::Mistake, "rule": "schema", "message": mistake.text,
+                "line": mistake.line, "column": mistake.column,
+            }));
+            if let (Some(hint), Some(last)) = (&mistake.hint, listed.last_mut()) {
+                last["hint"] = json!(hint);
+            }
+        }
+        output::json(&listed)?;
     } else if findings.is_empty() && loaded.schemas.is_empty() {
         output::message(&format!("{}: no errors", path.display()));
     } else {
@@ -84,16 +61,15 @@ fn explain(args: &ExplainArgs) -> Done {
     let text = if args.reports.as_os_str() == "-" {
         let mut text = String::new();
         let read = std::io::stdin().read_to_string(&mut text);
-        read.map(|_| text)
-            .map_err(|error| Problem::text(Exit::Usage, format!("cannot read standard input: {error}")))?
+        read.map(|_| text).map_err(|error| usage(format!("cannot read standard input: {error}")))?
     } else {
         let read = std::fs::read_to_string(&args.reports);
-        read.map_err(|error| Problem::text(Exit::Usage, format!("cannot read {}: {error}", args.reports.display())))?
+        read.map_err(|error| usage(format!("cannot read {}: {error}", args.reports.display())))?
     };
     let mut shown = 0;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let value = serde_json::from_str::<serde_json::Value>(line).map_err(|error| {
-            Problem::text(Exit::Usage, format!("line {} is not valid JSON: {error}", number + 1))
+            usage(format!("line {} is not valid JSON: {error}", number + 1))
                 .hint("an adapter writes JSON lines with `[reports] format = \"json\"`")
         })?;
         // The output also has notes between the reports.
@@ -106,7 +82,7 @@ fn explain(args: &ExplainArgs) -> Done {
         }
     }
     match shown {
-        0 => Err(Problem::text(Exit::Usage, "no matching report")),
+        0 => Err(usage("no matching report")),
         _ => Ok(Exit::Fine),
     }
 }
@@ -114,7 +90,7 @@ fn explain(args: &ExplainArgs) -> Done {
 fn state(args: StateArgs) -> Done {
     let told = |error: ::adapter::StoreError| {
         let busy = matches!(error, ::adapter::StoreError::Busy);
-        let problem = Problem::text(Exit::Usage, format!("{}: {error}", args.store.display()));
+        let problem = usage(format!("{}: {error}", args.store.display()));
         if busy { problem.hint("query the running adapter: `curl http://ADMIN/state`") } else { problem }
     };
     let kept = ::adapter::look(&args.store).map_err(told)?;
@@ -132,13 +108,13 @@ fn state(args: StateArgs) -> Done {
         StateVerb::Get { endpoint, json } => {
             let found = shown.map(|(_, shown)| shown).filter(|shown| shown.endpoint == endpoint).collect::<Vec<_>>();
             if found.is_empty() {
-                return Err(Problem::text(Exit::Usage, format!("no entry for `{endpoint}`")));
+                return Err(usage(format!("no entry for `{endpoint}`")));
             }
             print(found.iter(), json)?;
         }
         StateVerb::Purge { endpoint, all } => {
             if endpoint.is_none() && !all {
-                return Err(Problem::text(Exit::Usage, "pass `--endpoint` or `--all`"));
+                return Err(usage("pass `--endpoint` or `--all`"));
             }
             let names = kept.names.clone();
             let gone = ::adapter::purge(&args.store, &mut |_, entry| {
@@ -154,17 +130,14 @@ fn state(args: StateArgs) -> Done {
 fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), Problem> {
     if json {
         let text = serde_json::to_string_pretty(&shown.collect::<Vec<_>>());
-        return output::data(&printable::text(&text.map_err(|error| Problem::new(Exit::Machine, error))?));
+        return output::data(&printable::text(&text.map_err(machine)?));
     }
     for entry in shown {
         let index = entry.index.as_ref().map_or(String::new(), |index| format!("<{index}>"));
         let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!(", adapter at {peer}"));
         let Shown { service, endpoint, labels, because, .. } = entry;
-        let line = format!(
-            "{service}{index} at {endpoint}, vouched for by {}{peer}: {}",
-            labels.join(", "),
-            because.join("; ")
-        );
+        let (labels, because) = (labels.join(", "), because.join("; "));
+        let line = format!("{service}{index} at {endpoint}, vouched for by {labels}{peer}: {because}");
         output::data(&format!("{}\n", printable::line(&line)))?;
     }
     Ok(())

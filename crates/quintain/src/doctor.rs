@@ -69,13 +69,8 @@ fn table(findings: &[Finding]) -> String {
             text.push_str(&format!("{:13}{:width$}    hint: {hint}\n", "", ""));
         }
     }
+    let states = [FindingState::Good, FindingState::Warning, FindingState::Bad, FindingState::NotChecked];
     let count = |state| findings.iter().filter(|finding| finding.state == state).count();
-    text.push_str(&format!(
-        "\n{} good, {} warnings, {} bad, {} not checked\n",
-        count(FindingState::Good),
-        count(FindingState::Warning),
-        count(FindingState::Bad),
-        count(FindingState::NotChecked)
-    ));
-    text
+    let [good, warnings, bad, unchecked] = states.map(count);
+    text + &format!("\n{good} good, {warnings} warnings, {bad} bad, {unchecked} not checked\n")
 }

@@ -9,34 +9,29 @@ use study::spec::{Arrivals, LoadSpec, Stop};
 
 use crate::cli::LoadArgs;
 use crate::live::{Live, live, problem};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, usage};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
 /// The search from the flags, with trials of `duration_ns`; `None` without a search or after
 /// errors.
 pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -> Option<SearchPlan> {
-    let from_per_s = mistakes.some("--find-from", args.find_from.as_ref());
-    let to_per_s = mistakes.some("--find-to", args.find_to.as_ref());
-    let resolution = mistakes.some("--resolution", args.resolution.as_ref());
-    if let (Some(from), Some(to)) = (from_per_s, to_per_s)
-        && from > to
-    {
-        mistakes.add("`--find-to` is below `--find-from`", None);
+    let (from_per_s, to_per_s) = (args.find_from, args.find_to);
+    if from_per_s.zip(to_per_s).is_some_and(|(from, to)| from > to) {
+        mistakes.add(usage("`--find-to` is below `--find-from`"));
     }
-    let objective = match Objective::parse(args.find.as_ref()?) {
-        Ok(objective) => objective,
-        Err(errors) => {
-            errors.into_iter().for_each(|(_, error)| mistakes.add(format!("`--find`: {}", error.message), error.hint));
-            return None;
+    let objective = Objective::parse(args.find.as_ref()?).map_err(|errors| {
+        for (_, error) in errors {
+            mistakes.add(error.of("`--find`"));
         }
-    };
+    });
+    let objective = objective.ok()?;
     if let Some(condition) = objective.conditions().iter().find(|condition| condition.metric.name == "subject_rss") {
-        let hint = "a study with `load.search` starts the server itself and sees its memory".to_owned();
-        mistakes.add(format!("`--find`: server memory cannot be observed here (`{condition}`)"), Some(hint));
+        let problem = usage(format!("`--find`: server memory cannot be observed here (`{condition}`)"));
+        mistakes.add(problem.hint("a study with `load.search` starts the server itself and sees its memory"));
     }
     let plain = SearchPlan::new(objective, duration_ns);
-    let resolution = resolution.unwrap_or(plain.resolution);
+    let resolution = args.resolution.unwrap_or(plain.resolution);
     Some(SearchPlan { from_per_s, to_per_s, resolution, ..plain })
 }
 
@@ -83,17 +78,14 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
     let report = analysis::find(finding, name, warnings);
     if args.json {
-        output::data(&report::find_json(&report).map_err(|error| Problem::new(Exit::Machine, error))?)?;
+        output::json(&report)?;
     } else {
         output::text(&report::find_terminal(&report, &output::style(false)))?;
     }
-    Ok(if signals::is_set(&interrupted) { Exit::Interrupted } else { exit(report.search.bound) })
-}
-
-fn exit(bound: SearchBound) -> Exit {
-    match bound {
+    Ok(match report.search.bound {
+        _ if signals::is_set(&interrupted) => Exit::Interrupted,
         SearchBound::Found => Exit::Fine,
         SearchBound::Subject => Exit::Subject,
         SearchBound::Measuring => Exit::Machine,
-    }
+    })
 }

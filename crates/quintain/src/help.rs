@@ -4,7 +4,7 @@ use clap::{Command, CommandFactory};
 use config::{Keys, show};
 
 use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, usage};
 use crate::output;
 
 /// Topics other than commands: files, with their keys and the headings of their tables.
@@ -27,7 +27,7 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
         let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
         let known = visible.map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
         let Some(found) = command.find_subcommand_mut(word) else {
-            let problem = Problem::text(Exit::Usage, format!("unknown command `{word}`"));
+            let problem = usage(format!("unknown command `{word}`"));
             return Err(
                 problem.hint(format!("available: {}, and the keys of files: `study`, `cases`", known.join(", ")))
             );
@@ -41,7 +41,7 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
 fn help_of_file((file, keys, heading): &OfFile, tables: &[String]) -> Done {
     let name = tables.first().map(String::as_str);
     let Some(text) = show::help(keys, name, *heading) else {
-        let problem = Problem::text(Exit::Usage, format!("unknown table `{}` of `{file}`", name.unwrap_or_default()));
+        let problem = usage(format!("unknown table `{}` of `{file}`", name.unwrap_or_default()));
         return Err(problem.hint(format!("available: {}", show::names(keys).join(", "))));
     };
     output::data(&text)?;

@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::path::Path;
 
-use study::limits::{BODY_MAX_BYTES, PIPELINE_MAX};
+use study::limits::BODY_MAX_BYTES;
 use study::spec::{Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
 use study::url::Url;
 use study::urls::Entry;
 use study::{Workload, http};
 
 use crate::cli::HttpArgs;
+use crate::message::{Problem, usage};
 use crate::mistakes::Mistakes;
 
 /// Maximum length of a Unix socket path, in bytes (unix(7): `sun_path` with its terminating zero).
@@ -24,6 +25,12 @@ pub(crate) struct Asked {
     pub(crate) notes: Vec<String>,
 }
 
+impl Asked {
+    pub(crate) fn new(target: Target, name: String) -> Self {
+        Self { target, pipeline: 1, connection: Connection::KeepAlive, name, notes: Vec::new() }
+    }
+}
+
 /// Reads the URL, the file of URLs and the flags. Returns `None` if errors leave no target; `Some`
 /// does not rule out errors.
 pub(crate) fn asked(
@@ -32,67 +39,57 @@ pub(crate) fn asked(
     workload: impl FnOnce(&mut Mistakes) -> Option<Workload>,
     mistakes: &mut Mistakes,
 ) -> Option<Asked> {
-    let mut notes = Vec::new();
     let entries = match (&args.urls, url) {
         (Some(path), _) => entries(path, mistakes),
-        (None, Some(text)) => match study::url::parse(text) {
-            Ok(url) => Some(vec![Entry { weight: 1, method: None, url, line: 1 }]),
-            Err(error) => {
-                mistakes.add(error.message, error.hint);
-                None
-            }
-        },
+        (None, Some(text)) => {
+            let url = mistakes.ok(study::url::parse(text));
+            url.map(|url| vec![Entry { weight: 1, method: None, url, line: 1 }])
+        }
         (None, None) => None,
     };
     let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
-    if let Some(url) = &first {
-        match url.protocol {
-            Protocol::Pingpong => {
-                let flags = given_flags(args);
-                if !flags.is_empty() {
-                    let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
-                    let hint = "drop them, or load `http://...`".to_owned();
-                    mistakes.add(format!("{flags} {are} HTTP only, not supported by `pingpong://`"), Some(hint));
-                }
-                let (address, name) = (url.address(), url.to_string());
-                let target = Target::Pingpong { address };
-                return Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name, notes });
-            }
-            Protocol::Cache(dialect) => return cache(url, dialect, args, workload, mistakes),
-            // Journeys have no URL.
-            Protocol::Http | Protocol::Https | Protocol::Journey => {}
+    match first.as_ref().map(|url| (url, url.protocol)) {
+        Some((url, Protocol::Pingpong)) => {
+            let hint = "drop them, or load `http://...`";
+            refuse(&given_flags(args), ", not supported by `pingpong://`", hint, mistakes);
+            return Some(Asked::new(Target::Pingpong { address: url.address() }, url.to_string()));
         }
+        Some((url, Protocol::Cache(dialect))) => return cache(url, dialect, args, workload, mistakes),
+        // Journeys have no URL.
+        Some((_, Protocol::Http | Protocol::Https | Protocol::Journey)) | None => {}
     }
     if args.script.is_some() {
-        let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`".to_owned();
-        mistakes.add("`--script`: wrk Lua scripts are not supported", Some(hint));
+        let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`";
+        mistakes.add(usage("`--script`: wrk Lua scripts are not supported").hint(hint));
     }
     let connection = if args.no_keepalive { Connection::PerRequest } else { args.connection.unwrap_or_default() };
-    let pipeline = pipeline(args, connection, mistakes);
+    if let (Some(depth @ 2..), Connection::PerRequest) = (args.pipeline, connection) {
+        let problem = usage(format!("`--pipeline {depth}`: cannot be combined with one connection per request"));
+        mistakes.add(problem.hint("drop `--pipeline`, or keep connections alive"));
+    }
     let expect = expect(args, mistakes);
     let parts = Parts::read(args, mistakes);
-    let socket = socket(args, mistakes);
+    let socket = mistakes.ok(socket(args)).flatten();
     let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
 
     let (entries, first) = (entries?, first?);
     let requests = parts.requests(&entries, args, connection, mistakes);
     let expects_body = args.expect_body.is_some() || args.expect_body_file.is_some();
     if expects_body && requests.iter().any(|request| request.method == "HEAD") {
-        mistakes.add("a response to `HEAD` has no body to expect", Some("use `GET`".to_owned()));
+        mistakes.add(usage("a response to `HEAD` has no body to expect").hint("use `GET`"));
     }
-    for entry in &entries {
-        if let Some(fragment) = &entry.url.fragment {
-            notes.push(format!("`#{fragment}` is not sent: fragments are not part of a request"));
-        }
-    }
-    notes.truncate(3);
-    let over = socket.as_ref().map_or(String::new(), |path| format!(" over {path}"));
+    let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
+    let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
+    let (address, over) = address_over(socket, &first);
     let name = match &args.urls {
-        Some(path) => format!("{}{over}, {} of {}", first.origin(), requests_words(entries.len()), path.display()),
+        Some(path) => {
+            let requests = analysis::number::count(entries.len() as u64, "request");
+            format!("{}{over}, {requests} of {}", first.origin(), path.display())
+        }
         None => format!("{first}{over}"),
     };
-    let address = socket.map_or_else(|| first.address(), |path| format!("unix:{path}"));
-    Some(Asked { target: Target::Http { address, requests, tls, expect }, pipeline, connection, name, notes })
+    let target = Target::Http { address, requests, tls, expect };
+    Some(Asked { pipeline: args.pipeline.unwrap_or(1), connection, notes: notes.collect(), ..Asked::new(target, name) })
 }
 
 /// Does the same for a cache, with a workload from `workload`.
@@ -103,34 +100,34 @@ fn cache(
     workload: impl FnOnce(&mut Mistakes) -> Option<Workload>,
     mistakes: &mut Mistakes,
 ) -> Option<Asked> {
-    let flags = given_flags(args).into_iter().filter(|flag| !["`--pipeline`", "`--unix-socket`"].contains(flag));
-    let flags = flags.collect::<Vec<_>>();
-    if !flags.is_empty() {
-        let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
-        let hint = "drop them; use `--workload` to choose the cache workload".to_owned();
-        mistakes.add(format!("{flags} {are} HTTP only, and {url} is a cache"), Some(hint));
-    }
-    let pipeline = pipeline(args, Connection::KeepAlive, mistakes);
-    let socket = socket(args, mistakes);
+    let mut flags = given_flags(args);
+    flags.retain(|flag| !["`--pipeline`", "`--unix-socket`"].contains(flag));
+    let hint = "drop them; use `--workload` to choose the cache workload";
+    refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
+    let socket = mistakes.ok(socket(args)).flatten();
     let workload = Box::new(workload(mistakes)?);
-    let over = socket.as_ref().map_or(String::new(), |path| format!(" over {path}"));
-    let asked = workload.preset.as_deref().unwrap_or("custom workload");
-    let name = format!("{url}{over}, {asked}");
-    let address = socket.map_or_else(|| url.address(), |path| format!("unix:{path}"));
+    let (address, over) = address_over(socket, url);
+    let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
     let target = Target::Cache { address, dialect, workload };
-    Some(Asked { target, pipeline, connection: Connection::KeepAlive, name, notes: Vec::new() })
+    Some(Asked { pipeline: args.pipeline.unwrap_or(1), ..Asked::new(target, name) })
 }
 
-fn requests_words(count: usize) -> String {
-    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
+fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
+    if !flags.is_empty() {
+        let are = if flags.len() == 1 { "is" } else { "are" };
+        mistakes.add(usage(format!("{} {are} HTTP only{why}", flags.join(", "))).hint(hint));
+    }
+}
+
+/// The address to connect to, and its mention in the name of the load.
+fn address_over(socket: Option<String>, url: &Url) -> (String, String) {
+    socket.map_or_else(|| (url.address(), String::new()), |path| (format!("unix:{path}"), format!(" over {path}")))
 }
 
 fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
-    let bytes = read_file("--urls", path, study::urls::FILE_MAX_BYTES as u64, mistakes)?;
-    let Ok(text) = String::from_utf8(bytes) else {
-        mistakes.add(format!("`--urls`: `{}` is not valid UTF-8", path.display()), None);
-        return None;
-    };
+    let bytes = mistakes.ok(read_file("--urls", path, study::urls::FILE_MAX_BYTES as u64))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("`--urls`: `{}` is not valid UTF-8", path.display()));
+    let text = mistakes.ok(text)?;
     study::urls::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
 }
 
@@ -156,74 +153,46 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
     all.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
 }
 
-fn pipeline(args: &HttpArgs, connection: Connection, mistakes: &mut Mistakes) -> u32 {
-    let Some(text) = &args.pipeline else { return 1 };
-    match text.parse() {
-        Ok(depth @ 1..=PIPELINE_MAX) => {
-            if depth > 1 && connection == Connection::PerRequest {
-                mistakes.add(
-                    format!("`--pipeline {depth}`: cannot be combined with one connection per request"),
-                    Some("drop `--pipeline`, or keep connections alive".to_owned()),
-                );
-            }
-            depth
-        }
-        _ => {
-            mistakes.add(format!("`--pipeline`: `{text}` is not between 1 and {PIPELINE_MAX}"), None);
-            1
-        }
-    }
-}
-
 pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
-    let status = args.expect_status.as_ref().and_then(|text| {
-        http::statuses(text)
-            .map_err(|error| mistakes.add(format!("`--expect-status`: {}", error.message), error.hint))
-            .ok()
-    });
-    let body = match (&args.expect_body, &args.expect_body_file) {
-        (Some(text), _) => Some(text.clone().into_bytes()),
-        (None, Some(path)) => read_file("--expect-body-file", path, BODY_MAX_BYTES, mistakes),
-        (None, None) => None,
-    };
+    let status = args.expect_status.as_deref().map(http::statuses);
+    let status = status.and_then(|status| mistakes.ok(status.map_err(|error| error.of("`--expect-status`"))));
+    let body = body(&args.expect_body, "--expect-body-file", args.expect_body_file.as_deref(), mistakes);
     Expect { status, body }
 }
 
-fn socket(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<String> {
-    let path = args.unix_socket.as_ref()?;
+/// The body given as text, or the content of the file that `flag` names.
+fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
+    let text = text.as_ref().map(|text| text.clone().into_bytes());
+    text.or_else(|| mistakes.ok(read_file(flag, file?, BODY_MAX_BYTES)))
+}
+
+fn socket(args: &HttpArgs) -> Result<Option<String>, Problem> {
+    let Some(path) = &args.unix_socket else { return Ok(None) };
     let Some(text) = path.to_str() else {
-        mistakes.add(format!("`--unix-socket`: `{}` is not UTF-8", path.display()), None);
-        return None;
+        return Err(usage(format!("`--unix-socket`: `{}` is not UTF-8", path.display())));
     };
     if text.is_empty() || text.len() > SOCKET_PATH_MAX_BYTES || text.contains('\0') {
-        mistakes.add(
-            format!("`--unix-socket`: a path of {} bytes, expected 1 to {SOCKET_PATH_MAX_BYTES}", text.len()),
-            Some("start in the directory of the socket and give a shorter path".to_owned())
-                .filter(|_| !text.is_empty()),
-        );
-        return None;
+        let size = text.len();
+        let text = format!("`--unix-socket`: a path of {size} bytes, expected 1 to {SOCKET_PATH_MAX_BYTES}");
+        let hint = (size > 0).then_some("start in the directory of the socket and give a shorter path");
+        return Err(usage(text).hint_if(hint));
     }
-    Some(text.to_owned())
+    Ok(Some(text.to_owned()))
 }
 
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     if url.protocol != Protocol::Https {
         let flags =
             [("--insecure", args.insecure), ("--cacert", args.cacert.is_some()), ("--no-resume", args.no_resume)];
-        for (flag, _) in flags.into_iter().filter(|(_, given)| *given) {
-            let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
-            mistakes.add(format!("`{flag}` needs `https://`, found `{}`", url.origin()), Some(hint));
-        }
+        let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
+        mistakes.refuse(flags, &hint, |flag| format!("`{flag}` needs `https://`, found `{}`", url.origin()));
         return None;
     }
     let ca_file = args.cacert.as_ref().and_then(|path| {
         // The TLS code checks the content.
-        read_file("--cacert", path, BODY_MAX_BYTES, mistakes)?;
-        let text = path.to_str();
-        if text.is_none() {
-            mistakes.add(format!("`--cacert`: `{}` is not UTF-8", path.display()), None);
-        }
-        text.map(str::to_owned)
+        mistakes.ok(read_file("--cacert", path, BODY_MAX_BYTES))?;
+        let text = path.to_str().map(str::to_owned);
+        mistakes.ok(text.ok_or_else(|| format!("`--cacert`: `{}` is not UTF-8", path.display())))
     });
     Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, resume: !args.no_resume })
 }
@@ -236,18 +205,11 @@ pub(crate) struct Parts {
 
 impl Parts {
     pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
-        let method = args.method.as_ref().and_then(|text| {
-            http::method(text).map_err(|error| mistakes.add(format!("`--method`: {}", error.message), error.hint)).ok()
-        });
-        let headers = args.headers.iter().filter_map(|text| {
-            http::field(text).map_err(|error| mistakes.add(format!("`--header`: {}", error.message), error.hint)).ok()
-        });
-        let headers = headers.collect();
-        let body = match (&args.body, &args.body_file) {
-            (Some(text), _) => Some(text.clone().into_bytes()),
-            (None, Some(path)) => read_file("--body-file", path, BODY_MAX_BYTES, mistakes),
-            (None, None) => None,
-        };
+        let method = args.method.as_deref().map(http::method);
+        let method = method.and_then(|method| mistakes.ok(method.map_err(|error| error.of("`--method`"))));
+        let fields = args.headers.iter().map(|text| http::field(text).map_err(|error| error.of("`--header`")));
+        let headers = fields.filter_map(|field| mistakes.ok(field)).collect();
+        let body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
         Self { method, headers, body }
     }
 
@@ -278,27 +240,21 @@ impl Parts {
         if self.body.as_ref().is_some_and(|body| !body.is_empty())
             && requests.iter().all(|request| request.body.is_empty())
         {
-            let hint =
-                "give the requests with a body a method other than `GET` or `HEAD`: `POST http://...`".to_owned();
-            mistakes.add("no request in the file takes a body", Some(hint));
+            let hint = "give the requests with a body a method other than `GET` or `HEAD`: `POST http://...`";
+            mistakes.add(usage("no request in the file takes a body").hint(hint));
         }
         // All requests share the headers, so the same error is reported only once.
-        let mut told = Vec::new();
-        for request in &requests {
-            let to_close = "use `--connection per-request` to close after each response";
-            for (_, error) in http::mistakes(request, connection, to_close) {
-                if !told.contains(&error) {
-                    mistakes.add(format!("`--header`: {error}"), error.hint.clone());
-                    told.push(error);
-                }
-            }
+        let to_close = "use `--connection per-request` to close after each response";
+        let all = requests.iter().flat_map(|request| http::mistakes(request, connection, to_close));
+        for error in analysis::group::distinct(all.map(|(_, error)| error)) {
+            mistakes.add(error.of("`--header`"));
         }
         requests
     }
 }
 
-/// Reads a whole file, or stdin for `-`. Returns `None` and adds an error on failure.
-fn read_file(flag: &str, path: &Path, most: u64, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
+/// Reads a whole file, or stdin for `-`.
+fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
@@ -306,15 +262,11 @@ fn read_file(flag: &str, path: &Path, most: u64, mistakes: &mut Mistakes) -> Opt
         std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
     };
     match read {
-        Err(error) => {
-            mistakes.add(format!("`{flag}`: cannot read `{}`: {error}", path.display()), None);
-            None
-        }
+        Err(error) => Err(usage(format!("`{flag}`: cannot read `{}`: {error}", path.display()))),
         Ok(read) if read as u64 > most => {
-            mistakes.add(format!("`{flag}`: `{}` has more than {} MiB", path.display(), most >> 20), None);
-            None
+            Err(usage(format!("`{flag}`: `{}` has more than {} MiB", path.display(), most >> 20)))
         }
-        Ok(_) => Some(bytes),
+        Ok(_) => Ok(bytes),
     }
 }
 
@@ -332,7 +284,7 @@ mod tests {
 
     fn read(words: &[&str]) -> (Option<Asked>, Mistakes) {
         let line = Line::try_parse_from(std::iter::once(&"load").chain(words)).unwrap();
-        let mut mistakes = Mistakes::default();
+        let mut mistakes = Mistakes::of_flags();
         let workload = |_: &mut Mistakes| study::workload::preset("etc-2012");
         let asked = asked(line.url.as_deref(), &line.http, workload, &mut mistakes);
         (asked, mistakes)

@@ -3,7 +3,6 @@
 mod ask;
 mod text;
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use analysis::FailedRequests;
@@ -12,8 +11,9 @@ use study::spec::{Arrivals, Protocol, Stop, Warmup};
 use study::{ExpandOptions, Objective, Plan, Point, words};
 
 use crate::cli::{HttpArgs, InitArgs, InitKind};
-use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::message::{Done, Exit, Problem, exe, usage};
 use crate::mistakes::Mistakes;
+use crate::run::run_once;
 use crate::study_file;
 use crate::{http, output, signals};
 
@@ -43,7 +43,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     if output::is_conversation() {
         ask::missing(&mut args)?;
     }
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = Mistakes::of_flags();
     let draft = draft(&args, cpus.len(), &mut mistakes);
     let place = place(args.place.as_deref(), draft.kind, &mut mistakes);
     let directory = study_file::directory_of(&place);
@@ -92,12 +92,11 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
         if kind == InitKind::Cache { Protocol::Cache(study::spec::Dialect::Memcached) } else { Protocol::Http };
     let protocol = protocol.unwrap_or(fallback);
     if kind == InitKind::Cache && !matches!(protocol, Protocol::Cache(_)) {
-        let caches = protocols().filter(|protocol| matches!(protocol, Protocol::Cache(_))).map(Protocol::name);
+        let caches =
+            Protocol::with_scheme().filter(|protocol| matches!(protocol, Protocol::Cache(_))).map(Protocol::name);
         let caches = caches.collect::<Vec<_>>().join(", ");
-        mistakes.add(
-            format!("`--kind cache` and `--protocol {protocol}` exclude each other"),
-            Some(format!("cache protocols: {caches}")),
-        );
+        let problem = usage(format!("`--kind cache` and `--protocol {protocol}` exclude each other"));
+        mistakes.add(problem.hint(format!("cache protocols: {caches}")));
     }
     let needed: &[&str] = match kind {
         InitKind::Versions => &["--base", "--head"],
@@ -106,37 +105,38 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     };
     let given =
         [("--command", &args.command), ("--base", &args.base), ("--head", &args.head), ("--proxy", &args.proxy)];
-    let port = mistakes.some("--port", args.port.as_ref());
     for (flag, value) in given {
         match value {
-            None if needed.contains(&flag) => mistakes.add(format!("`{flag}` is missing"), Some(example(flag))),
+            None if needed.contains(&flag) => {
+                mistakes.add(usage(format!("`{flag}` is missing")).hint(example(flag)));
+            }
             Some(_) if !needed.contains(&flag) => {
-                let hint = format!("`--kind {}` takes {}", kind.name(), quoted(needed));
-                mistakes.add(format!("`{flag}` does not apply to `--kind {}`", kind.name()), Some(hint));
+                let needed = needed.iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>().join(" and ");
+                let problem = usage(format!("`{flag}` does not apply to `--kind {}`", kind.name()));
+                mistakes.add(problem.hint(format!("`--kind {}` takes {needed}", kind.name())));
             }
             Some(command) => check_command(flag, command, args.port.is_some(), mistakes),
             None => {}
         }
     }
     let path = args.path.clone().unwrap_or_else(|| "/".to_owned());
-    match protocol {
-        Protocol::Http | Protocol::Https if !path.starts_with('/') => {
-            mistakes.add(format!("`--path {path}` does not start with `/`"), Some(format!("write `--path /{path}`")));
-        }
-        _ => {}
+    if matches!(protocol, Protocol::Http | Protocol::Https) && !path.starts_with('/') {
+        let problem = usage(format!("`--path {path}` does not start with `/`"));
+        mistakes.add(problem.hint(format!("write `--path /{path}`")));
     }
     let request = request(args, protocol, mistakes);
     let objective = args.objective.clone().unwrap_or_else(|| "p99 < 5ms".to_owned());
     if args.objective.is_some() && kind != InitKind::Capacity {
-        mistakes.add("`--objective` is for `--kind capacity`", None);
+        mistakes.add(usage("`--objective` is for `--kind capacity`"));
     }
     for (_, error) in Objective::parse(&objective).err().unwrap_or_default() {
-        mistakes.add(format!("`--objective`: {}", error.message), error.hint);
+        mistakes.add(error.of("`--objective`"));
     }
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let command = if kind == InitKind::Versions { &args.base } else { &args.command };
     let (head, proxy) = (text(&args.head), text(&args.proxy));
-    Draft { kind, command: text(command), head, proxy, protocol, port, path, request, objective, share_cpus: cpus < 2 }
+    let (command, port, share_cpus) = (text(command), args.port, cpus < 2);
+    Draft { kind, command, head, proxy, protocol, port, path, request, objective, share_cpus }
 }
 
 fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> HttpArgs {
@@ -151,34 +151,26 @@ fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> Http
     let given = args.path.iter().map(|_| "`--path`").chain(http::given_flags(&request)).collect::<Vec<_>>();
     if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
         let do_not = if given.len() == 1 { "does not" } else { "do not" };
-        mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")), None);
+        mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")));
         return request;
     }
     let headers = http::Parts::read(&request, mistakes).headers;
     http::expect(&request, mistakes);
     for (at, (name, _)) in headers.iter().enumerate() {
         if headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
-            mistakes.add(format!("`--header`: `{name}` is given twice, a study has each header once"), None);
+            mistakes.add(format!("`--header`: `{name}` is given twice, a study has each header once"));
         }
     }
     request
 }
 
-fn protocols() -> impl Iterator<Item = Protocol> {
-    Protocol::with_scheme()
-}
-
 fn protocol(name: &str, mistakes: &mut Mistakes) -> Protocol {
-    if let Some(protocol) = protocols().find(|protocol| protocol.name() == name) {
+    if let Some(protocol) = Protocol::with_scheme().find(|protocol| protocol.name() == name) {
         return protocol;
     }
-    let names = protocols().map(Protocol::name).collect::<Vec<_>>();
-    mistakes.add(format!("unknown protocol `{name}`"), Some(config::nearest::suggestion(name, names)));
+    let names = Protocol::with_scheme().map(Protocol::name).collect::<Vec<_>>();
+    mistakes.add(usage(format!("unknown protocol `{name}`")).hint(config::nearest::suggestion(name, names)));
     Protocol::Http
-}
-
-fn quoted(flags: &[&str]) -> String {
-    flags.iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>().join(" and ")
 }
 
 fn example(flag: &str) -> String {
@@ -194,18 +186,17 @@ fn example(flag: &str) -> String {
 
 fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mistakes) {
     if let Err(mistake) = words::check(command) {
-        mistakes.add(format!("`{flag}`: {}", mistake.message), mistake.hint);
-        return;
+        return mistakes.add(mistake.of(&format!("`{flag}`")));
     }
     let is_proxy = flag == "--proxy";
     if !command.contains("{port}") && (is_proxy || !has_port) {
         let other = if is_proxy { "" } else { ", or give its fixed port with `--port N`" };
-        let hint = format!("write `{{port}}` in place of its port{other}");
-        mistakes.add(format!("`{flag}` has no `{{port}}`: `{command}`"), Some(hint));
+        let problem = usage(format!("`{flag}` has no `{{port}}`: `{command}`"));
+        mistakes.add(problem.hint(format!("write `{{port}}` in place of its port{other}")));
     }
     if is_proxy && !has_port && !["{next_port}", "{subject_port}"].iter().any(|name| command.contains(name)) {
         let hint = "write `{next_port}` for the port of the server behind it; one that reads a file: `quintain studies show proxy-cost`";
-        mistakes.add(format!("`{flag}` has no address of the server: `{command}`"), Some(hint.to_owned()));
+        mistakes.add(usage(format!("`{flag}` has no address of the server: `{command}`")).hint(hint));
     }
 }
 
@@ -231,7 +222,7 @@ fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mis
             directory.display()
         )
     });
-    mistakes.add(format!("`{flag}`: no file `{}`", there.display()), hint);
+    mistakes.add(usage(format!("`{flag}`: no file `{}`", there.display())).hint_if(hint));
 }
 
 /// The study file to write: the given file, or a file with the default name in the given directory.
@@ -245,8 +236,8 @@ fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathB
         Some(folder) => folder.join(name),
     };
     if place.exists() {
-        let hint = "choose another name: `quintain init NAME.toml`".to_owned();
-        mistakes.add(format!("`{}` exists", place.display()), Some(hint));
+        let hint = "choose another name: `quintain init NAME.toml`";
+        mistakes.add(usage(format!("`{}` exists", place.display())).hint(hint));
     }
     place
 }
@@ -282,26 +273,8 @@ fn try_once(
     let host = lab::host::facts(directory);
     let options = lab::Options::new(exe()?, directory.to_path_buf(), &host, cpus);
     let options = lab::Options { probe: |_, _| Vec::new(), ..options };
-    let records = RefCell::new(Vec::new());
-    let mut hooks = lab::Hooks {
-        judge: &mut |_| (None, Vec::new()),
-        store: &mut |record| {
-            records.borrow_mut().push(record.clone());
-            Ok(())
-        },
-        next: &mut |point, records| match records.iter().any(|record| record.point == point) {
-            true => study::Next::Enough("tried".to_owned()),
-            false => study::Next::Trial(None),
-        },
-        progress: &mut |_| {},
-        interrupted,
-    };
     output::message("trying it once ...");
-    let ended = lab::run(&plan, &[], &[], &options, &mut hooks).map_err(machine)?;
-    if ended.cause == lab::Cause::Interrupted {
-        return Ok(None);
-    }
-    let mut records = records.into_inner();
+    let Some(mut records) = run_once(&plan, &options, &mut |_| {}, interrupted)? else { return Ok(None) };
     records.sort_by_key(|record| record.point);
     let mut failures = String::new();
     let mut answers = Vec::new();

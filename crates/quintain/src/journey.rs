@@ -6,11 +6,11 @@ use std::path::Path;
 use study::Journey;
 use study::journey::PRESETS;
 use study::record::Measurement;
-use study::spec::{Connection, Identities, Target};
+use study::spec::{Identities, Target};
 
 use crate::cli::{HttpArgs, JourneyArgs};
 use crate::http::Asked;
-use crate::message::Problem;
+use crate::message::{Problem, usage};
 use crate::mistakes::Mistakes;
 use crate::output;
 
@@ -19,7 +19,7 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {
         if targets.insert(name.clone(), url.clone()).is_some() {
-            mistakes.add(format!("duplicate `--target {name}=...`"), None);
+            mistakes.add(format!("duplicate `--target {name}=...`"));
         }
     }
     let journey = journey(name, mistakes)?;
@@ -34,8 +34,7 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
         keep_calls: args.calls.is_some(),
         identities: args.identities,
     };
-    let notes = Vec::new();
-    Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name: format!("journey {name}"), notes })
+    Some(Asked::new(target, format!("journey {name}")))
 }
 
 /// Rejects flags that are only valid for journeys. Clap's `requires` is not enough: it ignores
@@ -47,10 +46,7 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
         ("--identities", args.identities != Identities::default()),
         ("--calls", args.calls.is_some()),
     ];
-    for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
-        let hint = "use `--journey` instead of the URL".to_owned();
-        mistakes.add(format!("`{flag}` only applies to journeys"), Some(hint));
-    }
+    mistakes.refuse(all, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
 }
 
 /// A preset, or a journey from a file with the schemas next to it.
@@ -61,29 +57,20 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     let path = Path::new(name);
     if !path.exists() && !name.contains(['/', '.']) {
         let names = PRESETS.map(|preset| preset.0).join(", ");
-        mistakes.add(
-            format!("`--journey`: no journey or file named `{name}`"),
-            Some(format!("built-in journeys: {names}")),
-        );
+        let problem = usage(format!("`--journey`: no journey or file named `{name}`"));
+        mistakes.add(problem.hint(format!("built-in journeys: {names}")));
         return None;
     }
-    let mut read = |path: &Path| {
-        let text = std::fs::read_to_string(path);
-        let unreadable = |error| mistakes.add(format!("`--journey`: cannot read `{}`: {error}", path.display()), None);
-        text.map_err(unreadable).ok()
+    let read = |path: &Path| {
+        let unreadable = |error| format!("`--journey`: cannot read `{}`: {error}", path.display());
+        std::fs::read_to_string(path).map_err(unreadable)
     };
-    let text = read(path)?;
-    let mut journey = match study::parse_journey(&text) {
-        Ok(journey) => journey,
-        Err(found) => {
-            mistakes.in_file(path, &text, &found);
-            return None;
-        }
-    };
+    let text = mistakes.ok(read(path))?;
+    let mut journey = study::parse_journey(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()?;
     let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
     let beside = path.parent().unwrap_or(Path::new(""));
     for schema in journey.schemas.iter_mut().filter(|schema| files.contains(&schema.file)) {
-        schema.text = read(&beside.join(&schema.file))?;
+        schema.text = mistakes.ok(read(&beside.join(&schema.file)))?;
     }
     Some(journey)
 }

@@ -3,12 +3,9 @@
 use stats::Distribution;
 use study::units;
 
+/// A random delay, in ns; `None` for no delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Law {
-    Null,
-    /// A random delay, in ns.
-    Drawn(Distribution),
-}
+pub(crate) struct Law(pub(crate) Option<Distribution>);
 
 /// Parses `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5`, `bimodal:100us,5ms,0.02`.
 pub(crate) fn law(text: &str) -> Result<Law, String> {
@@ -19,7 +16,7 @@ pub(crate) fn law(text: &str) -> Result<Law, String> {
     let time = |text: &str| units::duration_ns(text).map(|ns| ns as f64).map_err(|error| error.to_string());
     let number = |text: &str| text.parse::<f64>().map_err(|_| format!("`{text}` is not a number"));
     let law = match (name, words.as_slice()) {
-        ("null", [""]) => return Ok(Law::Null),
+        ("null", [""]) => return Ok(Law(None)),
         ("constant", [value]) => Distribution::Constant { value: time(value)? },
         ("exponential", [mean]) => Distribution::Exponential { mean: time(mean)? },
         ("lognormal", [median, sigma]) => Distribution::Lognormal { median: time(median)?, sigma: number(sigma)? },
@@ -30,7 +27,7 @@ pub(crate) fn law(text: &str) -> Result<Law, String> {
         },
         _ => return Err(FORMS.to_owned()),
     };
-    if law.is_valid() { Ok(Law::Drawn(law)) } else { Err("invalid distribution parameters".to_owned()) }
+    if law.is_valid() { Ok(Law(Some(law))) } else { Err("invalid distribution parameters".to_owned()) }
 }
 
 #[cfg(test)]
@@ -39,13 +36,13 @@ mod tests {
 
     #[test]
     fn laws_are_read() {
-        assert_eq!(law("null"), Ok(Law::Null));
-        assert_eq!(law("constant:1ms"), Ok(Law::Drawn(Distribution::Constant { value: 1e6 })));
-        assert_eq!(law("exponential:50us"), Ok(Law::Drawn(Distribution::Exponential { mean: 5e4 })));
-        assert_eq!(law("lognormal:1ms,0.5"), Ok(Law::Drawn(Distribution::Lognormal { median: 1e6, sigma: 0.5 })));
+        assert_eq!(law("null"), Ok(Law(None)));
+        assert_eq!(law("constant:1ms"), Ok(Law(Some(Distribution::Constant { value: 1e6 }))));
+        assert_eq!(law("exponential:50us"), Ok(Law(Some(Distribution::Exponential { mean: 5e4 }))));
+        assert_eq!(law("lognormal:1ms,0.5"), Ok(Law(Some(Distribution::Lognormal { median: 1e6, sigma: 0.5 }))));
         assert_eq!(
             law("bimodal:100us,5ms,2%"),
-            Ok(Law::Drawn(Distribution::Bimodal { low: 1e5, high: 5e6, high_share: 0.02 }))
+            Ok(Law(Some(Distribution::Bimodal { low: 1e5, high: 5e6, high_share: 0.02 })))
         );
         for wrong in [
             "",

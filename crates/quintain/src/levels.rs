@@ -4,7 +4,7 @@
 use analysis::history::Levels;
 use study::{Level, Plan};
 
-use crate::message::{Exit, Problem};
+use crate::message::{Problem, usage};
 
 /// Parses levels separated by commas. The error is the first invalid part.
 pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
@@ -17,24 +17,24 @@ pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
     text.split(',').map(level).collect()
 }
 
-/// Checks that both sides name the same factors, each once, and differ in at least one. Returns an
-/// error message and a hint.
-pub(crate) fn mistake_in_sides(words: [&str; 2], sides: [&Levels; 2]) -> Option<(String, Option<String>)> {
+/// Checks that both sides name the same factors, each once, and differ in at least one.
+pub(crate) fn check_sides(words: [&str; 2], sides: [&Levels; 2]) -> Result<(), Problem> {
     let [base, head] = sides;
     for (word, side) in words.into_iter().zip(sides) {
         let twice = side.iter().enumerate().find(|(at, (name, _))| side[..*at].iter().any(|(other, _)| other == name));
         if let Some((_, (name, _))) = twice {
-            return Some((format!("`{word}` has two levels of `{name}`"), None));
+            return Err(usage(format!("`{word}` has two levels of `{name}`")));
         }
     }
     let missing = |side: &Levels, of: &Levels| of.iter().find(|(name, _)| level(side, name).is_none()).cloned();
     if let Some((name, level)) = missing(base, head).or_else(|| missing(head, base)) {
         let hint =
             format!("both sides name the same factors; hold one that does not differ with `--set {name}={level}`");
-        return Some((format!("`{}` and `{}` are levels of different factors", words[0], words[1]), Some(hint)));
+        let text = format!("`{}` and `{}` are levels of different factors", words[0], words[1]);
+        return Err(usage(text).hint(hint));
     }
     let differs = base.iter().any(|(name, of_base)| level(head, name) != Some(of_base));
-    (!differs).then(|| (format!("`{}` twice: nothing to compare", words[0]), None))
+    if differs { Ok(()) } else { Err(usage(format!("`{}` twice: nothing to compare", words[0]))) }
 }
 
 fn level<'l>(side: &'l Levels, factor: &str) -> Option<&'l String> {
@@ -51,7 +51,7 @@ pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Resul
     for side in &sides {
         if !plan.points.iter().any(|point| is_at(&point.factors, side)) {
             let text = format!("no design point of `{}` is at `{}`", plan.study, joined(side));
-            return Err(Problem::text(Exit::Usage, text).hint(format!("`quintain check {}` lists them", plan.study)));
+            return Err(usage(text).hint(format!("`quintain check {}` lists them", plan.study)));
         }
     }
     plan.points.retain(|point| sides.iter().any(|side| is_at(&point.factors, side)));
@@ -91,14 +91,14 @@ fn known(plan: &Plan, side: &Levels) -> Result<Side, Problem> {
         let levels = plan.levels(factor);
         if levels.is_empty() {
             let names = plan.factors.iter().map(String::as_str);
-            let problem = Problem::text(Exit::Usage, format!("`{factor}` is not a factor of `{}`", plan.study));
+            let problem = usage(format!("`{factor}` is not a factor of `{}`", plan.study));
             return Err(problem.hint(config::nearest::suggestion(factor, names)));
         }
         let found = levels.iter().find(|level| level.to_string() == *word);
         found.map(|level| (factor.clone(), (*level).clone())).ok_or_else(|| {
             let words = levels.iter().map(ToString::to_string).collect::<Vec<_>>();
             let text = format!("`{word}` is not a level of `{factor}` in `{}`", plan.study);
-            Problem::text(Exit::Usage, text).hint(config::nearest::suggestion(word, words.iter().map(String::as_str)))
+            usage(text).hint(config::nearest::suggestion(word, words.iter().map(String::as_str)))
         })
     };
     let mut levels = side.iter().map(find).collect::<Result<Side, _>>()?;
@@ -114,8 +114,8 @@ mod tests {
     fn sides() {
         let check = |base: &str, head: &str, expected: &str| {
             let sides = [base, head].map(|word| parse(word).unwrap());
-            let found = mistake_in_sides([base, head], [&sides[0], &sides[1]]).map(|(text, _)| text);
-            assert_eq!(found.unwrap_or_default(), expected);
+            let found = check_sides([base, head], [&sides[0], &sides[1]]);
+            assert_eq!(found.err().map(|problem| problem.to_string()).unwrap_or_default(), expected);
         };
         check("server=a", "server=b", "");
         check("server=a,clients=40", "clients = 80, server = a", "");

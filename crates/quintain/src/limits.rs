@@ -80,18 +80,13 @@ fn ports_here() -> Option<Ports> {
 }
 
 fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
-    let possible = most.saturating_sub(others);
-    Problem::text(
-        Exit::Machine,
-        format!(
-            "{clients} connections need {} open files, but the limit is {most}: {possible} connections are possible",
-            clients + others
-        ),
-    )
-    .hint(format!(
-        "raise the hard limit: `ulimit -Hn {0}` as root, `LimitNOFILE={0}` in a service, or `nofile` in \
-         /etc/security/limits.conf",
-        clients + others
+    let (needed, possible) = (clients + others, most.saturating_sub(others));
+    let text = format!(
+        "{clients} connections need {needed} open files, but the limit is {most}: {possible} connections are possible"
+    );
+    Problem::text(Exit::Machine, text).hint(format!(
+        "raise the hard limit: `ulimit -Hn {needed}` as root, `LimitNOFILE={needed}` in a service, or `nofile` in \
+         /etc/security/limits.conf"
     ))
 }
 
@@ -130,11 +125,9 @@ fn enough_ports(clients: u32, address: &str, ports: &Ports) -> Result<Vec<String
     let Ports { first, last, .. } = ports;
     let all = format!("{count} local ports (net.ipv4.ip_local_port_range is {first} to {last})");
     if clients > count {
-        return Err(Problem::text(
-            Exit::Machine,
-            format!("{clients} connections to {address} need a local port each, and this machine has {all}"),
-        )
-        .hint("widen the range: `sysctl -w net.ipv4.ip_local_port_range='1024 65535'`, or use a Unix socket"));
+        let text = format!("{clients} connections to {address} need a local port each, and this machine has {all}");
+        let hint = "widen the range: `sysctl -w net.ipv4.ip_local_port_range='1024 65535'`, or use a Unix socket";
+        return Err(Problem::text(Exit::Machine, text).hint(hint));
     }
     let share = f64::from(clients) / f64::from(count);
     let warning =

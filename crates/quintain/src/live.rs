@@ -1,6 +1,7 @@
 //! Live display of a running load, and the errors of a load without a measurement.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use analysis::number::{count, quantity};
+use indicatif::ProgressBar;
 use load::{LoadError, Phase, Progress};
 use study::spec::{Stop, Target};
 
@@ -17,32 +18,26 @@ pub(crate) fn longest_ns(stop: &Stop) -> u64 {
 }
 
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
-    let exit = match error {
-        LoadError::Spec(_)
-        | LoadError::Resolve { .. }
-        | LoadError::Tls(_)
-        | LoadError::Trace(_)
-        | LoadError::TraceEnded(_) => Exit::Usage,
-        LoadError::Unreachable { .. } => Exit::Subject,
-        LoadError::Kernel { .. } | LoadError::Panicked(_) | LoadError::NotStarted => Exit::Machine,
-        LoadError::Interrupted => Exit::Interrupted,
-    };
-    let problem = Problem::text(exit, error);
-    match error {
-        LoadError::Unreachable { is_tls: true, .. } => problem,
+    let (exit, hint) = match error {
+        LoadError::Unreachable { is_tls: true, .. } => (Exit::Subject, None),
         LoadError::Unreachable { .. } if target.address().starts_with("unix:") => {
-            problem.hint("is the server running, and is this the path of its socket?")
+            (Exit::Subject, Some("is the server running, and is this the path of its socket?"))
         }
-        LoadError::Unreachable { .. } => problem.hint("is the server running, and listening on this address?"),
-        LoadError::TraceEnded(_) => problem.hint("use a shorter warm-up: `--warmup 0s` measures the whole trace"),
+        LoadError::Unreachable { .. } => (Exit::Subject, Some("is the server running, and listening on this address?")),
+        LoadError::TraceEnded(_) => {
+            (Exit::Usage, Some("use a shorter warm-up: `--warmup 0s` measures the whole trace"))
+        }
+        LoadError::Spec(_) | LoadError::Resolve { .. } | LoadError::Tls(_) | LoadError::Trace(_) => (Exit::Usage, None),
         LoadError::Kernel { source, .. } if source.raw_os_error() == Some(EMFILE) => {
-            problem.hint("raise the open-file limit: `ulimit -n`")
+            (Exit::Machine, Some("raise the open-file limit: `ulimit -n`"))
         }
         LoadError::Kernel { source, .. } if source.kind() == std::io::ErrorKind::Unsupported => {
-            problem.hint("`--backend auto` falls back to epoll")
+            (Exit::Machine, Some("`--backend auto` falls back to epoll"))
         }
-        _ => problem,
-    }
+        LoadError::Kernel { .. } | LoadError::Panicked(_) | LoadError::NotStarted => (Exit::Machine, None),
+        LoadError::Interrupted => (Exit::Interrupted, None),
+    };
+    Problem::text(exit, error).hint_if(hint)
 }
 
 const EMFILE: i32 = 24;
@@ -56,14 +51,7 @@ pub(crate) struct Live {
 impl Live {
     /// Draws only if `wanted` and stderr is a terminal.
     pub(crate) fn new(wanted: bool) -> Self {
-        let draws = wanted && output::stderr_is_terminal();
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        // The template is a constant; if it were wrong, every load would show it.
-        bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if draws {
-            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(output::DRAWS_HZ));
-        }
-        Self { bar, strip: Strip::default() }
+        Self { bar: output::bar("{msg}", None, wanted), strip: Strip::default() }
     }
 
     /// Draws a line, with the live view of the load below it.
@@ -74,11 +62,10 @@ impl Live {
         if let Some(progress) = progress {
             self.strip.add(progress, None);
         }
-        // A line that the terminal wraps cannot be redrawn in place.
-        let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
+        let (columns, rows) = output::room_on_stderr();
         let mut lines = vec![clipped(text, columns)];
         lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
-        lines.truncate(output::stderr_rows().unwrap_or(24).saturating_sub(1));
+        lines.truncate(rows);
         self.bar.set_message(lines.join("\n"));
         self.bar.tick();
     }
@@ -98,18 +85,10 @@ pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
         Phase::Connect => "connecting".to_owned(),
         Phase::Warmup => "warming up".to_owned(),
         Phase::Measure => {
-            let mean = match progress.latency_mean_ns {
-                Some(mean) => analysis::number::quantity(mean, "ns"),
-                None => "none yet".to_owned(),
-            };
-            let errors = if progress.errors == 1 { "error" } else { "errors" };
-            format!(
-                "{:.1} s   {}   mean {mean}   {} {errors}   {}",
-                progress.elapsed_ns as f64 / 1e9,
-                analysis::number::quantity(progress.rate_per_s, "1/s"),
-                progress.errors,
-                left(progress, stop)
-            )
+            let mean = progress.latency_mean_ns.map_or_else(|| "none yet".to_owned(), |mean| quantity(mean, "ns"));
+            let (rate, errors) = (quantity(progress.rate_per_s, "1/s"), count(progress.errors, "error"));
+            let elapsed_s = progress.elapsed_ns as f64 / 1e9;
+            format!("{elapsed_s:.1} s   {rate}   mean {mean}   {errors}   {}", left(progress, stop))
         }
     }
 }

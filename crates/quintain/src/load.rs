@@ -3,15 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use lab::clock::nanos;
 use load::Progress;
 use study::limits::{IN_FLIGHT_MAX, WINDOW_NS};
 use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-use crate::cli::{Cpus, Gaps, LoadArgs};
+use crate::cli::{Cpus, LoadArgs};
 use crate::live::{Live, live, longest_ns, problem};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, usage};
 use crate::metrics::Metrics;
 use crate::mistakes::Mistakes;
 use crate::{cache, cluster, find, generator, http, journey, limits, output, signals};
@@ -97,8 +98,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         }
     }
     if args.json {
-        let json = report::load_json(&measurement, &agents, &name);
-        output::data(&json.map_err(|error| Problem::new(Exit::Machine, error))?)?;
+        output::json(&analysis::load(&measurement, &agents, &name))?;
     } else {
         output::text(&report::load_terminal(&measurement, &agents, &name, &output::style(false)))?;
     }
@@ -131,7 +131,7 @@ fn tell(args: &LoadArgs, notes: &[String]) {
 
 /// Parses the command line into a load and notes, or fails with all errors.
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = Mistakes::of_flags();
     let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);
     let asked = match &args.journey.journey {
         Some(name) => journey::asked(name, &args.journey, &args.http, &mut mistakes),
@@ -144,19 +144,13 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     if is_cache == Some(false) {
         cache::flags_of_none(&args.cache, &mut mistakes);
     }
-    let clients = mistakes.flag("--clients", &args.clients);
-    let threads = mistakes.flag("--threads", &args.threads);
-    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let trace = asked.as_ref().and_then(|asked| match &asked.target {
         Target::Cache { workload, .. } => workload.trace.as_ref(),
         _ => None,
     });
-    let duration = mistakes.some("--duration", args.duration.as_ref());
-    let duration_ns = duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
+    let duration_ns = args.duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
     let search = find::plan(args, duration_ns, &mut mistakes);
-    let until = mistakes.some("--until", args.until.as_ref());
-    let requests = mistakes.some("--requests", args.requests.as_ref());
-    let stop = match (args.volley, until, requests) {
+    let stop = match (args.volley, args.until, args.requests) {
         (true, ..) => VOLLEY,
         (_, Some(relative), _) => {
             Stop::Interval { relative, level: 0.95, max_ns: duration_ns.saturating_mul(UNTIL_DURATIONS) }
@@ -164,75 +158,60 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         (.., Some(requests)) => Stop::Requests { requests, max_ns: REQUESTS_MAX_NS },
         _ => Stop::Duration { duration_ns },
     };
-    let think_ns = nanos(mistakes.flag("--think", &args.think));
+    let thinks = !args.think.is_zero();
     let recorded = trace.is_some_and(|trace| trace.gaps == study::workload::Gaps::Recorded);
     if recorded {
-        let foreign = [("--rate", args.rate.is_some()), ("--find", args.find.is_some()), ("--think", think_ns > 0)];
-        for (flag, _) in foreign.into_iter().filter(|(_, given)| *given) {
-            let hint = "drop it, or replay the trace without its gaps".to_owned();
-            mistakes.add(format!("`{flag}` cannot be combined with the recorded gaps of a trace"), Some(hint));
-        }
+        let flags = [("--rate", args.rate.is_some()), ("--find", args.find.is_some()), ("--think", thinks)];
+        let text = |flag: &str| format!("`{flag}` cannot be combined with the recorded gaps of a trace");
+        mistakes.refuse(flags, "drop it, or replay the trace without its gaps", text);
     }
-    let arrivals = match (mistakes.some("--rate", args.rate.as_ref()), args.arrivals) {
-        // The search sets the rate of each trial.
-        (None, Gaps::Poisson) if args.find.is_some() => Arrivals::Poisson { rate_per_s: 1.0 },
-        (None, Gaps::Constant) if args.find.is_some() => Arrivals::Constant { rate_per_s: 1.0 },
-        (None, _) if recorded => Arrivals::Recorded,
-        (None, _) => Arrivals::Closed { think_ns },
-        (Some(rate_per_s), Gaps::Poisson) => Arrivals::Poisson { rate_per_s },
-        (Some(rate_per_s), Gaps::Constant) => Arrivals::Constant { rate_per_s },
+    // The search sets the rate of each trial.
+    let arrivals = match args.rate.or(args.find.as_ref().map(|_| 1.0)) {
+        Some(rate_per_s) if args.are_poisson => Arrivals::Poisson { rate_per_s },
+        Some(rate_per_s) => Arrivals::Constant { rate_per_s },
+        None if recorded => Arrivals::Recorded,
+        None => Arrivals::Closed { think_ns: nanos(args.think) },
     };
-    let cpus = mistakes.some("--cpus", args.cpus.as_ref()).map_or(Vec::new(), |cpus| cpus.0);
-    let warmup = mistakes.some("--warmup", args.warmup.as_ref());
-    let warmup = match (warmup, trace) {
-        // A trace is measured from its first operation.
-        (None, Some(_)) => Warmup::DurationNs(0),
-        // Journeys are counted as a whole, from the first.
-        (None, None) if args.journey.journey.is_some() => Warmup::DurationNs(0),
-        (warmup, _) => cache::warmup(warmup, is_cache.unwrap_or(true), requests, &mut mistakes),
+    let warmup = match args.warmup {
+        // A trace is measured from its first operation, and journeys are counted as a whole.
+        None if trace.is_some() || args.journey.journey.is_some() => Warmup::DurationNs(0),
+        warmup => cache::warmup(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
     };
-    let timeout_ns = nanos(mistakes.flag("--timeout", &args.timeout));
     if let Some(asked) = asked.as_ref().filter(|asked| asked.pipeline > 1) {
         let pipeline = format!("`--pipeline {}`", asked.pipeline);
-        if think_ns > 0 {
-            mistakes.add(format!("{pipeline}: must be 1 with `--think`"), None);
+        for (flag, _) in [("--think", thinks), ("--volley", args.volley)].iter().filter(|(_, given)| *given) {
+            mistakes.add(format!("{pipeline}: must be 1 with `{flag}`"));
         }
-        if args.volley {
-            mistakes.add(format!("{pipeline}: must be 1 with `--volley`"), None);
-        }
-        let all = u64::from(clients) * u64::from(asked.pipeline);
+        let (clients, all) = (args.clients, u64::from(args.clients) * u64::from(asked.pipeline));
         if all > IN_FLIGHT_MAX {
-            mistakes.add(
-                format!("{pipeline} with {clients} clients: {all} requests in flight, at most {IN_FLIGHT_MAX} allowed"),
-                None,
-            );
+            mistakes.add(format!(
+                "{pipeline} with {clients} clients: {all} requests in flight, at most {IN_FLIGHT_MAX} allowed"
+            ));
         }
     }
     if args.volley && args.rate.is_some() {
-        let hint = "drop one of them".to_owned();
-        mistakes.add("`--volley` needs a closed loop and cannot be combined with `--rate`", Some(hint));
+        let problem = usage("`--volley` needs a closed loop and cannot be combined with `--rate`");
+        mistakes.add(problem.hint("drop one of them"));
     }
     if let (Some(true), true) = (is_cache, args.volley) {
-        mistakes.add("`--volley` does not apply to caches", Some("use `-d`, `-n` or `--until`".to_owned()));
+        mistakes.add(usage("`--volley` does not apply to caches").hint("use `-d`, `-n` or `--until`"));
     }
-    let Some(asked) = asked else {
-        return Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no URL to load")));
-    };
     mistakes.end()?;
+    let asked = asked.ok_or_else(|| usage("no URL to load"))?;
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: asked.target,
-        clients,
+        clients: args.clients,
         pipeline: asked.pipeline,
         connection: asked.connection,
-        threads,
-        cpus,
-        backend: args.backend.into(),
+        threads: args.threads,
+        cpus: args.cpus.clone().unwrap_or_default().0,
+        backend: args.backend,
         arrivals,
         warmup,
         stop,
         window_ns: window_ns(longest_ns(&stop)),
-        timeout_ns,
+        timeout_ns: nanos(args.timeout),
         spin_ns: SPIN_NS,
         seed: args.seed,
         part: None,

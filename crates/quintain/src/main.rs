@@ -13,7 +13,6 @@ mod cluster;
 mod compare;
 mod contract;
 mod doctor;
-mod export;
 mod find;
 mod generator;
 mod help;

@@ -6,33 +6,23 @@ use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// 0.
-    Fine,
-    /// 1: there are findings, for example with `--strict`, or a gate failed.
-    Findings,
-    /// 2: usage error.
-    Usage,
-    /// 3: the server failed.
-    Subject,
-    /// 4: not possible on this machine.
-    Machine,
-    /// 125: no result; the caller should skip this revision, as `git bisect run` does.
-    Skip,
-    /// 130: interrupted, as in a shell.
-    Interrupted,
+    Fine = 0,
+    /// There are findings, for example with `--strict`, or a gate failed.
+    Findings = 1,
+    Usage = 2,
+    /// The server failed.
+    Subject = 3,
+    /// Not possible on this machine.
+    Machine = 4,
+    /// No result; the caller should skip this revision, as `git bisect run` does.
+    Skip = 125,
+    /// As in a shell.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Fine => 0,
-            Exit::Findings => 1,
-            Exit::Usage => 2,
-            Exit::Subject => 3,
-            Exit::Machine => 4,
-            Exit::Skip => 125,
-            Exit::Interrupted => 130,
-        })
+        Self::from(exit as u8)
     }
 }
 
@@ -103,6 +93,18 @@ fn chain(error: &anyhow::Error) -> String {
     text
 }
 
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        usage(text)
+    }
+}
+
+impl From<config::Invalid> for Problem {
+    fn from(invalid: config::Invalid) -> Self {
+        usage(invalid.message).hint_if(invalid.hint)
+    }
+}
+
 impl From<store::StoreError> for Problem {
     fn from(error: store::StoreError) -> Self {
         let (exit, hint) = match error {
@@ -121,6 +123,10 @@ pub(crate) fn exe() -> Result<std::path::PathBuf, Problem> {
     std::env::current_exe().map_err(|error| {
         Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))
     })
+}
+
+pub(crate) fn usage(text: impl Display) -> Problem {
+    Problem::text(Exit::Usage, text)
 }
 
 pub(crate) fn machine(error: impl Into<anyhow::Error>) -> Problem {

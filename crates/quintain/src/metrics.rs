@@ -3,18 +3,16 @@
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use load::{Phase, Progress};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use study::seam::LATENCY_BOUNDS_NS;
 
 use crate::message::{Exit, Problem, machine};
@@ -23,6 +21,8 @@ use crate::message::{Exit, Problem, machine};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pause after each scrape, so that endless requests use little of a CPU.
 const PAUSE: Duration = Duration::from_millis(10);
+/// Time between looks at whether the load has ended, while a scraper sends its request.
+const LOOK: Duration = Duration::from_millis(50);
 /// Maximum size of a request head, in bytes.
 const HEAD_MAX: usize = 8 << 10;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -40,18 +40,14 @@ struct Snapshot {
 pub(crate) struct Metrics {
     address: SocketAddr,
     snapshot: Arc<Mutex<Snapshot>>,
-    /// The thread ends when this is dropped.
-    alive: Option<UnixStream>,
+    ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Metrics {
     /// Listens at `address`. The thread avoids the CPUs of `measuring` if there are others.
     pub(crate) fn start(address: SocketAddr, clients: u32, measuring: &[u32]) -> Result<Self, Problem> {
-        let listener = TcpListener::bind(address).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            Ok((listener.local_addr()?, listener))
-        });
+        let listener = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = listener.map_err(|error| {
             let problem = Problem::text(Exit::Machine, format!("cannot serve metrics on {address}: {error}"));
             match error.kind() {
@@ -61,9 +57,8 @@ impl Metrics {
                 _ => problem,
             }
         })?;
-        let (alive, ended) = UnixStream::pair().map_err(machine)?;
-        let snapshot = Arc::new(Mutex::new(Snapshot { clients, progress: None }));
-        let (shared, measuring) = (snapshot.clone(), measuring.to_vec());
+        let (snapshot, ended) = (Arc::new(Mutex::new(Snapshot { clients, progress: None })), Arc::default());
+        let (shared, end, measuring) = (Arc::clone(&snapshot), Arc::clone(&ended), measuring.to_vec());
         let serve = move || {
             let others = net::thread::affinity().unwrap_or_default();
             let others = others.into_iter().filter(|cpu| !measuring.contains(cpu)).collect::<Vec<_>>();
@@ -71,10 +66,10 @@ impl Metrics {
                 // If the kernel refuses, the thread stays on any CPU.
                 let _ = net::thread::set_affinity(&others);
             }
-            serve(&listener, &ended, &shared);
+            serve(&listener, &end, &shared);
         };
         let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(serve).map_err(machine)?;
-        Ok(Self { address, snapshot, alive: Some(alive), thread: Some(thread) })
+        Ok(Self { address, snapshot, ended, thread: Some(thread) })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -88,7 +83,9 @@ impl Metrics {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        drop(self.alive.take());
+        self.ended.store(true, Ordering::Relaxed);
+        // Wakes the thread if it waits for a connection.
+        let _ = TcpStream::connect_timeout(&self.address, PATIENCE);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // The thread has already printed its panic.
         }
@@ -99,73 +96,41 @@ fn lock(snapshot: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
     snapshot.lock().unwrap_or_else(PoisonError::into_inner) // The value is only ever replaced as a whole.
 }
 
-/// Serves one connection at a time until the other end of `ended` closes.
-fn serve(listener: &TcpListener, ended: &UnixStream, snapshot: &Mutex<Snapshot>) {
-    while wait(listener, PollFlags::IN, ended, None) {
-        if let Ok((stream, _)) = listener.accept() {
-            // Errors of a scraper do not affect the load.
-            let _ = answer(stream, ended, snapshot);
-        }
-        if is_over(ended, PAUSE) {
+/// Serves one connection at a time until the load has ended.
+fn serve(listener: &TcpListener, ended: &AtomicBool, snapshot: &Mutex<Snapshot>) {
+    for stream in listener.incoming() {
+        if ended.load(Ordering::Relaxed) {
             return;
         }
+        // Errors of a scraper do not affect the load.
+        let _ = stream.and_then(|stream| answer(stream, ended, snapshot));
+        std::thread::sleep(PAUSE);
     }
 }
 
-/// Whether `what` becomes ready before the deadline and before the load ends.
-fn wait(what: &impl AsFd, flags: PollFlags, ended: &UnixStream, deadline: Option<Instant>) -> bool {
-    loop {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(lab::clock::now()));
-        if left.is_some_and(|left| left.is_zero()) {
-            return false;
-        }
-        let mut handles = [PollFd::new(what, flags), PollFd::new(ended, PollFlags::IN)];
-        match poll(&mut handles, left.and_then(|left| Timespec::try_from(left).ok()).as_ref()) {
-            Err(rustix::io::Errno::INTR) => {}
-            Ok(count) if count > 0 => return handles[1].revents().is_empty(),
-            _ => return false,
-        }
-    }
-}
-
-/// Waits for `pause` and returns whether the load ended.
-fn is_over(ended: &UnixStream, pause: Duration) -> bool {
-    let mut handles = [PollFd::new(ended, PollFlags::IN)];
-    matches!(poll(&mut handles, Timespec::try_from(pause).ok().as_ref()), Ok(count) if count > 0)
-}
-
-fn answer(mut stream: TcpStream, ended: &UnixStream, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {
-    stream.set_nonblocking(true)?;
-    let deadline = Some(lab::clock::now() + PATIENCE);
+fn answer(mut stream: TcpStream, ended: &AtomicBool, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {
+    let deadline = lab::clock::now() + PATIENCE;
     let mut head = Vec::new();
     let answer = loop {
         if let Some(answer) = answer_to(&head, snapshot) {
             break answer;
         }
+        let left = deadline.saturating_duration_since(lab::clock::now());
+        if left.is_zero() || ended.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // Short waits, so that a silent scraper does not delay the end.
+        stream.set_read_timeout(Some(left.min(LOOK)))?;
         let mut piece = [0; 1024];
         match stream.read(&mut piece) {
             Ok(0) => return Ok(()),
             Ok(count) => head.extend_from_slice(&piece[..count]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if !wait(&stream, PollFlags::IN, ended, deadline) {
-                    return Ok(());
-                }
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
     };
-    let mut rest = answer.as_bytes();
-    while !rest.is_empty() {
-        match stream.write(rest) {
-            Ok(count) => rest = &rest[count..],
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if !wait(&stream, PollFlags::OUT, ended, deadline) {
-                    return Ok(());
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(answer.as_bytes())?;
     stream.shutdown(std::net::Shutdown::Write)
 }
 

@@ -1,87 +1,109 @@
 //! Errors in a command line and in files with their locations, collected so that all are reported
 //! at once.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use clap::builder::TypedValueParser;
 use study::Diagnostic;
 
-use crate::cli::Given;
-use crate::message::{Exit, Problem};
+use crate::message::{Exit, Problem, usage};
+
+thread_local! {
+    /// Invalid values of flags that clap has parsed on this thread.
+    static INVALID_FLAGS: RefCell<Vec<Problem>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A value parser for clap that never fails, so that an invalid flag does not hide the errors of
+/// others. It keeps the error for [`Mistakes::of_flags`] and returns a default, which
+/// [`Mistakes::end`] keeps from being used.
+#[derive(Clone)]
+pub(crate) struct Collected<F>(pub(crate) F);
+
+impl<F, T, E> TypedValueParser for Collected<F>
+where
+    F: Fn(&str) -> Result<T, E> + Clone + Send + Sync + 'static,
+    T: Clone + Default + Send + Sync + 'static,
+    E: Into<Problem>,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        flag: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<T, clap::Error> {
+        let invalid = || clap::Error::new(clap::error::ErrorKind::InvalidUtf8).with_cmd(command);
+        Ok((self.0)(value.to_str().ok_or_else(invalid)?).unwrap_or_else(|error| {
+            let Problem { error, hint, .. } = error.into();
+            let flag = flag.and_then(clap::Arg::get_long).unwrap_or_default();
+            let problem = usage(format!("`--{flag}`: {error}")).hint_if(hint);
+            INVALID_FLAGS.with_borrow_mut(|problems| problems.push(problem));
+            T::default()
+        }))
+    }
+}
 
 /// Errors of one command line, in the order in which they were found.
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes {
-    found: Vec<Mistake>,
-}
-
-#[derive(Debug)]
-enum Mistake {
-    Plain { text: String, hint: Option<String> },
-    InFile { count: usize, text: String },
+    problems: Vec<Problem>,
+    count: usize,
 }
 
 impl Mistakes {
-    pub(crate) fn add(&mut self, text: impl Into<String>, hint: Option<String>) {
-        self.found.push(Mistake::Plain { text: text.into(), hint });
+    /// Starts with the invalid values of [`Collected`] flags.
+    pub(crate) fn of_flags() -> Self {
+        let problems = INVALID_FLAGS.take();
+        Self { count: problems.len(), problems }
     }
 
-    /// The value of a flag. An invalid one adds an error and returns a default, which
-    /// [`Mistakes::end`] keeps from being used.
-    pub(crate) fn flag<T: Clone + Default>(&mut self, flag: &str, given: &Given<T>) -> T {
-        match &given.0 {
-            Ok(value) => value.clone(),
-            Err(error) => {
-                self.add(format!("`{flag}`: {error}"), None);
-                T::default()
-            }
-        }
+    pub(crate) fn add(&mut self, problem: impl Into<Problem>) {
+        self.problems.push(problem.into());
+        self.count += 1;
     }
 
-    pub(crate) fn some<T: Clone + Default>(&mut self, flag: &str, given: Option<&Given<T>>) -> Option<T> {
-        given.map(|given| self.flag(flag, given))
+    /// The value; an error is added.
+    pub(crate) fn ok<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
+    }
+
+    /// Adds an error for each given one of `flags`.
+    pub(crate) fn refuse<const N: usize>(
+        &mut self,
+        flags: [(&str, bool); N],
+        hint: &str,
+        text: impl Fn(&str) -> String,
+    ) {
+        let given = flags.into_iter().filter(|(_, given)| *given);
+        given.for_each(|(flag, _)| self.add(usage(text(flag)).hint(hint)));
     }
 
     pub(crate) fn in_file(&mut self, path: &Path, text: &str, mistakes: &[Diagnostic]) {
-        self.found.push(Mistake::InFile { count: mistakes.len(), text: rendered(path, text, mistakes) });
+        self.problems.push(Problem::rendered(Exit::Usage, rendered(path, text, mistakes)));
+        self.count += mistakes.len();
     }
 
-    pub(crate) fn end(self) -> Result<(), Problem> {
-        let mut out = String::new();
-        let mut all = 0;
-        match <[Mistake; 1]>::try_from(self.found) {
-            Ok([Mistake::Plain { text, hint }]) => {
-                let problem = Problem::text(Exit::Usage, text);
-                return Err(match hint {
-                    Some(hint) => problem.hint(hint),
-                    None => problem,
-                });
-            }
-            Ok([Mistake::InFile { count, text }]) => {
-                (out, all) = (text, count);
-            }
-            Err(found) if found.is_empty() => return Ok(()),
-            Err(found) => {
-                for mistake in found {
-                    match mistake {
-                        Mistake::Plain { text, hint } => {
-                            out += &format!("error: {text}\n");
-                            if let Some(hint) = hint {
-                                out += &format!("  = help: {hint}\n");
-                            }
-                            out.push('\n');
-                            all += 1;
-                        }
-                        Mistake::InFile { count, text } => {
-                            out += &text;
-                            all += count;
-                        }
-                    }
-                }
-            }
+    pub(crate) fn end(mut self) -> Result<(), Problem> {
+        if self.count == 0 {
+            return Ok(());
         }
-        out += &format!("{all} error{}", if all == 1 { "" } else { "s" });
-        Err(Problem::rendered(Exit::Usage, out))
+        if let Some(problem) = self.problems.pop_if(|problem| self.count == 1 && !problem.rendered) {
+            return Err(problem);
+        }
+        let mut out = String::new();
+        for problem in &self.problems {
+            if problem.rendered {
+                out += &problem.to_string();
+                continue;
+            }
+            let hint = problem.hint.iter().map(|hint| format!("  = help: {hint}\n")).collect::<String>();
+            out += &format!("error: {problem}\n{hint}\n");
+        }
+        let s = if self.count == 1 { "" } else { "s" };
+        Err(Problem::rendered(Exit::Usage, format!("{out}{} error{s}", self.count)))
     }
 }
 

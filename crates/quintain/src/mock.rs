@@ -3,27 +3,20 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mocks::{
-    Chess, EvernoteNotes, EvernoteUser, Identities, MockError, MockListen, Profile, Service, Twitter, serve_mock,
-};
+use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, Twitter, serve_mock};
 use servers::Shutdown;
 
-use crate::cli::{MockArgs, MockProfile, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs};
-use crate::law::Law;
+use crate::cli::{MockArgs, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs};
 use crate::message::{Exit, Problem};
 use crate::output;
 
 pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = listen(&args.mock, Some(args.tls));
     let addresses = [SocketAddr::new(args.mock.host, args.mock.port), SocketAddr::new(args.mock.host, args.notes_port)];
-    let profile = match args.profile {
-        MockProfile::Shipped => Profile::Shipped,
-        MockProfile::Paper => Profile::Paper,
-    };
     let services = |bound: &[SocketAddr]| {
         let url = format!("https://{}/", bound[1]);
         let user = Arc::new(EvernoteUser::new(url.clone())) as Arc<dyn Service>;
-        vec![user, Arc::new(EvernoteNotes::new(profile, url))]
+        vec![user, Arc::new(EvernoteNotes::new(args.profile, url))]
     };
     serve_mock(&listen, &addresses, services, shutdown, ready)?;
     Ok(())
@@ -31,7 +24,7 @@ pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(
 
 pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = listen(&args.mock, None);
-    let chess = Arc::new(Chess::new(args.games as usize, identities(args.identities))) as Arc<dyn Service>;
+    let chess = Arc::new(Chess::new(args.games as usize, args.identities)) as Arc<dyn Service>;
     let address = SocketAddr::new(args.mock.host, args.mock.port);
     serve_mock(&listen, &[address], |_| vec![chess], shutdown, ready)?;
     Ok(())
@@ -39,17 +32,10 @@ pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Pro
 
 pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = listen(&args.mock, Some(args.tls));
-    let twitter = Arc::new(Twitter::new(identities(args.identities))) as Arc<dyn Service>;
+    let twitter = Arc::new(Twitter::new(args.identities)) as Arc<dyn Service>;
     let address = SocketAddr::new(args.mock.host, args.mock.port);
     serve_mock(&listen, &[address], |_| vec![twitter], shutdown, ready)?;
     Ok(())
-}
-
-fn identities(asked: study::spec::Identities) -> Identities {
-    match asked {
-        study::spec::Identities::Fresh => Identities::Fresh,
-        study::spec::Identities::Reused => Identities::Reused,
-    }
 }
 
 fn listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
@@ -66,10 +52,7 @@ fn listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
         idle: args.idle_timeout,
         patience: args.body_timeout,
         drain: args.drain,
-        delay: match args.delay {
-            Law::Null => None,
-            Law::Drawn(law) => Some(law),
-        },
+        delay: args.delay.0,
         seed: args.seed,
         names,
         cert_out,

@@ -10,7 +10,7 @@ use study::node::{Hello, PROTOCOL};
 
 use crate::cli::NodeArgs;
 use crate::cluster::build;
-use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::message::{Done, Exit, Problem, exe, machine, usage};
 use crate::{built_in, doctor, output};
 
 /// Time limit for joining. The lab decides how long it waits; after this time none can be
@@ -31,10 +31,8 @@ pub(crate) fn run(args: &NodeArgs) -> Done {
             (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?, None)
         }
     };
-    let directory = match args.directory == Path::new(built_in::DIRECTORY) {
-        true => built_in::unpack()?,
-        false => args.directory.clone(),
-    };
+    let is_built_in = args.directory == Path::new(built_in::DIRECTORY);
+    let directory = if is_built_in { built_in::unpack()? } else { args.directory.clone() };
     let host = lab::host::facts(&directory);
     let hello = Hello {
         protocol: PROTOCOL,
@@ -52,7 +50,7 @@ pub(crate) fn run(args: &NodeArgs) -> Done {
 }
 
 fn join(args: &NodeArgs, address: SocketAddr, fingerprint: &str) -> Result<(u32, Pipes), Problem> {
-    let usage = |text: &str, hint: &str| Problem::text(Exit::Usage, text).hint(hint);
+    let usage = |text: &str, hint: &str| usage(text).hint(hint);
     let rank = args.rank.or_else(|| lab::cluster::rank(&output::variable));
     let rank = rank.ok_or_else(|| usage("no launcher says which of the nodes this is", "`--rank N`, from 0"))?;
     let ticket = output::variable(lab::cluster::TICKET);
@@ -60,5 +58,5 @@ fn join(args: &NodeArgs, address: SocketAddr, fingerprint: &str) -> Result<(u32,
         usage("the environment has no `QUINTAIN_TICKET`", "the lab sets it for the launcher, which must pass it on")
     })?;
     let pipes = tls::join(address, fingerprint, rank, &ticket, JOINING);
-    Ok((rank, pipes.map_err(|error| Problem::new(Exit::Machine, error))?))
+    Ok((rank, pipes.map_err(machine)?))
 }

@@ -4,7 +4,9 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use crate::message::{Done, Exit, Problem, cannot};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::message::{Done, Exit, Problem, cannot, machine};
 
 /// Number of output lines shown for a failed server.
 pub(crate) const LAST_WORDS: usize = 10;
@@ -14,10 +16,10 @@ pub(crate) fn style(into_file: bool) -> report::Style {
     if into_file {
         return report::Style::PLAIN;
     }
-    report::Style { colour: stdout_is_coloured(), width: stdout_columns().unwrap_or(0) }
+    report::Style { colour: stdout_is_coloured(), width: size_of(&std::io::stdout()).map_or(0, |(columns, _)| columns) }
 }
 
-pub(crate) const DRAWS_HZ: u8 = 5;
+const DRAWS_HZ: u8 = 5;
 
 /// Writes text for a person to stdout. Escapes all terminal control sequences except our own
 /// colors.
@@ -46,32 +48,29 @@ fn printable(text: &str, coloured: bool) -> String {
 fn write(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.is_empty() || text.ends_with('\n') { b"" } else { b"\n" };
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
-    match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Problem::new(Exit::Machine, anyhow::Error::new(error).context("stdout")))
-        }
-        _ => Ok(()),
-    }
+    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()))
+}
+
+fn unless_closed(written: std::io::Result<()>) -> Result<(), Problem> {
+    let written = written.or_else(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(anyhow::Error::new(error).context("stdout")),
+    });
+    written.map_err(machine)
 }
 
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
     if std::io::stdout().is_terminal() {
-        return data(&serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))?);
+        return data(&serde_json::to_string_pretty(value).map_err(machine)?);
     }
     // Stream large findings instead of building the whole text in memory.
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
-    match written.and_then(|()| writeln!(out)).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Problem::new(Exit::Machine, anyhow::Error::new(error).context("stdout")))
-        }
-        _ => Ok(()),
-    }
+    unless_closed(written.and_then(|()| writeln!(out)).and_then(|()| out.flush()))
 }
 
 pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
-    data(&config::printable::text(&serde_json::to_string(value).map_err(|error| Problem::new(Exit::Machine, error))?))
+    data(&config::printable::text(&serde_json::to_string(value).map_err(machine)?))
 }
 
 /// Writes a message to stderr, with control characters escaped. Write errors are ignored.
@@ -138,27 +137,25 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Columns of stdout; `None` if it is not a terminal.
-pub(crate) fn stdout_columns() -> Option<usize> {
-    columns_of(&std::io::stdout())
+/// Columns and rows of stderr, less than the terminal has, so that what they hold can be redrawn in
+/// place.
+pub(crate) fn room_on_stderr() -> (usize, usize) {
+    let (columns, rows) = size_of(&std::io::stderr()).unwrap_or((80, 24));
+    (columns.saturating_sub(1), rows.saturating_sub(1))
 }
 
-/// Columns of stderr; `None` if it is not a terminal.
-pub(crate) fn stderr_columns() -> Option<usize> {
-    columns_of(&std::io::stderr())
+/// Columns and rows; `None` if the stream is not a terminal.
+fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())?;
+    Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, rows)| *columns > 0 && *rows > 0)
 }
 
-/// Rows of stderr; `None` if it is not a terminal.
-pub(crate) fn stderr_rows() -> Option<usize> {
-    size_of(&std::io::stderr()).map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0)
-}
-
-fn columns_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<usize> {
-    size_of(stream).map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
-fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<rustix::termios::Winsize> {
-    rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())
+/// A bar that is only drawn if `wanted` and stderr is a terminal.
+pub(crate) fn bar(template: &str, length: Option<u64>, wanted: bool) -> ProgressBar {
+    let draws = wanted && stderr_is_terminal();
+    let target = if draws { ProgressDrawTarget::stderr_with_hz(DRAWS_HZ) } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template(template).expect("every bar has a constant template");
+    ProgressBar::with_draw_target(length, target).with_style(style)
 }
 
 pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<(), Problem> {

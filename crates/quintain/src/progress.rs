@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use lab::{Phase, Progress};
 use study::record::{Build, BuildOutcome, Outcome};
 use study::{Plan, Record};
@@ -37,19 +37,15 @@ pub(crate) struct Bar {
 impl Bar {
     /// Starts the bar; a resumed run has `done` trials already.
     pub(crate) fn new(plan: &Plan, done: usize) -> Self {
-        let moves = output::stderr_is_terminal();
-        let target =
-            if moves { ProgressDrawTarget::stderr_with_hz(output::DRAWS_HZ) } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(plan.estimate().trials_min), target);
-        // The template is a constant; if it were wrong, every run would show it.
-        let style = ProgressStyle::with_template("{bar:24} {pos} of {len}+ trials, {elapsed}, {eta} left\n{msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let estimate = plan.estimate();
+        let template = "{bar:24} {pos} of {len}+ trials, {elapsed}, {eta} left\n{msg}";
+        let bar = output::bar(template, Some(estimate.trials_min), true);
         bar.set_position(done as u64);
         bar.enable_steady_tick(Duration::from_millis(500));
         let bar = Self {
             plan: plan.clone(),
             bar,
-            moves,
+            moves: output::stderr_is_terminal(),
             values: BTreeMap::new(),
             done,
             failed: 0,
@@ -60,39 +56,29 @@ impl Bar {
             failures: BTreeSet::new(),
             pairs: analysis::gate::Live::new(plan),
         };
-        let estimate = plan.estimate();
         // A study with a fixed number of trials has no range.
         let range = |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
-        bar.line(&format!(
-            "{}: {} design point{}, {} trials, {}",
-            plan.study,
-            plan.points.len(),
-            if plan.points.len() == 1 { "" } else { "s" },
-            range(estimate.trials_min.to_string(), estimate.trials_max.to_string()),
-            range(output::time_words(estimate.seconds_min), output::time_words(estimate.seconds_max))
-        ));
+        let trials = range(estimate.trials_min.to_string(), estimate.trials_max.to_string());
+        let time = range(output::time_words(estimate.seconds_min), output::time_words(estimate.seconds_max));
+        let points = analysis::number::count(plan.points.len() as u64, "design point");
+        bar.note(&format!("{}: {points}, {trials} trials, {time}", plan.study));
         bar
     }
 
     /// Writes a permanent line above the bar.
-    fn line(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         self.bar.suspend(|| output::message(text));
     }
 
     pub(crate) fn built(&mut self, build: &Build) {
-        match &build.outcome {
-            BuildOutcome::Ready => {}
-            BuildOutcome::Skipped { reason } => self.line(&format!("skipped: `{}`: {reason}", build.command)),
-            BuildOutcome::Unrunnable { reason } => {
-                self.line(&format!("cannot run here: `{}`: {reason}", build.command))
-            }
-            BuildOutcome::Failed { output_tail } => {
-                self.line(&format!("build failed: `{}`\n{}", build.command, indent(output_tail)));
-            }
-            BuildOutcome::Unverified { case, reason } => {
-                self.line(&format!("breaks its contract: `{}`: {case}: {reason}", build.command));
-            }
-        }
+        let command = &build.command;
+        self.note(&match &build.outcome {
+            BuildOutcome::Ready => return,
+            BuildOutcome::Skipped { reason } => format!("skipped: `{command}`: {reason}"),
+            BuildOutcome::Unrunnable { reason } => format!("cannot run here: `{command}`: {reason}"),
+            BuildOutcome::Failed { output_tail } => format!("build failed: `{command}`\n{}", indent(output_tail)),
+            BuildOutcome::Unverified { case, reason } => format!("breaks its contract: `{command}`: {case}: {reason}"),
+        });
     }
 
     pub(crate) fn show(&mut self, progress: &Progress) {
@@ -109,7 +95,7 @@ impl Bar {
             if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
                 // A run that has just resumed has no estimate yet.
                 let estimate = if self.estimate.is_empty() { String::new() } else { format!("; {}", self.estimate) };
-                self.line(&format!("block {} done: {} trials, {} failed{estimate}", block + 1, self.done, self.failed));
+                self.note(&format!("block {} done: {} trials, {} failed{estimate}", block + 1, self.done, self.failed));
             }
             self.block = Some(progress.block);
         }
@@ -132,12 +118,12 @@ impl Bar {
 
     /// The estimates and the current activity.
     fn picture(&self, point: usize, now: &str) -> String {
-        let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
+        let (columns, rows) = output::room_on_stderr();
         let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
         let estimates = self.estimates.values().skip(shown).take(ESTIMATES).map(|words| format!("  {words}"));
         let mut lines = estimates.chain([now.to_owned()]).map(|line| clipped(&line, columns)).collect::<Vec<_>>();
         lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
-        lines.truncate(output::stderr_rows().unwrap_or(24).saturating_sub(2));
+        lines.truncate(rows.saturating_sub(1));
         lines.join("\n")
     }
 
@@ -158,11 +144,11 @@ impl Bar {
             // The message about a server that exited already has its last output.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
             let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
-            self.line(&format!("failed: {before}{}{words}", failure.message));
+            self.note(&format!("failed: {before}{}{words}", failure.message));
             return;
         }
         if let Some(step) = analysis::step(&self.plan, record) {
-            return self.line(&format!("{before}{step}"));
+            return self.note(&format!("{before}{step}"));
         }
         let rule = &self.plan.trials;
         if let Some(pairs) = &mut self.pairs {
@@ -180,15 +166,9 @@ impl Bar {
         values.push(value);
         let n = values.len();
         if let Some(estimate) = stats::interval::mean(values, rule.level) {
-            let words = format!(
-                "{before}{} {} ±{:.1} %",
-                rule.metric,
-                analysis::number::quantity(
-                    estimate.point,
-                    study::metric::Metric::named(&rule.metric).map_or("", |metric| metric.unit)
-                ),
-                estimate.relative_half_width() * 100.0
-            );
+            let unit = study::Metric::named(&rule.metric).map_or("", |metric| metric.unit);
+            let value = analysis::number::quantity(estimate.point, unit);
+            let words = format!("{before}{} {value} ±{:.1} %", rule.metric, estimate.relative_half_width() * 100.0);
             self.estimate = format!("[{words}]");
             self.estimates.insert(record.point, format!("{words}, {n} trials"));
         }
@@ -196,10 +176,6 @@ impl Bar {
 
     pub(crate) fn end(&mut self) {
         self.bar.finish_and_clear();
-    }
-
-    pub(crate) fn note(&self, text: &str) {
-        self.line(text);
     }
 
     /// The levels of a point; `None` if the study has no factors.

@@ -25,11 +25,8 @@ pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
         quiet = 0;
         waited += LOOK;
         if waited >= max {
-            output::message(&format!(
-                "warning: still not quiet after {}: {words}",
-                output::time_words(max.as_secs_f64())
-            ));
-            return;
+            let max = output::time_words(max.as_secs_f64());
+            return output::message(&format!("warning: still not quiet after {max}: {words}"));
         }
         // Repeat the message when the busiest process changes.
         let first = users.first().map(|user| user.pid);
@@ -79,11 +76,9 @@ pub(crate) fn advice(findings: &Findings) -> Option<String> {
     let has = |mark: Mark| findings.rows.iter().any(|row| row.marks.contains(&mark));
     let mut advice = Vec::new();
     if open.iter().any(|test| test.verdict == GateVerdict::NoVerdict) && has(Mark::GeneratorBound) {
-        advice.push(
-            "the generator was the limit: offer less load (`-c`), give it more CPUs, or compare by \
-             `subject_cpu_per_request` or `subject_rss`, which it does not limit"
-                .to_owned(),
-        );
+        let text = "the generator was the limit: offer less load (`-c`), give it more CPUs, or compare by \
+                    `subject_cpu_per_request` or `subject_rss`, which it does not limit";
+        advice.push(text.to_owned());
     }
     if let Some(words) = lab::busy::words(&lab::busy::users(LOOK)) {
         advice.push(format!("`--wait-quiet 10m` waits for a quiet machine ({words})"));

@@ -108,12 +108,9 @@ fn reference(job: &Job, load: &LoadPlan, measurement: Option<&Measurement>, seed
         (Some(workload), Some(measurement)) => replayed(job, load, workload, measurement, seed),
         _ => Err("the trial has no workload".to_owned()),
     };
-    let (counts, problem) = match found {
-        Ok(counts) => (counts, None),
-        Err(problem) => ((0, 0), Some(problem)),
-    };
+    let ((gets, misses), problem) = found.map_or_else(|problem| ((0, 0), Some(problem)), |counts| (counts, None));
     let Job { policy, capacity_bytes, point, block, .. } = job.clone();
-    Reference { policy, point, block, capacity_bytes, gets: counts.0, misses: counts.1, problem }
+    Reference { policy, point, block, capacity_bytes, gets, misses, problem }
 }
 
 /// Returns GETs and misses.

@@ -5,12 +5,13 @@ use std::path::Path;
 use analysis::Findings;
 use analysis::history::Digest;
 use report::Background;
+use report::export::{Export, Source};
 use store::Store;
 use study::record::{Record, Run, RunState};
 
 use crate::cli::{Form, Format, Raw, ReportArgs};
-use crate::message::{Done, Exit, Problem};
-use crate::{export, history, output, references};
+use crate::message::{Done, Exit, Problem, machine, usage};
+use crate::{history, output, references};
 
 pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
@@ -33,8 +34,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         (Some(Raw::Whip), _) => raw_whip(&run, &records, args.folder.as_deref())?,
         (Some(_), _) => shown(&args, &analysis::volley(&run, &records))?,
         (None, Format::Export(format)) if !args.store.json => {
-            let chosen = export::Chosen { run: &run, records: &records, findings: &findings };
-            export::write(format, &args, &store, &chosen)?;
+            write_export(format, &args, &store, &run, &records, &findings)?;
         }
         (None, Format::Own(Form::Records)) if !args.store.json => {
             shown(&args, &json(&serde_json::json!({ "run": run, "records": records }))?)?;
@@ -66,7 +66,7 @@ fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
 
 fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
     let form = match args.format {
-        _ if args.trial.is_some() => return Err(export::trial_of_no_trace()),
+        _ if args.trial.is_some() => return Err(trial_of_no_trace()),
         Format::Own(form) if !args.store.json => form,
         _ => Form::Json,
     };
@@ -78,7 +78,7 @@ fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
             return output::text(&report::terminal(findings, &output::style(false)));
         }
         Form::Terminal => analysis::visible(&report::terminal(findings, &output::style(true))).into_owned(),
-        Form::Html => report::html(findings).map_err(|error| Problem::new(Exit::Machine, error))?,
+        Form::Html => report::html(findings).map_err(machine)?,
         Form::Md => report::markdown(findings),
         Form::Csv => report::csv(findings),
         Form::CsvTrials => report::csv_trials(findings),
@@ -103,13 +103,13 @@ fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
 /// Writes the raw files, in a directory per trial that recorded calls.
 fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), Problem> {
     let Some(folder) = folder else {
-        let problem = Problem::text(Exit::Usage, "`--raw whip` needs an output directory");
+        let problem = usage("`--raw whip` needs an output directory");
         return Err(problem.hint("`quintain report RUN --raw whip DIR`"));
     };
     let files = analysis::raw_whip(run, records);
     if files.is_empty() {
         let text = format!("no proxy of run `{}` recorded its calls", run.id);
-        return Err(Problem::text(Exit::Usage, text).hint("set `calls = \"calls.csv\"` for the proxy"));
+        return Err(usage(text).hint("set `calls = \"calls.csv\"` for the proxy"));
     }
     files.into_iter().try_for_each(|(place, text)| output::saved(&folder.join(place), text, ""))
 }
@@ -139,8 +139,60 @@ fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
     Ok(exit)
 }
 
+/// Writes the files of an export: a single file to `--out` or stdout, several to the directory
+/// `--out`.
+fn write_export(
+    export: &Export,
+    args: &ReportArgs,
+    store: &Store,
+    run: &Run,
+    records: &[Record],
+    findings: &Findings,
+) -> Result<(), Problem> {
+    if args.trial.is_some() && !export.is_of_a_trial {
+        return Err(trial_of_no_trace());
+    }
+    let history = if export.needs_history { runs_up_to(store, run, findings)? } else { Vec::new() };
+    let source = Source { findings, records, history: &history, trial: args.trial };
+    let files = export.files(&source).map_err(|error| Problem::new(Exit::Usage, error))?;
+    match (files.as_slice(), args.out.as_deref()) {
+        ([file], None) => output::data(&file.text),
+        ([file], Some(path)) if !path.is_dir() => output::file(path, &file.text),
+        (files, Some(folder)) => {
+            files.iter().try_for_each(|file| output::saved(&folder.join(&file.name), &file.text, ""))
+        }
+        (files, None) => {
+            let text = format!("`--format {}` has {} files here, and stdout takes one", export.name, files.len());
+            Err(usage(text).hint("`-o DIR` writes them to a directory"))
+        }
+    }
+}
+
+fn trial_of_no_trace() -> Problem {
+    let problem = usage("`--trial` is only valid with `--format trace`");
+    problem.hint("drop it, or add `--format trace`")
+}
+
+/// Findings of earlier runs of the same study, machine and profile up to the chosen run, oldest
+/// first.
+fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Findings>, Problem> {
+    let mut history = Vec::new();
+    for summary in store.runs()?.iter().rev() {
+        let is_of = summary.study == newest.plan.study && summary.profile == newest.profile;
+        if summary.id == newest.id {
+            history.push(findings.clone());
+        } else if is_of && summary.started <= newest.started {
+            let run = store.run(&summary.id)?;
+            if run.host.name == newest.host.name && run.host.cpu_model == newest.host.cpu_model {
+                history.push(history::streamed(store, &run)?.0);
+            }
+        }
+    }
+    Ok(history)
+}
+
 fn json(value: &impl serde::Serialize) -> Result<String, Problem> {
-    serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))
+    serde_json::to_string_pretty(value).map_err(machine)
 }
 
 #[cfg(test)]

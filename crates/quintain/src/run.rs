@@ -12,11 +12,11 @@ use analysis::history::Digest;
 use lab::cluster::Cluster;
 use store::{Owner, Store};
 use study::gate::Undecided;
-use study::record::{Finding, FindingState, IdlePolicy, Node, Run, RunState};
+use study::record::{Finding, FindingState, Node, Run, RunState};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, HowArgs, RunArgs};
-use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::message::{Done, Exit, Problem, exe, machine, usage};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
 use crate::{built_in, cluster, doctor, history, output, quiet, references, signals};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
         // Report errors in the study before connecting to other machines.
         let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
         check_page(&page_path(&args, &opened.plan))?;
-        there = Some(if opened.is_built_in() { built_in::DIRECTORY.into() } else { opened.directory });
+        there = Some(if opened.is_built_in { built_in::DIRECTORY.into() } else { opened.directory });
     }
     let (cluster, host_cpus) = machine_of(how, there.as_deref(), &|| signals::is_set(&interrupted))?;
     let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
@@ -88,7 +88,7 @@ pub(crate) fn machine_of(
 pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
     let Job { opened, how, resume: resumed, owner, is_compare, host_cpus, cluster, mut before_block } = job;
     refuse_without_points(&opened.plan)?;
-    let (directory, is_built_in) = (opened.directory.clone(), opened.is_built_in());
+    let (directory, is_built_in) = (opened.directory.clone(), opened.is_built_in);
     let store = Store::open(&how.store.store)?;
     let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let (mut run, owner, done) = match resumed {
@@ -105,7 +105,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     warn_of(&run.doctor);
     let presence = present(&run.id);
     let options = lab::Options::new(exe()?, directory, &run.host, &host_cpus);
-    let options = lab::Options { idle: how.idle.into(), cluster, ..options };
+    let options = lab::Options { idle: how.idle, cluster, ..options };
     if let Some(why) = how.profile.then(|| lab::no_profile(&options)).flatten() {
         output::message(&format!("warning: no CPU profile: {why}"));
     }
@@ -207,6 +207,32 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     Ok(Carried { run, records, findings, cause: ended.cause })
 }
 
+/// Runs one trial of each design point and returns the records; `None` if interrupted.
+pub(crate) fn run_once(
+    plan: &Plan,
+    options: &lab::Options,
+    progress: &mut dyn FnMut(&lab::Progress),
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Option<Vec<Record>>, Problem> {
+    let nodes = options.cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
+    let mut records = Vec::new();
+    let mut hooks = lab::Hooks {
+        judge: &mut |record| analysis::judge(record, None, &nodes),
+        store: &mut |record| {
+            records.push(record.clone());
+            Ok(())
+        },
+        next: &mut |point, records| match records.iter().any(|record| record.point == point) {
+            true => study::Next::Enough("measured".to_owned()),
+            false => study::Next::Trial(None),
+        },
+        progress,
+        interrupted,
+    };
+    let ended = lab::run(plan, &[], &[], options, &mut hooks).map_err(machine)?;
+    Ok((ended.cause != lab::Cause::Interrupted).then_some(records))
+}
+
 /// Announces this run to other labs. If that fails, the run continues with a note.
 fn present(work: &str) -> Option<lab::presence::Presence> {
     if let Some(warning) = other_labs() {
@@ -229,7 +255,7 @@ fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
 
 /// Checks that the page can be written before the run spends any time.
 fn check_page(page: &Path) -> Result<(), Problem> {
-    let problem = |text: String, hint: String| Err(Problem::text(Exit::Usage, text).hint(hint));
+    let problem = |text: String, hint: String| Err(usage(text).hint(hint));
     let other = "choose another file with `--html FILE`";
     let folder = folder_of(page);
     if !folder.is_dir() {
@@ -271,10 +297,9 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
     let revision = opened.revision();
     let mut plan = opened.plan;
     if let Some(backend) = how.backend {
-        plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
+        plan.points.iter_mut().for_each(|point| point.load.backend = backend);
     }
     let host = lab::host::facts(&opened.directory);
-    let idle = IdlePolicy::from(how.idle);
     let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
         version: study::record::RECORD_VERSION,
@@ -286,7 +311,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         revision,
         commit: lab::revision::commit(Path::new(".")),
         doctor: doctor::examine(&host),
-        calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, idle)).transpose()?.flatten(),
+        calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, how.idle)).transpose()?.flatten(),
         builds: Vec::new(),
         references: Vec::new(),
         state: Some(RunState::Running),
@@ -313,26 +338,21 @@ fn resume(
     let mut run = if name == LATEST {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
             let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path().display());
-            Problem::text(Exit::Usage, text).hint("drop `--resume` to start a new run")
+            usage(text).hint("drop `--resume` to start a new run")
         })?
     } else {
         store.run(name)?
     };
     if run.plan.study != opened.plan.study {
         let text = format!("run `{}` belongs to study `{}`, not `{}`", run.id, run.plan.study, opened.plan.study);
-        return Err(Problem::text(Exit::Usage, text));
+        return Err(usage(text));
     }
     let owner = owner.map_or_else(|| own(store, &run.id), Ok)?;
     let here = lab::host::facts(&opened.directory);
     if here.name != run.host.name || here.cpus != run.host.cpus {
-        let text = format!(
-            "run `{}` started on `{}` with {} CPUs; this is `{}` with {}",
-            run.id,
-            run.host.name,
-            run.host.cpus.len(),
-            here.name,
-            here.cpus.len()
-        );
+        let [(there, of_there), (here, of_here)] = [&run.host, &here].map(|host| (&host.name, host.cpus.len()));
+        let text =
+            format!("run `{}` started on `{there}` with {of_there} CPUs; this is `{here}` with {of_here}", run.id);
         return Err(Problem::text(Exit::Machine, text).hint("a run cannot span machines; drop `--resume`"));
     }
     if machines(&run.nodes) != machines(&nodes) {
@@ -344,16 +364,15 @@ fn resume(
     if let Some(what) = changed(&run.plan, &opened.plan).filter(|_| is_compare) {
         let text = format!("run `{}` was started with other flags: {what}", run.id);
         let hint = format!("`{}` resumes it; drop `--resume` to start another comparison", run.resume);
-        return Err(Problem::text(Exit::Usage, text).hint(hint));
+        return Err(usage(text).hint(hint));
     }
     if run.plan.text != opened.plan.text {
         output::message("note: the study has changed since this run started; resuming with the original plan");
     }
     let records = store.records(&run.id)?;
-    let idle = IdlePolicy::from(how.idle);
-    if let Some(other) = records.iter().find(|record| record.idle != idle) {
+    if let Some(other) = records.iter().find(|record| record.idle != how.idle) {
         let text = format!("run `{}` was measured with a different idle policy ({:?})", run.id, other.idle);
-        return Err(Problem::text(Exit::Usage, text).hint("pass the same `--idle`; policies cannot be mixed in a run"));
+        return Err(usage(text).hint("pass the same `--idle`; policies cannot be mixed in a run"));
     }
     output::message(&format!("resuming {}: {} trials done", run.id, records.len()));
     run.state = Some(RunState::Running);

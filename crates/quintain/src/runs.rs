@@ -5,11 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use analysis::number::{count, quantity};
+use serde_json::json;
 use store::{RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
 use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
-use crate::message::{Done, Exit, Problem, cannot, machine};
+use crate::message::{Done, Exit, Problem, cannot, machine, usage};
 use crate::output;
 
 pub(crate) fn runs(args: RunsArgs) -> Done {
@@ -17,7 +18,7 @@ pub(crate) fn runs(args: RunsArgs) -> Done {
     let Some(verb) = args.verb else { return list(store, &args.filter, json) };
     if args.filter != RunsFilter::default() {
         let text = "`--study`, `--state`, `--since` and `--host` select what `quintain runs` lists, not what its subcommands work on";
-        return Err(Problem::text(Exit::Usage, text).hint("name the runs"));
+        return Err(usage(text).hint("name the runs"));
     }
     match verb {
         RunsVerb::Rm { runs, rewrite, dry_run } => remove(store, &runs, rewrite, dry_run, json),
@@ -50,13 +51,8 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
     }
     let bytes = analysis::number::total(runs.iter().map(|run| run.bytes));
     let of = if runs.len() < all { format!(" of {all}") } else { String::new() };
-    let file = size(store.file_bytes());
-    output::message(&format!(
-        "{}{of}, {}; `{}` takes {file}",
-        count(runs.len() as u64, "run"),
-        size(bytes),
-        path.display()
-    ));
+    let (number, [bytes, file]) = (count(runs.len() as u64, "run"), [bytes, store.file_bytes()].map(size));
+    output::message(&format!("{number}{of}, {bytes}; `{}` takes {file}", path.display()));
     Ok(Exit::Fine)
 }
 
@@ -123,17 +119,9 @@ pub(crate) fn since(text: &str) -> Result<String, Problem> {
     }
     match config::units::long_duration_ns(text) {
         Ok(ns) => Ok(lab::clock::format_rfc3339(lab::clock::unix_seconds().saturating_sub(ns / 1_000_000_000))),
-        Err(_) => Err(Problem::text(Exit::Usage, format!("invalid time `{text}` for `--since`"))
+        Err(_) => Err(usage(format!("invalid time `{text}` for `--since`"))
             .hint("a time like `7d` or `12h`, or a date like `2026-11-20`")),
     }
-}
-
-#[derive(serde::Serialize)]
-struct Removed<'a> {
-    runs: &'a [String],
-    bytes: u64,
-    dry_run: bool,
-    store: Option<store::Freed>,
 }
 
 fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: bool) -> Done {
@@ -156,7 +144,7 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
             "`quintain runs` lists them; nothing was removed"
         };
         let text = wrong.iter().skip(1).fold(first.to_string(), |text, error| format!("{text}\nerror: {error}"));
-        return Err(Problem::text(Exit::Usage, text).hint(hint));
+        return Err(usage(text).hint(hint));
     }
     let listed = store.runs()?;
     let bytes = analysis::number::total(listed.iter().filter(|run| ids.contains(&run.id)).map(|run| run.bytes));
@@ -167,7 +155,7 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
         .or(removed)
         .map(|freed| store::Freed { before_bytes: before_bytes.unwrap_or(freed.before_bytes), ..freed });
     if json {
-        output::json(&Removed { runs: &ids, bytes, dry_run, store: freed })?;
+        output::json(&json!({ "runs": ids, "bytes": bytes, "dry_run": dry_run, "store": freed }))?;
         return Ok(Exit::Fine);
     }
     let verb = if dry_run { "would remove" } else { "removed" };
@@ -188,16 +176,6 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
         )),
     }
     Ok(Exit::Fine)
-}
-
-#[derive(serde::Serialize)]
-struct Exported<'a> {
-    run: &'a str,
-    file: &'a Path,
-    trials: u64,
-    file_bytes: u64,
-    content_bytes: u64,
-    sha256: &'a str,
 }
 
 fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Done {
@@ -223,39 +201,34 @@ fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Done {
     let content = written.inspect_err(|_| drop(std::fs::remove_file(&part)))?;
     let file_bytes = std::fs::metadata(&file).map_err(&problem)?.len();
     if json {
-        let (trials, content_bytes, sha256) = (content.trials, content.bytes, &content.sha256);
-        output::json(&Exported { run: &run, file: &file, trials, file_bytes, content_bytes, sha256 })?;
+        output::json(&json!({
+            "run": run, "file": file, "trials": content.trials, "file_bytes": file_bytes,
+            "content_bytes": content.bytes, "sha256": content.sha256,
+        }))?;
     } else {
         output::data(&file.display().to_string())?;
-        let trials = count(content.trials, "trial");
-        output::message(&format!(
-            "run {run}, {trials}: {} ({} without compression)",
-            size(file_bytes),
-            size(content.bytes)
-        ));
+        let (trials, [file, content]) = (count(content.trials, "trial"), [file_bytes, content.bytes].map(size));
+        output::message(&format!("run {run}, {trials}: {file} ({content} without compression)"));
     }
     Ok(Exit::Fine)
 }
 
 fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
     if let Some(why) = name.and_then(|name| store::run_file::name(name).err()) {
-        return Err(Problem::text(Exit::Usage, why).hint("letters, digits, `-`, `_` and `.` are fine"));
+        return Err(usage(why).hint("letters, digits, `-`, `_` and `.` are fine"));
     }
     if file.is_dir() {
-        return Err(Problem::text(Exit::Usage, format!("`{}` is a directory, but a run is a file", file.display())));
+        return Err(usage(format!("`{}` is a directory, but a run is a file", file.display())));
     }
     let opened = File::open(file).map_err(cannot(Exit::Usage, "read", file))?;
     let imported = Store::open(path)?.import(opened, name, &lab::clock::rfc3339());
     let run = match imported {
         Ok(run) => run,
         Err(StoreError::RunFile(error)) => {
-            let hint = match &error {
-                RunFileError::Incomplete { .. } | RunFileError::Damaged { .. } | RunFileError::Checksum { .. } => {
-                    Some("export or copy it again; nothing was imported")
-                }
-                _ => None,
-            };
-            let problem = Problem::text(Exit::Usage, format!("cannot import `{}`: {error}", file.display()));
+            use RunFileError::{Checksum, Damaged, Incomplete};
+            let is_partial = matches!(error, Incomplete { .. } | Damaged { .. } | Checksum { .. });
+            let hint = is_partial.then_some("export or copy it again; nothing was imported");
+            let problem = usage(format!("cannot import `{}`: {error}", file.display()));
             return Err(problem.hint_if(hint));
         }
         Err(error @ StoreError::RunExists { .. }) => {
@@ -271,11 +244,9 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
         output::json(&found)?;
     } else {
         output::data(&run)?;
-        let (host, trials) = (analysis::visible(&found.host).into_owned(), count(u64::from(found.trials), "trial"));
-        output::message(&format!(
-            "imported: {trials} on {host}, started {}; `quintain report {run}` shows it",
-            found.started
-        ));
+        let (host, trials) = (analysis::visible(&found.host), count(u64::from(found.trials), "trial"));
+        let started = &found.started;
+        output::message(&format!("imported: {trials} on {host}, started {started}; `quintain report {run}` shows it"));
     }
     Ok(Exit::Fine)
 }

@@ -9,11 +9,8 @@ use servers::{
 };
 use stats::Histogram;
 
-use crate::cli::{
-    Backend, Counting, HostileKind, ListenArgs, OnOff, ServeArgs, ServeCacheArgs, ServeHttpArgs, ServeKind, Speech,
-};
-use crate::law::Law;
-use crate::message::{Done, Exit, Problem};
+use crate::cli::{ListenArgs, ServeArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
+use crate::message::{Done, Exit, Problem, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
@@ -54,18 +51,14 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
             servers::serve(&listen.into(), |_| Pingpong::default(), &shutdown, ready)?;
         }
         ServeKind::Calibrate(args) => {
-            let delay_ns = match args.delay {
-                Law::Null => None,
-                Law::Drawn(law) => Some(law),
-            };
             let pauses = args.pause.zip(args.pause_every).map(|(length, every)| Pauses {
                 length_ns: length.as_nanos() as u64,
                 every_ns: every.as_nanos() as u64,
             });
             if pauses.is_some_and(|pauses| pauses.length_ns >= pauses.every_ns) {
-                return Err(Problem::text(Exit::Usage, "`--pause` must be shorter than `--pause-every`"));
+                return Err(usage("`--pause` must be shorter than `--pause-every`"));
             }
-            let handler = |thread| Calibrate::new(delay_ns, pauses, args.seed, thread);
+            let handler = |thread| Calibrate::new(args.delay.0, pauses, args.seed, thread);
             let handlers = servers::serve(&args.listen.into(), handler, &shutdown, ready)?;
             output::json_line(&TrueTimes::of(handlers.iter().map(Calibrate::log)))?;
         }
@@ -75,17 +68,9 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
         ServeKind::MockChess(args) => crate::mock::chess(*args, &shutdown)?,
         ServeKind::MockTwitter(args) => crate::mock::twitter(*args, &shutdown)?,
         ServeKind::Hostile(args) => {
-            let kind = match args.kind {
-                HostileKind::WrongWords => servers::Kind::WrongWords,
-                HostileKind::EndlessData => servers::Kind::EndlessData,
-                HostileKind::OneByteAtATime => servers::Kind::OneByteAtATime,
-                HostileKind::NeverAnswer => servers::Kind::NeverAnswer,
-                HostileKind::CloseAtOnce => servers::Kind::CloseAtOnce,
-                HostileKind::Freeze => servers::Kind::Freeze(args.after),
-                HostileKind::FreezeOne => servers::Kind::FreezeOne(args.after),
-            };
+            let kind = (args.kind)(args.after);
             let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, args.port)).into();
-            let backend = Backend::Auto.into();
+            let backend = net::Choice::Auto;
             let listen = Listen { address, threads: 1, backend, connections: None, drain_ns: 0 };
             servers::serve(&listen, |_| Hostile::new(kind), &shutdown, ready)?;
         }
@@ -118,71 +103,33 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     if path.as_os_str() == "-" {
         return output::json_line(&times);
     }
-    let text = serde_json::to_string(&times).map_err(|error| Problem::new(Exit::Machine, error))?;
+    let text = serde_json::to_string(&times).map_err(machine)?;
     output::file(&path, &(text + "\n"))
 }
 
 fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem> {
-    let mut mistakes = Mistakes::default();
-    let capacity_bytes = mistakes.flag("--maxmem", &args.maxmem);
-    let evictor = match &args.evict.0 {
-        Ok(evictor) => *evictor,
-        Err(error) => {
-            mistakes.add(format!("`--evict`: {error}"), None);
-            cache::Evictor::None
-        }
-    };
-    let value_bytes_max = mistakes.flag("--value-max", &args.value_max);
-    let key_bytes_max = mistakes.flag("--key-max", &args.key_max);
-    let idle = mistakes.flag("--idle-timeout", &args.idle_timeout);
-    let stall = mistakes.flag("--stall-timeout", &args.stall_timeout);
-    let drain = mistakes.flag("--drain", &args.drain);
-    if args.maxmem.0.is_ok() && capacity_bytes < cache::MEMORY_BYTES_MIN {
-        let text = format!(
-            "`--maxmem`: {capacity_bytes} bytes is too small: bookkeeping alone needs {}",
-            cache::MEMORY_BYTES_MIN
-        );
-        mistakes.add(text, Some("`--maxmem 1MB` holds a few thousand items".to_owned()));
-    }
-    if args.value_max.0.is_ok() && !(1..1 << 28).contains(&value_bytes_max) {
-        mistakes.add(
-            format!("`--value-max`: {value_bytes_max} bytes, expected at least 1 byte and less than 256MiB"),
-            None,
-        );
-    }
-    if args.key_max.0.is_ok() && !(1..=cache::KEY_BYTES_MAX as u64).contains(&key_bytes_max) {
-        let text = format!("`--key-max`: {key_bytes_max} bytes, expected 1 to {} bytes", cache::KEY_BYTES_MAX);
-        mistakes.add(text, None);
-    }
-    if args.stall_timeout.0.is_ok() && stall.is_zero() {
-        mistakes.add("`--stall-timeout`: must be greater than 0s", None);
-    }
-    let speaks_memcached = matches!(args.protocol, Speech::Auto | Speech::Memcached);
-    let versions = args.cas.map_or(speaks_memcached, |cas| cas == OnOff::On);
-    if versions && args.protocol == Speech::Http {
-        mistakes.add("`--cas on`: HTTP has no item versions", Some("drop it".to_owned()));
+    let mut mistakes = Mistakes::of_flags();
+    let speaks_memcached = matches!(args.protocol, CacheProtocol::Auto | CacheProtocol::Memcached);
+    let versions = args.cas.unwrap_or(speaks_memcached);
+    if versions && args.protocol == CacheProtocol::Http {
+        mistakes.add(usage("`--cas on`: HTTP has no item versions").hint("drop it"));
     }
     mistakes.end()?;
+    let (capacity_bytes, idle, stall) = (args.maxmem, args.idle_timeout, args.stall_timeout);
     let config = cache::Config {
         capacity_bytes,
-        accounting: match args.accounting {
-            Counting::Everything => cache::Accounting::Everything,
-            Counting::Values => {
+        accounting: match args.counts_everything {
+            true => cache::Accounting::Everything,
+            false => {
                 cache::Accounting::ValuesOnly { memory_bytes: capacity_bytes.saturating_mul(2).saturating_add(1 << 20) }
             }
         },
-        evictor,
+        evictor: args.evict,
         threads: args.listen.threads as usize,
-        key_bytes_max: key_bytes_max as usize,
-        value_bytes_max: value_bytes_max as usize,
+        key_bytes_max: args.key_max as usize,
+        value_bytes_max: args.value_max as usize,
         versions,
         seed: args.seed.unwrap_or_else(drawn),
-    };
-    let protocol = match args.protocol {
-        Speech::Auto => CacheProtocol::Auto,
-        Speech::Memcached => CacheProtocol::Memcached,
-        Speech::Redis => CacheProtocol::Redis,
-        Speech::Http => CacheProtocol::Http,
     };
     let limits = CacheLimits {
         idle_ns: if idle.is_zero() { CacheLimits::DEFAULT.idle_ns } else { nanos(idle) },
@@ -190,11 +137,11 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
         send_ns: nanos(stall),
         ..CacheLimits::DEFAULT
     };
-    let shared = CacheShared::new(config, protocol, limits, lab::clock::unix_nanos);
+    let shared = CacheShared::new(config, args.protocol, limits, lab::clock::unix_nanos);
     let shared = Arc::new(shared.map_err(|error| Problem::new(Exit::Usage, error))?);
     let listen = Listen {
         connections: Some(connections(args.connections)? as usize),
-        drain_ns: nanos(drain),
+        drain_ns: nanos(args.drain),
         ..args.listen.into()
     };
     servers::serve(&listen, |_| CacheServer::new(Arc::clone(&shared)), shutdown, ready)?;
@@ -212,17 +159,13 @@ fn connections(asked: Option<u32>) -> Result<u32, Problem> {
     let wanted = asked.unwrap_or(CONNECTIONS);
     let have = net::thread::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);
     let room = u32::try_from(have.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(u32::MAX);
-    match asked {
-        Some(asked) if room < asked => Err(Problem::text(
-            Exit::Machine,
-            format!(
-                "{asked} connections need {} file descriptors, but the limit is {have}",
-                u64::from(asked) + OTHER_DESCRIPTORS
-            ),
-        )
-        .hint("raise the hard limit (`ulimit -Hn`, `LimitNOFILE` in a service) or lower `--connections`")),
-        _ => Ok(wanted.min(room).max(1)),
+    if asked.is_some_and(|asked| room < asked) {
+        let needed = u64::from(wanted) + OTHER_DESCRIPTORS;
+        let text = format!("{wanted} connections need {needed} file descriptors, but the limit is {have}");
+        let hint = "raise the hard limit (`ulimit -Hn`, `LimitNOFILE` in a service) or lower `--connections`";
+        return Err(Problem::text(Exit::Machine, text).hint(hint));
     }
+    Ok(wanted.min(room).max(1))
 }
 
 impl TrueTimes {
@@ -256,8 +199,8 @@ fn ready(address: &net::Address) {
 
 impl From<ListenArgs> for Listen {
     fn from(args: ListenArgs) -> Self {
-        let backend = args.backend.into();
-        Listen { address: args.address(), threads: args.threads, backend, connections: None, drain_ns: 0 }
+        let (address, backend) = (args.address(), args.backend);
+        Listen { address, threads: args.threads, backend, connections: None, drain_ns: 0 }
     }
 }
 

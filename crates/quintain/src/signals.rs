@@ -38,18 +38,18 @@ pub(crate) fn ignore() -> Result<(), Problem> {
 
 /// Calls `ask` on every SIGINT or SIGTERM, with whether an earlier one came.
 pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<(), Problem> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let wait = move || {
-        signals.forever().enumerate().for_each(|(count, _)| ask(count > 0));
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(failed)?;
-    Ok(())
+    watch(&[SIGINT, SIGTERM], move |count| ask(count > 0))
 }
 
 pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<(), Problem> {
-    let mut signals = Signals::new([SIGHUP]).map_err(failed)?;
-    let wait = move || signals.forever().for_each(|_| ask());
-    std::thread::Builder::new().name("hangups".to_owned()).spawn(wait).map_err(failed)?;
+    watch(&[SIGHUP], move |_| ask())
+}
+
+/// Calls `ask` on every signal, with the number of earlier ones.
+fn watch(signals: &[i32], ask: impl Fn(usize) + Send + 'static) -> Result<(), Problem> {
+    let mut signals = Signals::new(signals).map_err(failed)?;
+    let wait = move || signals.forever().enumerate().for_each(|(count, _)| ask(count));
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(failed)?;
     Ok(())
 }
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
-use study::{ExpandOptions, Plan, Profile};
+use study::{Effort, ExpandOptions, Plan, Profile};
 
 use crate::built_in::{self, FILES};
 use crate::cli::{StudiesArgs, StudiesVerb};
-use crate::message::{Done, Exit, Problem, cannot};
+use crate::message::{Done, Exit, Problem, cannot, machine, usage};
 use crate::output;
 
 /// CPUs of a machine large enough for every level of every built-in study, so that all programs are
@@ -29,10 +29,8 @@ struct Listed {
 #[derive(Debug, Serialize)]
 struct Time {
     profile: &'static str,
-    trials_min: u64,
-    trials_max: u64,
-    seconds_min: f64,
-    seconds_max: f64,
+    #[serde(flatten)]
+    effort: Effort,
 }
 
 pub(crate) fn studies(args: StudiesArgs) -> Done {
@@ -52,7 +50,7 @@ fn list(json: bool) -> Result<(), Problem> {
     }
     let text = listed.iter().map(|study| {
         let times = study.profiles.iter().map(|time| {
-            let [least, most] = [time.seconds_min, time.seconds_max].map(output::time_words);
+            let [least, most] = [time.effort.seconds_min, time.effort.seconds_max].map(output::time_words);
             let span = if least == most { most } else { format!("{least} to {most}") };
             format!("{} {span}", time.profile)
         });
@@ -71,14 +69,7 @@ fn listed(name: &'static str, cpus: u32) -> Result<Listed, Problem> {
     let mut needs = BTreeSet::new();
     for profile in [Profile::Quick, Profile::Default, Profile::Full] {
         let plan = plan(name, profile, cpus)?;
-        let effort = plan.estimate();
-        profiles.push(Time {
-            profile: profile.name(),
-            trials_min: effort.trials_min,
-            trials_max: effort.trials_max,
-            seconds_min: effort.seconds_min,
-            seconds_max: effort.seconds_max,
-        });
+        profiles.push(Time { profile: profile.name(), effort: plan.estimate() });
         if profile != Profile::Full {
             needs.extend(programs(&plan));
         }
@@ -90,7 +81,7 @@ fn text_of(name: &str) -> Result<(&'static str, &'static str), Problem> {
     let found = built_in::names().find(|known| *known == name).and_then(|name| Some((name, built_in::study(name)?)));
     found.ok_or_else(|| {
         let names = built_in::names().collect::<Vec<_>>();
-        Problem::text(Exit::Usage, format!("no built-in study `{name}`")).hint(config::nearest::suggestion(name, names))
+        usage(format!("no built-in study `{name}`")).hint(config::nearest::suggestion(name, names))
     })
 }
 
@@ -146,7 +137,7 @@ fn copy(name: &str, folder: &Path) -> Result<(), Problem> {
     let in_the_way =
         paths.iter().filter(other).map(|path| format!("`{}`", folder.join(path).display())).collect::<Vec<_>>();
     if !in_the_way.is_empty() {
-        return Err(Problem::text(Exit::Usage, format!("nothing copied, these differ: {}", in_the_way.join(", ")))
+        return Err(usage(format!("nothing copied, these differ: {}", in_the_way.join(", ")))
             .hint(format!("choose another directory: `quintain studies copy {name} DIR`")));
     }
     for path in &paths {
@@ -171,7 +162,7 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
     for profile in Profile::ALL {
         let mut plan = plan(name, profile, LARGE)?;
         plan.text.clear();
-        let plan = serde_json::to_value(plan).map_err(|error| Problem::new(Exit::Machine, error))?;
+        let plan = serde_json::to_value(plan).map_err(machine)?;
         texts(&plan, &mut words);
     }
     let servers = words.iter().filter_map(|word| {

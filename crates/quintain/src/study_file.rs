@@ -9,8 +9,8 @@ use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
 use crate::built_in::{self, STUDIES};
 use crate::cli::StudyArgs;
-use crate::message::{Exit, Problem, cannot};
-use crate::{limits, mistakes};
+use crate::message::{Exit, Problem, cannot, usage};
+use crate::{limits, mistakes, output};
 
 const STDIN: &str = "stdin";
 
@@ -19,143 +19,90 @@ const STDIN: &str = "stdin";
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
-    File(PathBuf),
-    BuiltIn(&'static str),
-    Stdin,
-    /// Flags of a command, with the name of the resulting study.
-    Flags(String),
+/// The text of a study and its origin.
+struct Source {
+    name: String,
+    /// The name in messages.
+    shown: String,
+    text: String,
+    /// The directory that commands and file names of the study are relative to.
+    directory: PathBuf,
+    /// A directory in the repository of the study.
+    repository: Option<PathBuf>,
+    is_built_in: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Opened {
-    source: Source,
+    /// The name of the study in messages.
+    pub(crate) shown: String,
     pub(crate) plan: Plan,
     pub(crate) profile: Profile,
     /// The directory that commands and file names of the study are relative to.
     pub(crate) directory: PathBuf,
+    repository: Option<PathBuf>,
+    pub(crate) is_built_in: bool,
 }
 
 impl Opened {
-    pub(crate) fn shown(&self) -> String {
-        self.source.shown()
-    }
-
-    pub(crate) fn is_built_in(&self) -> bool {
-        matches!(self.source, Source::BuiltIn(_))
-    }
-
     /// The study's revision; `None` for standard input or without a repository.
     pub(crate) fn revision(&self) -> Option<String> {
-        match &self.source {
-            Source::File(path) => lab::revision::of(folder_of(path)),
-            Source::BuiltIn(_) => Some(format!("built-in-{}", built_in::HASH)),
-            Source::Stdin => None,
-            Source::Flags(_) => lab::revision::of(Path::new(".")),
+        match self.is_built_in {
+            true => Some(format!("built-in-{}", built_in::HASH)),
+            false => lab::revision::of(self.repository.as_deref()?),
         }
-    }
-}
-
-impl Source {
-    fn shown(&self) -> String {
-        match self {
-            Source::File(path) => path.display().to_string(),
-            Source::BuiltIn(name) => format!("{name} (built in)"),
-            Source::Stdin => STDIN.to_owned(),
-            Source::Flags(_) => "the study of these flags".to_owned(),
-        }
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Source::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            Source::BuiltIn(name) => (*name).to_owned(),
-            Source::Stdin => STDIN.to_owned(),
-            Source::Flags(name) => name.clone(),
-        }
-    }
-
-    fn directory(&self) -> Result<PathBuf, Problem> {
-        let path = match self {
-            Source::File(path) => path,
-            Source::BuiltIn(_) => return built_in::unpack(),
-            Source::Stdin | Source::Flags(_) => return Ok(PathBuf::from(".")),
-        };
-        Ok(directory_of(path))
-    }
-
-    fn text(&self) -> Result<String, Problem> {
-        let text = match self {
-            Source::BuiltIn(name) => return Ok(built_in::study(name).unwrap_or_default().to_owned()),
-            Source::Flags(_) => return Ok(String::new()),
-            Source::File(path) => std::fs::read_to_string(path),
-            Source::Stdin => {
-                let mut text = String::new();
-                std::io::stdin().lock().take(study::TEXT_MAX_BYTES as u64 + 1).read_to_string(&mut text).map(|_| text)
-            }
-        };
-        text.map_err(cannot(Exit::Usage, "read", Path::new(&self.shown())))
     }
 }
 
 /// Reads, checks and expands the study of `args` for a number of CPUs: this machine's, or the
 /// server machine's in a cluster.
 pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
-    let source = find(&args.study)?;
-    let text = source.text()?;
-    expanded(source, &text, args, machine_cpus, cluster)
+    find(&args.study)?.expand(args, machine_cpus, cluster)
 }
 
 /// Does the same for a study made from flags.
 pub(crate) fn of_flags(
     name: &str,
-    text: &str,
+    text: String,
     args: &StudyArgs,
     machine_cpus: u32,
     cluster: Option<&Cluster>,
 ) -> Result<Opened, Problem> {
-    expanded(Source::Flags(name.to_owned()), text, args, machine_cpus, cluster)
+    let here = PathBuf::from(".");
+    let (name, shown) = (name.to_owned(), "the study of these flags".to_owned());
+    let source = Source { name, shown, text, directory: here.clone(), repository: Some(here), is_built_in: false };
+    source.expand(args, machine_cpus, cluster)
 }
 
-fn expanded(
-    source: Source,
-    text: &str,
-    args: &StudyArgs,
-    machine_cpus: u32,
-    cluster: Option<&Cluster>,
-) -> Result<Opened, Problem> {
-    let directory = source.directory()?;
-    let (name, shown) = (source.name(), source.shown());
-    let profile = match (args.quick, args.full) {
-        (true, _) => Profile::Quick,
-        (_, true) => Profile::Full,
-        _ => Profile::Default,
-    };
-    let generators_apart = cluster.is_some();
-    let (seed, sets) = (args.seed, args.sets.clone());
-    let mut options = ExpandOptions { name, seed, profile, machine_cpus, generators_apart, sets };
-    let mut plan = study::parse(text)
-        .and_then(|study| {
-            #[expect(clippy::disallowed_methods, reason = "the binary reads the environment for all crates")]
-            let ops = std::env::var(NUM_OPS).ok();
-            options.sets.splice(0..0, ops_of_environment(&study, ops));
-            study::expand(&study, &options)
-        })
-        .map_err(|mistakes| mistaken(Path::new(&shown), text, &mistakes))?;
-    let missing = lab::missing_files(&plan, &directory);
-    if !missing.is_empty() {
-        return Err(Problem::text(Exit::Usage, format!("`{shown}`: {}", missing.join("; "))).hint(
-            "file names in a study are relative to the directory of its file, or to the one above if that is `studies`",
-        ));
-    }
-    for point in plan.points.iter_mut().filter(|point| point.unrunnable.is_none()) {
-        point.unrunnable = match cluster {
-            None => limits::obstacle(&point.load),
-            Some(cluster) => cluster.refuses(&point.load),
+impl Source {
+    fn expand(self, args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
+        let Source { name, shown, text, directory, repository, is_built_in } = self;
+        let profile = match (args.quick, args.full) {
+            (true, _) => Profile::Quick,
+            (_, true) => Profile::Full,
+            _ => Profile::Default,
         };
+        let generators_apart = cluster.is_some();
+        let (seed, sets) = (args.seed, args.sets.clone());
+        let mut options = ExpandOptions { name, seed, profile, machine_cpus, generators_apart, sets };
+        let plan = study::parse(&text).and_then(|study| {
+            options.sets.splice(0..0, ops_of_environment(&study, output::variable(NUM_OPS)));
+            study::expand(&study, &options)
+        });
+        let mut plan = plan.map_err(|mistakes| mistaken(Path::new(&shown), &text, &mistakes))?;
+        let missing = lab::missing_files(&plan, &directory);
+        if !missing.is_empty() {
+            let hint = "file names in a study are relative to the directory of its file, or to the one above if that is `studies`";
+            return Err(usage(format!("`{shown}`: {}", missing.join("; "))).hint(hint));
+        }
+        for point in plan.points.iter_mut().filter(|point| point.unrunnable.is_none()) {
+            point.unrunnable = match cluster {
+                None => limits::obstacle(&point.load),
+                Some(cluster) => cluster.refuses(&point.load),
+            };
+        }
+        Ok(Opened { shown, plan, profile, directory, repository, is_built_in })
     }
-    Ok(Opened { source, plan, profile, directory })
 }
 
 /// The override of the operations factor from the environment, if the study has that factor. It
@@ -169,20 +116,32 @@ fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(Stri
 /// Finds a study: a file, here or in `studies/`; a built-in study; or `-` for standard input.
 fn find(study: &str) -> Result<Source, Problem> {
     if study == "-" {
-        return Ok(Source::Stdin);
+        let (mut text, most) = (String::new(), study::TEXT_MAX_BYTES as u64 + 1);
+        let read = std::io::stdin().lock().take(most).read_to_string(&mut text);
+        read.map_err(cannot(Exit::Usage, "read", Path::new(STDIN)))?;
+        let (name, directory) = (STDIN.to_owned(), PathBuf::from("."));
+        return Ok(Source { shown: name.clone(), name, text, directory, repository: None, is_built_in: false });
     }
     let given = Path::new(study);
     let beside = PathBuf::from(format!("{study}.toml"));
     let named = Path::new(STUDIES).join(&beside);
     if let Some(file) = [given, &beside, &named].into_iter().find(|path| path.is_file()) {
-        return Ok(Source::File(file.to_path_buf()));
+        return Ok(Source {
+            name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            shown: file.display().to_string(),
+            text: output::read(file)?,
+            directory: directory_of(file),
+            repository: Some(folder_of(file).to_owned()),
+            is_built_in: false,
+        });
     }
-    if let Some(name) = built_in::names().find(|name| *name == study) {
-        return Ok(Source::BuiltIn(name));
+    if let Some(text) = built_in::study(study) {
+        let (name, shown, text) = (study.to_owned(), format!("{study} (built in)"), text.to_owned());
+        return Ok(Source { name, shown, text, directory: built_in::unpack()?, repository: None, is_built_in: true });
     }
     let looks_like_a_path = given.components().count() > 1 || given.extension().is_some();
     if looks_like_a_path {
-        let problem = Problem::text(Exit::Usage, format!("no study file `{study}`"));
+        let problem = usage(format!("no study file `{study}`"));
         let name = given.strip_prefix(STUDIES).ok().and_then(|rest| rest.to_str()?.strip_suffix(".toml"));
         return Err(match name.filter(|name| built_in::study(name).is_some()) {
             Some(name) => {
@@ -193,12 +152,9 @@ fn find(study: &str) -> Result<Source, Problem> {
     }
     let local = std::fs::read_dir(STUDIES).into_iter().flatten().flatten().filter_map(name_of);
     let names = local.chain(built_in::names().map(str::to_owned)).collect::<BTreeSet<_>>();
-    let text = format!(
-        "unknown study `{study}`: neither a file, nor `{}` or `{}`, nor built in",
-        beside.display(),
-        named.display()
-    );
-    Err(Problem::text(Exit::Usage, text).hint(config::nearest::suggestion(study, names.iter().map(String::as_str))))
+    let (beside, named) = (beside.display(), named.display());
+    let text = format!("unknown study `{study}`: neither a file, nor `{beside}` or `{named}`, nor built in");
+    Err(usage(text).hint(config::nearest::suggestion(study, names.iter().map(String::as_str))))
 }
 
 /// The directory where commands of a study start: the directory of its file. For a file in a

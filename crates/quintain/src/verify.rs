@@ -10,7 +10,7 @@ use study::record::BuildOutcome;
 use study::verification::{CaseOutcome, CaseResult, Suite, Verification};
 
 use crate::cli::{StudyArgs, VerifyArgs};
-use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::message::{Done, Exit, Problem, exe, machine, usage};
 use crate::{output, signals, study_file};
 
 /// File descriptors that a case may need: many connections at once, plus the usual ones.
@@ -46,10 +46,9 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     let (mut all, mut worst) = (Vec::new(), Exit::Fine);
     for subject in &subjects {
         let (verification, exit) = one(&args, subject, &exe, &|| signals::is_set(&interrupted))?;
-        worst = match (worst, exit) {
-            (Exit::Findings, _) | (Exit::Subject, Exit::Machine) | (_, Exit::Fine) => worst,
-            _ => exit,
-        };
+        if !matches!((worst, exit), (Exit::Findings, _) | (Exit::Subject, Exit::Machine) | (_, Exit::Fine)) {
+            worst = exit;
+        }
         all.push(verification);
     }
     if args.json {
@@ -173,16 +172,14 @@ fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
     let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
     let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
         // Without a suite and a file there would be nothing to check.
-        return match known.is_empty() && !orders.is_empty() {
-            true => Err(Problem::text(Exit::Usage, "no case to check").hint(
-                "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `pingpong`, `cache`",
-            )),
-            false => Ok(()),
-        };
+        let hint =
+            "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `pingpong`, `cache`";
+        let is_empty = known.is_empty() && !orders.is_empty();
+        return if is_empty { Err(usage("no case to check").hint(hint)) } else { Ok(()) };
     };
     let near = config::nearest::did_you_mean(unknown, known.iter().map(String::as_str));
     let hint = near.unwrap_or_else(|| "`--list` lists the cases".to_owned());
-    Err(Problem::text(Exit::Usage, format!("unknown case `{unknown}`")).hint(hint))
+    Err(usage(format!("unknown case `{unknown}`")).hint(hint))
 }
 
 /// The cases to run for one server; flags override the URL or study.
@@ -200,15 +197,15 @@ fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more
 fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> Result<Vec<Subject>, Problem> {
     let order = |suite: Option<Suite>, path: &str, more: &[Case]| order(args, own, suite, path, more);
     match (&args.command, &args.target) {
-        (Some(_), Some(_)) => Err(Problem::text(Exit::Usage, "`--command` and a target together")
+        (Some(_), Some(_)) => Err(usage("`--command` and a target together")
             .hint("drop one: a target is the URL of a running server, or a study")),
-        (None, None) => Err(Problem::text(Exit::Usage, "nothing to verify").hint(
+        (None, None) => Err(usage("nothing to verify").hint(
             "give `--command './server -p {port}'`, the URL of a running server, or a study; \
              `quintain help verify` has examples",
         )),
         (Some(command), None) => {
             let plan = SubjectPlan::of_command(command).map_err(|why| {
-                Problem::text(Exit::Usage, format!("`--command`: {why}"))
+                usage(format!("`--command`: {why}"))
                     .hint("write the server's port as `{port}`: quintain picks a free one")
             })?;
             Ok(vec![Subject::Command(plan, order(None, "/", &[]))])
@@ -222,14 +219,14 @@ fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> 
 }
 
 fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
-    let url = study::url::parse(text).map_err(|error| Problem::text(Exit::Usage, error.message).hint_if(error.hint))?;
+    let url = study::url::parse(text)?;
     let suite = Suite::of(url.protocol);
     if suite.is_none() {
-        return Err(Problem::text(Exit::Usage, format!("`verify` does not speak {}", url.protocol.name()))
+        return Err(usage(format!("`verify` does not speak {}", url.protocol.name()))
             .hint("give an `http://`, `pingpong://`, `memcached://` or `redis://` URL"));
     }
     let address = (url.host.as_str(), url.port).to_socket_addrs().ok().and_then(|mut all| all.next());
-    let address = address.ok_or_else(|| Problem::text(Exit::Usage, format!("cannot resolve `{}`", url.host)))?;
+    let address = address.ok_or_else(|| usage(format!("cannot resolve `{}`", url.host)))?;
     if let Err(error) = std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_secs(5)) {
         return Err(Problem::text(Exit::Subject, format!("cannot connect to {address}: {error}"))
             .hint("start the server, or let quintain start it with `--command`"));
@@ -286,10 +283,8 @@ fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) ->
             }
         });
     }
-    match all.is_empty() {
-        true => Err(Problem::text(Exit::Machine, format!("no design point of `{name}` can run here"))),
-        false => Ok(all),
-    }
+    let none = || Problem::text(Exit::Machine, format!("no design point of `{name}` can run here"));
+    if all.is_empty() { Err(none()) } else { Ok(all) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use console::Style;
+use console::{Color, Style};
 use lab::CpuTime;
 use study::seam::{LATENCY_BOUNDS_NS, Phase, Progress};
 
@@ -103,18 +103,8 @@ impl Strip {
                 }
                 // The square root keeps rare latencies visible next to frequent ones.
                 let at = step((count as f64 / all as f64).sqrt(), DENSITIES.len());
-                let style = Style::new();
-                paint(
-                    DENSITIES[at],
-                    [
-                        style.clone().blue(),
-                        style.clone().cyan(),
-                        style.clone().green(),
-                        style.clone().yellow(),
-                        style.red(),
-                    ][at]
-                        .clone(),
-                )
+                let colours = [Color::Blue, Color::Cyan, Color::Green, Color::Yellow, Color::Red];
+                paint(DENSITIES[at], Style::new().fg(colours[at]))
             };
             lines.push(row(label, shown.iter().map(cell).collect()));
         }

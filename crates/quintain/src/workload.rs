@@ -1,6 +1,6 @@
 //! `quintain workload show`: samples a workload and tests the samples against its distributions.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 use load::workload::{Kind, Stream, Texts};
@@ -11,7 +11,7 @@ use study::Workload;
 use study::workload::{NewKey, PRESETS, Popularity};
 
 use crate::cli::{WorkloadArgs, WorkloadKind, WorkloadShowArgs};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, machine, usage};
 use crate::{output, study_file};
 
 /// Number of lengths that the test distinguishes; longer ones share one cell.
@@ -28,18 +28,15 @@ pub(crate) fn workload(args: WorkloadArgs) -> Done {
 fn show(args: &WorkloadShowArgs) -> Done {
     let (name, workload) = named(args)?;
     if workload.trace.is_some() {
-        return Err(Problem::text(
-            Exit::Usage,
-            format!("`{name}` replays a trace, which has no distribution to test against"),
-        )
-        .hint("drop `trace` to see the distributions of its keys and values"));
+        return Err(usage(format!("`{name}` replays a trace, which has no distribution to test against"))
+            .hint("drop `trace` to see the distributions of its keys and values"));
     }
     let drawn = draw(name, &workload, args.operations, args.seed).map_err(|error| Problem::new(Exit::Usage, error))?;
     if let Some(path) = &args.svg {
         output::file(path, report::workload::workload_svg(&drawn))?;
     }
     if let Some(path) = &args.html {
-        let page = report::workload::workload_html(&drawn).map_err(|error| Problem::new(Exit::Machine, error))?;
+        let page = report::workload::workload_html(&drawn).map_err(machine)?;
         output::file(path, &page)?;
     }
     if args.json {
@@ -60,8 +57,8 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
     let name = args.preset.as_deref().unwrap_or("etc-2012");
     // Parsing it as a study gives the best error message for a misspelled preset.
     let text = format!("load.workload.preset = {}\n", serde_json::Value::from(name));
-    let workload = study::parse_workload(&text)
-        .map_err(|found| Problem::text(Exit::Usage, &found[0].message).hint_if(found[0].hint.as_ref()))?;
+    let workload =
+        study::parse_workload(&text).map_err(|found| usage(&found[0].message).hint_if(found[0].hint.as_ref()))?;
     Ok((name.to_owned(), workload))
 }
 
@@ -118,15 +115,9 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     let mut fits = Vec::new();
     let mut fit = |of: &str, found: Option<Fit>| {
         if let Some(found) = found {
-            let (test, words) = ("chi-square".to_owned(), found.conclusion().to_owned());
-            fits.push(FitFound {
-                of: of.to_owned(),
-                test,
-                statistic: found.statistic,
-                degrees: found.degrees,
-                p: found.p,
-                words,
-            });
+            let [of, test, words] = [of, "chi-square", found.conclusion()].map(str::to_owned);
+            let Fit { statistic, degrees, p, .. } = found;
+            fits.push(FitFound { of, test, statistic, degrees, p, words });
         }
     };
     fit("lengths of keys", keys_law.test(&key_lengths));
@@ -134,10 +125,8 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     let operations = workload.operations;
     if workload.keys.invalidation == 0.0 && workload.keys.new == NewKey::Any {
         let weights = [operations.get, operations.set, operations.delete, operations.read_modify_write];
-        fit(
-            "operations",
-            chi_square(&kinds.map(|(_, count)| count), &weights.map(|weight| weight / operations.total())),
-        );
+        let shares = weights.map(|weight| weight / operations.total());
+        fit("operations", chi_square(&kinds.map(|(_, count)| count), &shares));
     }
     if let (Some(reuse), true) =
         (workload.keys.reuse, workload.keys.one_hit == 0.0 && workload.keys.count > 0 || n > 1000)
@@ -174,6 +163,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
             });
         }
     }
+    let kinds = kinds.into_iter().filter(|(_, count)| *count > 0);
     let about = PRESETS.iter().find(|preset| preset.name == name).map(|preset| preset.about.to_owned());
     Ok(WorkloadDrawn {
         version: WORKLOAD_VERSION,
@@ -181,11 +171,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
         about,
         seed,
         operations: n,
-        kinds: kinds
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(kind, count)| (kind_name(kind).to_owned(), count))
-            .collect::<BTreeMap<_, _>>(),
+        kinds: kinds.map(|(kind, count)| (kind_name(kind).to_owned(), count)).collect(),
         distinct_keys: keys.len() as u64,
         first_touches: keys.len() as u64,
         footprint_bytes,

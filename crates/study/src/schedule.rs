@@ -18,7 +18,7 @@ pub enum Next {
 }
 
 /// Estimated work of a plan.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Effort {
     /// Minimum number of trials of all points.
     pub trials_min: u64,

@@ -2,8 +2,10 @@
 
 use std::io::BufRead;
 
-use crate::cli::{Given, InitArgs, InitKind, port};
-use crate::message::{Exit, Problem};
+use clap::ValueEnum;
+
+use crate::cli::{InitArgs, InitKind, port};
+use crate::message::{Problem, usage};
 use crate::output;
 
 pub(super) fn missing(args: &mut InitArgs) -> Result<(), Problem> {
@@ -13,15 +15,14 @@ pub(super) fn missing(args: &mut InitArgs) -> Result<(), Problem> {
 pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<(), Problem> {
     let mut asker = Asker { input };
     // If a command is given, the defaults apply to all other flags.
-    let has_commands = args.command.is_some() || args.base.is_some() || args.head.is_some();
-    if has_commands {
+    if args.command.is_some() || args.base.is_some() || args.head.is_some() {
         return Ok(());
     }
     if args.kind.is_none() && args.proxy.is_none() && args.objective.is_none() {
-        let kinds = InitKind::ALL.map(InitKind::words).map(|(name, text)| format!("  {name:<9} {text}"));
-        output::message(&format!("What do you want to know?\n{}", kinds.join("\n")));
-        args.kind =
-            Some(asker.until("Kind", "one", |text| InitKind::ALL.into_iter().find(|kind| kind.name() == text))?);
+        let kinds = InitKind::value_variants().iter().map(|kind| kind.words());
+        let kinds = kinds.map(|(name, text)| format!("\n  {name:<9} {text}")).collect::<String>();
+        output::message(&format!("What do you want to know?{kinds}"));
+        args.kind = Some(asker.until("Kind", "one", |text| InitKind::from_str(text, false).ok())?);
     }
     let is_cache = args.kind == Some(InitKind::Cache);
     if args.kind == Some(InitKind::Versions) {
@@ -36,7 +37,7 @@ pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<()
     }
     let has_port = [&args.command, &args.base].into_iter().flatten().all(|command| command.contains("{port}"));
     if args.port.is_none() && !has_port {
-        args.port = Some(Given(Ok(asker.until("Port it listens on", "", |text| port(text).ok())?)));
+        args.port = Some(asker.until("Port it listens on", "", |text| port(text).ok())?);
     }
     if args.protocol.is_none() {
         args.protocol = Some(asker.text("Protocol", Some(if is_cache { "memcached" } else { "http" }))?);
@@ -69,8 +70,9 @@ impl<R: BufRead> Asker<'_, R> {
             let mut line = String::new();
             let read = self.input.read_line(&mut line).map_err(crate::message::machine)?;
             if read == 0 {
-                return Err(Problem::text(Exit::Usage, format!("no reply to `{question}`"))
-                    .hint("reply, or pass flags: `quintain init --help`"));
+                return Err(
+                    usage(format!("no reply to `{question}`")).hint("reply, or pass flags: `quintain init --help`")
+                );
             }
             let text = if line.trim().is_empty() { default } else { line.trim() };
             match usable(text) {

@@ -1,20 +1,20 @@
+use clap::ValueEnum;
 use study::Profile;
 
 use super::*;
-use crate::cli::Given;
 
 fn args(flags: &[(&str, &str)]) -> InitArgs {
     let mut args = InitArgs::default();
     for (flag, value) in flags {
         let value = (*value).to_owned();
         match *flag {
-            "kind" => args.kind = InitKind::ALL.into_iter().find(|kind| kind.name() == value),
+            "kind" => args.kind = InitKind::from_str(&value, false).ok(),
             "command" => args.command = Some(value),
             "base" => args.base = Some(value),
             "head" => args.head = Some(value),
             "proxy" => args.proxy = Some(value),
             "protocol" => args.protocol = Some(value),
-            "port" => args.port = Some(Given(crate::cli::port(&value))),
+            "port" => args.port = crate::cli::port(&value).ok(),
             "path" => args.path = Some(value),
             "objective" => args.objective = Some(value),
             other => panic!("{other}"),
@@ -41,7 +41,7 @@ fn every_draft_makes_a_valid_study() {
         &[("kind", "cache"), ("command", "memcached -p {port} -U 0"), ("protocol", "memcached")],
         &[("kind", "capacity"), ("command", "./server {port}"), ("objective", "p99 < 2ms and errors < 1%")],
     ];
-    for protocol in protocols().map(Protocol::name) {
+    for protocol in Protocol::with_scheme().map(Protocol::name) {
         for kind in kinds {
             for (port, cpus) in [(None, 2), (Some("8080"), 1)] {
                 let is_of_caches = kind.contains(&("kind", "cache"));
@@ -116,7 +116,7 @@ fn answers_replace_flags() {
         (asked.kind, asked.base.as_deref(), asked.head.as_deref(), asked.path.as_deref()),
         (Some(InitKind::Versions), Some("./old"), Some("./new"), Some("/health"))
     );
-    assert_eq!((asked.port.unwrap().0, asked.protocol.as_deref()), (Ok(8080), Some("http")));
+    assert_eq!((asked.port, asked.protocol.as_deref()), (Some(8080), Some("http")));
     let ended = ask::ask_in(&mut InitArgs::default(), &mut "one\n".as_bytes()).unwrap_err();
     assert_eq!(ended.exit, Exit::Usage);
     let mut given = args(&[("command", "x")]);

@@ -36,50 +36,41 @@ fn proxy_name(draft: &Draft) -> String {
 }
 
 fn head(draft: &Draft, runnable: &str) -> String {
-    let server = program(&draft.command);
-    let question = match draft.kind {
-        InitKind::One => format!("How fast is {server}, and how does it take more clients?"),
-        InitKind::Versions => "Which version is faster, base or head?".to_owned(),
-        InitKind::Proxy => format!("What does {} add to each request, and what does it use?", proxy_name(draft)),
-        InitKind::Cache => format!("How fast is {server}, and how often does it hit?"),
-        InitKind::Capacity => format!("How much load can {server} take?"),
+    let (server, proxy) = (program(&draft.command), proxy_name(draft));
+    let (about, question, answer) = match draft.kind {
+        InitKind::One => (
+            "One server, by itself: throughput and latency at several numbers of clients, a fresh process for every trial.",
+            format!("How fast is {server}, and how does it take more clients?"),
+            "asks = \"growth\"\nof = \"clients\"",
+        ),
+        InitKind::Versions => (
+            "Two versions of a server, compared block by block: in each block both run once, in random order, each as a fresh process.",
+            "Which version is faster, base or head?".to_owned(),
+            "asks = \"best\"\nof = \"version\"",
+        ),
+        InitKind::Proxy => (
+            "The same requests straight to a server and through a proxy: in each block both routes are measured once, in random order.",
+            format!("What does {proxy} add to each request, and what does it use?"),
+            "asks = \"added\"",
+        ),
+        InitKind::Cache => (
+            "A cache under a realistic workload: throughput, latency, and the hit ratio with the causes of misses.",
+            format!("How fast is {server}, and how often does it hit?"),
+            "asks = \"values\"",
+        ),
+        InitKind::Capacity => (
+            "The highest rate of requests that keeps an objective, as a range between a rate that holds and one that fails.",
+            format!("How much load can {server} take?"),
+            "asks = \"capacity\"",
+        ),
     };
+    let (question, pad) = (text(&question), " ".repeat(runnable.len() + 6));
     format!(
-        "# {}\n#\n#   quintain check {runnable}          the plan, and how long it takes\n#   quintain run {runnable} --quick    a first look; claims no \
-         level of confidence\n#   quintain run {runnable}            the answer\n#   quintain help study{}every key\n#\n# \
-         Commands start in the directory of this file (of a directory `studies`, in the one above).\n\nquestion = {}\n\n\
-         [answer]\n{}\n",
-        about(draft.kind),
-        " ".repeat(runnable.len() + 6),
-        text(&question),
-        match draft.kind {
-            InitKind::One => "asks = \"growth\"\nof = \"clients\"",
-            InitKind::Versions => "asks = \"best\"\nof = \"version\"",
-            InitKind::Proxy => "asks = \"added\"",
-            InitKind::Cache => "asks = \"values\"",
-            InitKind::Capacity => "asks = \"capacity\"",
-        }
+        "# {about}\n#\n#   quintain check {runnable}          the plan, and how long it takes\n#   quintain run {runnable} --quick    a first look; claims no \
+         level of confidence\n#   quintain run {runnable}            the answer\n#   quintain help study{pad}every key\n#\n# \
+         Commands start in the directory of this file (of a directory `studies`, in the one above).\n\nquestion = {question}\n\n\
+         [answer]\n{answer}\n"
     )
-}
-
-fn about(kind: InitKind) -> &'static str {
-    match kind {
-        InitKind::One => {
-            "One server, by itself: throughput and latency at several numbers of clients, a fresh process for every trial."
-        }
-        InitKind::Versions => {
-            "Two versions of a server, compared block by block: in each block both run once, in random order, each as a fresh process."
-        }
-        InitKind::Proxy => {
-            "The same requests straight to a server and through a proxy: in each block both routes are measured once, in random order."
-        }
-        InitKind::Cache => {
-            "A cache under a realistic workload: throughput, latency, and the hit ratio with the causes of misses."
-        }
-        InitKind::Capacity => {
-            "The highest rate of requests that keeps an objective, as a range between a rate that holds and one that fails."
-        }
-    }
 }
 
 fn subject(draft: &Draft) -> String {
@@ -91,18 +82,14 @@ fn subject(draft: &Draft) -> String {
     out += "cpus = 1 # of the server; the generator has the others\n";
     match draft.kind {
         InitKind::Versions => {
-            out += &format!(
-                "\n# The differences of the other version.\n[subject.variants.head]\ncommand = {}\n",
-                text(&draft.head)
-            );
+            out += "\n# The differences of the other version.\n[subject.variants.head]\n";
+            out += &format!("command = {}\n", text(&draft.head));
         }
         InitKind::Proxy => {
-            out += &format!(
-                "\n[proxy.{}]\ncommand = {} # {{next_port}}: the port of the server behind it\n# cpus = 1   # of its own; without, it shares the CPUs of the \
-                 server\n",
-                proxy_name(draft),
-                text(&draft.proxy)
-            );
+            let (name, command) = (proxy_name(draft), text(&draft.proxy));
+            out +=
+                &format!("\n[proxy.{name}]\ncommand = {command} # {{next_port}}: the port of the server behind it\n");
+            out += "# cpus = 1   # of its own; without, it shares the CPUs of the server\n";
         }
         InitKind::One | InitKind::Cache | InitKind::Capacity => {}
     }
@@ -111,11 +98,8 @@ fn subject(draft: &Draft) -> String {
 
 fn load(draft: &Draft) -> String {
     let mut out = format!("\n[load]\nprotocol = {}\n", text(draft.protocol.name()));
-    match draft.protocol {
-        Protocol::Http | Protocol::Https => {
-            out += &format!("path = {}\n{}", text(&draft.path), request(&draft.request));
-        }
-        Protocol::Cache(_) | Protocol::Pingpong | Protocol::Journey => {}
+    if matches!(draft.protocol, Protocol::Http | Protocol::Https) {
+        out += &format!("path = {}\n{}", text(&draft.path), request(&draft.request));
     }
     if draft.protocol == Protocol::Https {
         out += "insecure = true # any certificate will do; `ca_file` names those to trust\n";
@@ -124,23 +108,19 @@ fn load(draft: &Draft) -> String {
         out += "share_cpus = true # this machine has one CPU, for server and generator\n";
     }
     let is_cache = matches!(draft.protocol, Protocol::Cache(_));
-    out += match draft.kind {
-        InitKind::Capacity => {
-            "clients = 64 # connections; requests are sent on schedule, whether or not responses arrive\n"
-        }
-        _ => "clients = \"{clients}\" # connections; each sends its next request after the response\n",
-    };
     let warmup = match is_cache {
         true => "warmup = { steady = \"10s\" } # until the hit ratio is steady, at most this long\n",
         false => "warmup = \"500ms\"\n",
     };
-    out += &match draft.kind {
-        InitKind::Capacity => format!(
-            "search = {{ objective = {}, resolution = 0.1, max_time = \"4m\" }}\n{warmup}stop = \"1s\" # of each trial of the search\n",
-            text(&draft.objective)
-        ),
-        _ => format!("{warmup}stop = \"1s\" # of each trial\n"),
-    };
+    if draft.kind == InitKind::Capacity {
+        out += "clients = 64 # connections; requests are sent on schedule, whether or not responses arrive\n";
+        let objective = text(&draft.objective);
+        out += &format!("search = {{ objective = {objective}, resolution = 0.1, max_time = \"4m\" }}\n");
+        out += &format!("{warmup}stop = \"1s\" # of each trial of the search\n");
+    } else {
+        out += "clients = \"{clients}\" # connections; each sends its next request after the response\n";
+        out += &format!("{warmup}stop = \"1s\" # of each trial\n");
+    }
     if is_cache {
         out += "\n# `quintain workload show --preset etc-2012` prints its operations.\n[load.workload]\npreset = \"etc-2012\"\n";
     }
