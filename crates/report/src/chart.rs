@@ -101,25 +101,19 @@ impl Layer {
     pub(crate) fn series(&self) -> Option<usize> {
         match self {
             Layer::Rule(_) | Layer::Plain { .. } => None,
-            Layer::Curve { series, .. }
-            | Layer::Fit { series, .. }
-            | Layer::Simulated { series, .. }
-            | Layer::Band { series, .. }
-            | Layer::Marks { series, .. }
-            | Layer::Heat { series, .. }
-            | Layer::Dust { series, .. } => Some(*series),
+            Layer::Curve { series, .. } | Layer::Fit { series, .. } | Layer::Simulated { series, .. } => Some(*series),
+            Layer::Band { series, .. } | Layer::Marks { series, .. } | Layer::Heat { series, .. } => Some(*series),
+            Layer::Dust { series, .. } => Some(*series),
         }
     }
 
     /// Marks as dots, in one layer for filled and one for hollow ones.
     pub(crate) fn dust(series: usize, marks: &[Mark], aside: f64) -> impl Iterator<Item = Layer> {
-        let of = |hollow| {
+        [false, true].into_iter().filter_map(move |hollow| {
             let points = marks.iter().filter(|mark| mark.hollow == hollow).map(|mark| (mark.x, mark.y));
-            Layer::Dust { series, points: points.collect(), hollow, aside }
-        };
-        [of(false), of(true)]
-            .into_iter()
-            .filter(|layer| !matches!(layer, Layer::Dust { points, .. } if points.is_empty()))
+            let points = points.collect::<Vec<_>>();
+            (!points.is_empty()).then_some(Layer::Dust { series, points, hollow, aside })
+        })
     }
 }
 
@@ -244,10 +238,7 @@ impl Panel {
 
     /// Draws the panel with its upper left corner at the origin.
     pub(crate) fn draw(&self, svg: &mut Svg) {
-        for (index, line) in self.title_lines().iter().enumerate() {
-            let y = 14.0 + TITLE_LINE * index as f64;
-            svg.element("text").attr("class", "tt").num("x", 4.0).num("y", y).text(line);
-        }
+        svg.lines("tt", (4.0, 14.0), TITLE_LINE, &self.title_lines());
         for (index, (panel, frame)) in self.all().zip(&self.frames()).enumerate() {
             panel.draw_axes(svg, frame, index == self.below.len());
             for layer in &panel.layers {
@@ -342,8 +333,8 @@ impl Panel {
         values.major.iter().for_each(|(value, _)| line(&mut major, *value));
         values.minor.iter().for_each(|value| line(&mut minor, *value));
         for (class, path) in [("gm", minor), ("gr", major)] {
-            if !path.as_str().is_empty() {
-                svg.element("path").attr("class", class).attr("d", path.as_str()).empty();
+            if !path.is_empty() {
+                svg.path(class, &path);
             }
         }
         let mut base = Path::default();
@@ -352,10 +343,7 @@ impl Panel {
             let Some(y) = frame.y(&self.y.scale, *value) else { continue };
             let lines = text::wrap(label, NAMES, FONT);
             let first = y + 4.0 - LINE * lines.len().saturating_sub(1) as f64 / 2.0;
-            for (index, line) in lines.iter().enumerate() {
-                let y = first + LINE * index as f64;
-                svg.element("text").attr("class", "end").num("x", frame.left - 6.0).num("y", y).text(line);
-            }
+            svg.lines("end", (frame.left - 6.0, first), LINE, &lines);
         }
         for x in self.x.minor.iter().filter_map(|value| frame.x(&self.x.scale, *value)) {
             base.to(x, frame.bottom).down(frame.bottom + 2.5);
@@ -366,32 +354,23 @@ impl Panel {
         if named {
             self.name_x(svg, frame);
         }
-        svg.element("path").attr("class", "ax").attr("d", base.as_str()).empty();
+        svg.path("ax", &base);
         let label = self.y_label();
-        for (index, line) in label.iter().enumerate() {
-            let y = frame.top - 11.0 - LINE * (label.len() - 1 - index) as f64;
-            svg.element("text").attr("class", "mu").num("x", 4.0).num("y", y).text(line);
-        }
+        svg.lines("mu", (4.0, frame.top - 11.0 - LINE * label.len().saturating_sub(1) as f64), LINE, &label);
     }
 
     fn name_x(&self, svg: &mut Svg, frame: &Frame) {
         // Skips overlapping labels but keeps the last, which shows the end of the axis.
         let slots = matches!(self.x.scale, Scale::Slots { .. });
         let mut taken = f64::NEG_INFINITY;
-        let end = self
-            .x
-            .major
-            .last()
-            .and_then(|(value, label)| Some(frame.x(&self.x.scale, *value)? - text::width(label, FONT) / 2.0));
-        let end = end.unwrap_or(f64::INFINITY);
+        let end =
+            |(value, label): &(f64, String)| Some(frame.x(&self.x.scale, *value)? - text::width(label, FONT) / 2.0);
+        let end = self.x.major.last().and_then(end).unwrap_or(f64::INFINITY);
         for (index, (value, label)) in self.x.major.iter().enumerate() {
             let Some(x) = frame.x(&self.x.scale, *value) else { continue };
             let half = text::width(label, FONT) / 2.0;
             if slots || (x - half >= taken && (x + half + 4.0 <= end || index + 1 == self.x.major.len())) {
-                for (line, name) in self.slot_name(frame, label).iter().enumerate() {
-                    let y = frame.bottom + 17.0 + LINE * line as f64;
-                    svg.element("text").attr("class", "mid").num("x", x).num("y", y).text(name);
-                }
+                svg.lines("mid", (x, frame.bottom + 17.0), LINE, &self.slot_name(frame, label));
                 taken = x + half + 4.0;
             }
         }
@@ -408,8 +387,7 @@ impl Panel {
         let series = match layer {
             Layer::Rule(value) => {
                 if let Some(y) = frame.y(&self.y.scale, *value) {
-                    let path = Path::default().to(frame.left, y).across(frame.right).clone();
-                    svg.element("path").attr("class", "rf").attr("d", path.as_str()).empty();
+                    svg.path("rf", Path::default().to(frame.left, y).across(frame.right));
                 }
                 return;
             }
@@ -424,7 +402,7 @@ impl Panel {
         match layer {
             Layer::Rule(_) | Layer::Plain { .. } => {}
             Layer::Heat { cells, .. } => self.draw_cells(svg, frame, cells),
-            Layer::Curve { points, .. } => self.draw_line(svg, frame, line_class(series), points, 0.0),
+            Layer::Curve { points, .. } => self.draw_line(svg, frame, style::dashes(series), points, 0.0),
             Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
             Layer::Simulated { series, points } => self.draw_line(svg, frame, style::simulated(*series), points, 0.0),
             Layer::Band { points, .. } => self.draw_band(svg, frame, points),
@@ -436,16 +414,16 @@ impl Panel {
                         path.to(x, y).across(x);
                     }
                 }
-                svg.element("path").attr("class", "d").attr("d", path.as_str()).empty();
+                svg.path("d", &path);
                 if *hollow {
                     // A dot in the background color turns each dot into a ring.
-                    svg.element("path").attr("class", "dh").attr("d", path.as_str()).empty();
+                    svg.path("dh", &path);
                 }
             }
             Layer::Marks { marks, joined, aside, .. } => {
                 if *joined {
                     let points: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y)).collect();
-                    self.draw_line(svg, frame, line_class(series), &points, *aside);
+                    self.draw_line(svg, frame, style::dashes(series), &points, *aside);
                 }
                 for mark in marks {
                     self.draw_mark(svg, frame, series, mark, *aside);
@@ -456,16 +434,10 @@ impl Panel {
     }
 
     fn draw_line(&self, svg: &mut Svg, frame: &Frame, class: &str, points: &[(f64, f64)], aside: f64) {
-        let places: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| self.place(frame, *x, *y, aside)).collect();
-        if places.len() < 2 {
-            return;
+        let places = points.iter().filter_map(|(x, y)| self.place(frame, *x, *y, aside)).collect::<Vec<_>>();
+        if places.len() > 1 {
+            svg.path(class, &Path::through(places));
         }
-        let mut path = Path::default();
-        path.to(places[0].0, places[0].1);
-        places[1..].iter().for_each(|(x, y)| {
-            path.line(*x, *y);
-        });
-        svg.element("path").attr("class", class).attr("d", path.as_str()).empty();
     }
 
     /// Draws one path per shade and one stroke per cell, as thick as the cell is high. Adjacent
@@ -488,9 +460,7 @@ impl Panel {
                 *at = (right, y);
             }
             for (thick, (path, _)) in paths {
-                let class = format!("ht t{shade}");
-                let element = svg.element("path").attr("class", &class).num("stroke-width", thick as f64 / 10.0);
-                element.attr("d", path.as_str()).empty();
+                svg.stroke(&format!("ht t{shade}"), thick as f64 / 10.0, &path);
             }
         }
     }
@@ -500,39 +470,23 @@ impl Panel {
             Some((self.place(frame, *x, *low, 0.0)?, self.place(frame, *x, *high, 0.0)?))
         };
         let places: Vec<_> = points.iter().filter_map(place).collect();
-        if places.len() < 2 {
-            return;
+        if places.len() > 1 {
+            let back = places.iter().rev().map(|(_, high)| *high);
+            svg.path("bd", Path::through(places.iter().map(|(low, _)| *low).chain(back)).shut());
         }
-        let mut path = Path::default();
-        path.to(places[0].0.0, places[0].0.1);
-        let there = places[1..].iter().map(|(low, _)| low);
-        there.chain(places.iter().rev().map(|(_, high)| high)).for_each(|(x, y)| {
-            path.line(*x, *y);
-        });
-        svg.element("path").attr("class", "bd").attr("d", path.shut().as_str()).empty();
     }
 
     fn draw_mark(&self, svg: &mut Svg, frame: &Frame, series: usize, mark: &Mark, aside: f64) {
         let Some((x, y)) = self.place(frame, mark.x, mark.y, aside + mark.aside) else { return };
         let mut shape = Path::default();
         style::marker(&mut shape, series, x, y, RADIUS);
-        let bar = mark.bar.and_then(|bar| self.bar(frame, bar, x, y));
-        let Some(bar) = bar else {
-            let element = svg.element("path").attr("class", if mark.hollow { "m k h" } else { "m k" });
-            let element = element.attr("d", shape.as_str());
-            if mark.tip.is_empty() {
-                return element.empty();
-            }
-            element.open();
-            svg.element("title").text(&mark.tip);
-            return svg.close();
+        let Some(bar) = mark.bar.and_then(|bar| self.bar(frame, bar, x, y)) else {
+            return svg.path_with_tip(if mark.hollow { "m k h" } else { "m k" }, &shape, &mark.tip);
         };
-        svg.element("g").attr("class", if mark.hollow { "m h" } else { "m" }).open();
-        if !mark.tip.is_empty() {
-            svg.element("title").text(&mark.tip);
-        }
-        svg.element("path").attr("class", "e").attr("d", bar.as_str()).empty();
-        svg.element("path").attr("class", "k").attr("d", shape.as_str()).empty();
+        svg.group(if mark.hollow { "m h" } else { "m" });
+        svg.tip(&mark.tip);
+        svg.path("e", &bar);
+        svg.path("k", &shape);
         svg.close();
     }
 
@@ -630,21 +584,12 @@ impl EndName {
     /// Draws the name and a thin line from the end of its line.
     fn draw(&self, svg: &mut Svg, frame: &Frame) {
         let class = self.series.map_or("fg".to_owned(), |series| format!("c{}", style::colour_class(series)));
-        svg.element("g").attr("class", &class).open();
-        let mut path = Path::default();
-        path.to(self.from.0, self.from.1).line(frame.right + END_GAP - 3.0, self.y);
-        svg.element("path").attr("class", "nm").attr("d", path.as_str()).empty();
+        svg.group(&class);
+        svg.path("nm", &Path::through([self.from, (frame.right + END_GAP - 3.0, self.y)]));
         svg.close();
         let first = self.y + 4.0 - LINE * self.lines.len().saturating_sub(1) as f64 / 2.0;
-        for (index, line) in self.lines.iter().enumerate() {
-            let y = first + LINE * index as f64;
-            svg.element("text").num("x", frame.right + END_GAP).num("y", y).text(line);
-        }
+        svg.lines("", (frame.right + END_GAP, first), LINE, &self.lines);
     }
-}
-
-fn line_class(series: usize) -> &'static str {
-    style::dashes(series)
 }
 
 #[derive(Debug)]
@@ -674,12 +619,7 @@ fn bounded(place: f64) -> f64 {
 }
 
 pub(crate) fn panel_svg(panel: &Panel, label: &str) -> String {
-    let mut svg = Svg::default();
-    let view = format!("0 0 {WIDTH} {}", panel.height().ceil());
-    svg.element("svg").attr("class", "q").attr("viewBox", &view).attr("role", "img").attr("aria-label", label).open();
-    panel.draw(&mut svg);
-    svg.close();
-    svg.finish()
+    Svg::image((WIDTH, panel.height()), label, |svg| panel.draw(svg))
 }
 
 #[cfg(test)]

@@ -99,9 +99,13 @@ pub fn csv_effects(findings: &Findings) -> String {
                 row(source.kind.word(), names, numbers.map(number), None);
             }
             for level in &found.levels {
-                let names =
-                    [level.factor.clone(), level.level.to_string(), String::new(), String::new(), String::new()];
-                row("level", names, none(), Some(&level.effect));
+                let [_, _, to, other, at] = none();
+                row(
+                    "level",
+                    [level.factor.clone(), level.level.to_string(), to, other, at],
+                    none(),
+                    Some(&level.effect),
+                );
             }
             for both in &found.interactions {
                 let ([a, b], [of_a, of_b]) = (both.factors.clone(), [0, 1].map(|index| both.levels[index].to_string()));
@@ -201,10 +205,9 @@ fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
 const FIXED: &str = "run,point,order,block,started,idle,state,n,limited_by,marks,failed,errors,statuses,cpus";
 
 fn factor_heads(findings: &Findings) -> impl Iterator<Item = String> {
-    findings.factors.iter().map(|factor| match FIXED.split(',').any(|fixed| fixed == factor.name) {
-        true => format!("factor_{}", factor.name),
-        false => factor.name.clone(),
-    })
+    let is_fixed = |name: &str| FIXED.split(',').any(|fixed| fixed == name);
+    let names = findings.factors.iter().map(|factor| &factor.name);
+    names.map(move |name| if is_fixed(name) { format!("factor_{name}") } else { name.clone() })
 }
 
 fn names(heads: &str) -> impl Iterator<Item = String> {
@@ -231,10 +234,8 @@ pub(crate) fn number(value: Option<f64>) -> String {
 
 /// A line as in RFC 4180, but ending with LF.
 pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
-    let quoted = |cell: String| match cell.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell,
-    };
+    let is_plain = |cell: &str| !cell.contains(['"', ',', '\n', '\r']);
+    let quoted = |cell: String| if is_plain(&cell) { cell } else { format!("\"{}\"", cell.replace('"', "\"\"")) };
     format!("{}\n", cells.into_iter().map(quoted).collect::<Vec<_>>().join(","))
 }
 

@@ -1,5 +1,6 @@
 //! A report as a list of blocks, which renderers lay out without knowing their meaning.
 
+#[derive(Default)]
 pub(crate) struct Document {
     /// Study, run or comparison, and time: `volley`, `run volley-20261120-210500`,
     /// `2026-11-20T21:05:00Z`.
@@ -152,18 +153,22 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// A table without tooltips; each head says whether its column has numbers. If too wide, it
-    /// drops columns from the end, but keeps the first three and the last.
-    pub(crate) fn plain(title: impl Into<String>, heads: Vec<(String, bool)>, rows: Vec<Vec<String>>) -> Table {
+    /// A table without tooltips. If too wide, it drops columns from the end, but keeps the first
+    /// three and the last.
+    pub(crate) fn plain(
+        title: impl Into<String>,
+        heads: impl IntoIterator<Item = Head>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Table {
+        let mut heads = heads.into_iter().collect::<Vec<_>>();
         let last = heads.len().saturating_sub(1);
-        let room = |at: usize| if at < 3 || at == last { Room::Keep } else { Room::Drop };
-        let head = |(at, (text, right))| Head { text, hint: String::new(), right, room: room(at) };
-        Table {
-            title: title.into(),
-            heads: heads.into_iter().enumerate().map(head).collect(),
-            rows: rows.into_iter().map(|row| row.into_iter().map(Cell::new).collect()).collect(),
-            below: Vec::new(),
-        }
+        heads[3.min(last)..last].iter_mut().for_each(|head| head.room = Room::Drop);
+        let rows = rows.into_iter().map(|row| row.into_iter().map(Cell::new).collect()).collect();
+        Table { title: title.into(), heads, rows, below: Vec::new() }
+    }
+
+    pub(crate) fn unless_empty(self) -> Option<Table> {
+        (!self.rows.is_empty()).then_some(self)
     }
 }
 

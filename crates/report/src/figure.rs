@@ -72,6 +72,12 @@ pub(crate) struct Key {
     pub(crate) simulated: bool,
 }
 
+impl Key {
+    pub(crate) fn measured(series: usize, label: impl Into<String>) -> Key {
+        Key { series, label: label.into(), simulated: false }
+    }
+}
+
 /// Level of detail: a large report draws less in each figure instead of omitting figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Detail {
@@ -127,11 +133,8 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         wanted.push(plain(FigureKind::Timeline, None));
     }
     let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
-        FigureKind::Line => over::line(findings, figure, detail),
-        FigureKind::Scatter => over::scatter(findings, figure, detail),
-        FigureKind::Interaction => over::interaction(findings, figure, detail),
-        FigureKind::Ecdf => distribution::ecdf(findings, figure, detail),
-        FigureKind::Quantiles => distribution::quantiles(findings, figure, detail),
+        FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction => over::over(findings, figure, detail),
+        FigureKind::Ecdf | FigureKind::Quantiles => distribution::distribution(findings, figure, detail),
         FigureKind::Timeline => timeline::timeline(findings, figure, detail),
         FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
         FigureKind::Added => proxy_overhead::added(findings, figure, detail),
@@ -183,18 +186,15 @@ impl<'a> Grid<'a> {
         }
         let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
         // Several metrics are series themselves; every factor except the axis then makes panels.
-        let series = named(&wanted.series).filter(|_| wanted.y_more.is_empty()).or_else(|| {
-            if !wanted.y_more.is_empty() {
-                return None;
-            }
-            let mut free =
-                findings.factors.iter().filter(|factor| !is_x(factor) && !taken(factor) && varies(factor)).peekable();
+        let series = named(&wanted.series).or_else(|| {
+            let is_free = |factor: &&Factor| !is_x(factor) && !taken(factor) && varies(factor);
+            let mut free = findings.factors.iter().filter(is_free).peekable();
             let first = free.peek().copied();
-            free.find(|factor| !factor.numeric).or(first)
+            // The words of an axis still get one color each.
+            let words = || x.filter(|x| !x.numeric && varies(x));
+            free.find(|factor| !factor.numeric).or(first).or_else(words)
         });
-        // The words of an axis still get one color each.
-        let words = x.filter(|x| wanted.y_more.is_empty() && !x.numeric && varies(x));
-        let series = series.or(words);
+        let series = series.filter(|_| wanted.y_more.is_empty());
         let is_series = |factor: &Factor| series.is_some_and(|series| series.name == factor.name);
         let rest = |factor: &&Factor| !is_x(factor) && !is_series(factor) && varies(factor);
         let facets = findings.factors.iter().filter(rest).collect();
@@ -223,10 +223,8 @@ impl<'a> Grid<'a> {
             if row.n == 0 || self.series_of(row).is_none() {
                 continue;
             }
-            let Some(key) = self.facets.iter().map(|factor| place_of(factor, row)).collect::<Option<Vec<usize>>>()
-            else {
-                continue;
-            };
+            let key = self.facets.iter().map(|factor| place_of(factor, row)).collect::<Option<Vec<usize>>>();
+            let Some(key) = key else { continue };
             let title = || {
                 let names = self.facets.iter().zip(&key).map(|(factor, place)| factor.named(&factor.levels[*place]));
                 names.collect::<Vec<_>>().join(", ")
@@ -249,8 +247,7 @@ impl<'a> Grid<'a> {
         let labels = self.series_labels();
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
         let used = rows().filter_map(|row| self.series_of(row)).collect::<BTreeSet<_>>();
-        let keys =
-            used.into_iter().map(|series| Key { series, label: labels[&series].clone(), simulated: false }).collect();
+        let keys = used.into_iter().map(|series| Key::measured(series, &*labels[&series])).collect();
         let hollow = hollow(rows().flat_map(|row| &row.marks));
         Drawing { name, title, caption, keys, hollow, panels, notes: not_shown(self.findings), ..Drawing::default() }
     }
@@ -312,12 +309,8 @@ fn not_shown(findings: &Findings) -> Vec<String> {
 fn tip(series: &str, row: &Row, rest: &str) -> String {
     let marks: Vec<&str> = row.marks.iter().map(|mark| mark.text()).collect();
     let marks = if marks.is_empty() { String::new() } else { format!("\n{}", marks.join(", ")) };
-    let name = if series == ALL || row.label.contains(series) {
-        row.label.clone()
-    } else {
-        format!("{series}, {}", row.label)
-    };
-    format!("{name}\n{rest}{marks}")
+    let series = if series == ALL || row.label.contains(series) { String::new() } else { format!("{series}, ") };
+    format!("{series}{}\n{rest}{marks}", row.label)
 }
 
 /// A level of confidence with all its nines: `95`, `99.9`.

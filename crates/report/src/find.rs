@@ -6,14 +6,6 @@ use analysis::search::{FindReport, rate};
 
 use crate::paint::{Paint, Style};
 
-/// Renders the report as one JSON object.
-///
-/// # Errors
-/// When a number is not finite, which requires a damaged measurement.
-pub fn find_json(report: &FindReport) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(report)
-}
-
 /// Renders the report for a terminal: the range, its trials and each rate.
 pub fn find_terminal(report: &FindReport, style: &Style) -> String {
     let paint = Paint(style);

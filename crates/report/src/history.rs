@@ -29,7 +29,7 @@ pub fn history_terminal(history: &History, style: &Style) -> String {
 /// Renders one page, with lines over runs.
 ///
 /// # Errors
-/// [`HtmlError::Template`] if the template fails.
+/// [`HtmlError`] if the template fails.
 pub fn history_html(history: &History) -> Result<String, HtmlError> {
     page(&document(history, false), |detail| figure::history(history, POINTS, detail))
 }
@@ -41,13 +41,11 @@ fn document(history: &History, bars: bool) -> Document {
     let on = count(history.machines.len() as u64, "machine");
     let points = history.machines.iter().map(|machine| machine.points.len()).max().unwrap_or(0);
     let times = || runs.iter().map(|run| day(&run.head.started));
-    let mut answer = vec![match steps {
-        0 => format!("{number} on {on}; no interval is separate from the one before when the revision changes."),
-        steps => format!(
-            "{number} on {on}; {} to check: separate intervals at a change of revision.",
-            count(steps as u64, "step")
-        ),
-    }];
+    let found = match steps {
+        0 => "no interval is separate from the one before when the revision changes".to_owned(),
+        steps => format!("{} to check: separate intervals at a change of revision", count(steps as u64, "step")),
+    };
+    let mut answer = vec![format!("{number} on {on}; {found}.")];
     if points > POINTS {
         answer.push(format!(
             "{POINTS} of {points} design points are shown; `--point FACTOR=LEVEL` selects others, `--json` has all."
@@ -67,11 +65,8 @@ fn document(history: &History, bars: bool) -> Document {
              changes its speed between them. The command beside it compares both revisions in one run."
                 .to_owned(),
         ));
-        if history.machines.len() > ANCHORS.len() {
-            last.all(Block::Note(format!(
-                "{} more machines are not shown; `--host` selects them.",
-                history.machines.len() - ANCHORS.len()
-            )));
+        if let Some(more @ 1..) = history.machines.len().checked_sub(ANCHORS.len()) {
+            last.all(Block::Note(format!("{more} more machines are not shown; `--host` selects them.")));
         }
     }
     Document {
@@ -79,11 +74,9 @@ fn document(history: &History, bars: bool) -> Document {
         what: number,
         started: format!("{} to {}", times().min().unwrap_or_default(), times().max().unwrap_or_default()),
         question: format!("{}: {} over runs", history.study, history.metric.noun),
-        banners: Vec::new(),
         answer: answer.into_iter().map(|sentence| (sentence, "")).collect(),
-        no_answer: String::new(),
-        facts: Vec::new(),
         sections,
+        ..Document::default()
     }
 }
 
@@ -122,32 +115,26 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
     let ends = ends(point);
     let rows = machine.runs.iter().zip(&point.values).enumerate().map(|(at, (run, value))| {
         let step = machine.steps.iter().find(|step| (step.point, step.to) == (index, at));
+        let value = value.as_ref();
         let mut cells = vec![
-            Cell::new(run.head.started.get(..16).unwrap_or(&run.head.started).replace('T', " ")),
-            Cell::new(revision(run, value.as_ref()).unwrap_or("unknown")),
-            Cell::new(value.as_ref().map_or_else(|| "–".to_owned(), |value| shown(value, &history.metric.unit))),
+            run.head.started.get(..16).unwrap_or(&run.head.started).replace('T', " "),
+            revision(run, value).unwrap_or("unknown").to_owned(),
+            value.map_or_else(|| "–".to_owned(), |value| shown(value, &history.metric.unit)),
         ];
-        if bars {
-            cells.push(Cell::new(value.as_ref().map_or_else(String::new, |value| bar(value, ends))));
-        }
+        cells.extend(bars.then(|| value.map_or_else(String::new, |value| bar(value, ends))));
         cells.extend([
-            Cell::new(value.as_ref().map_or_else(String::new, |value| value.n.to_string())),
-            Cell::new(run.speed.map_or_else(|| "not probed".to_owned(), speed_words)),
-            Cell::new(run.head.run.clone()),
-            Cell::new(notes(run, value.as_ref(), step)).tone(if step.is_some() { Tone::Warning } else { Tone::Muted }),
+            value.map_or_else(String::new, |value| value.n.to_string()),
+            run.speed.map_or_else(|| "not probed".to_owned(), speed_words),
+            run.head.run.clone(),
         ]);
-        cells
+        let tone = if step.is_some() { Tone::Warning } else { Tone::Muted };
+        cells.into_iter().map(Cell::new).chain([Cell::new(notes(run, value, step)).tone(tone)]).collect()
     });
     let mut heads = vec![Head::text("started, UTC"), Head::text("revision"), Head::number(&history.metric.noun)];
     heads.extend(bars.then(|| Head::text("").room(Room::Drop)));
-    let machine =
-        Head::text("machine").hint("CPU speed by the probe, relative to the median of these runs").room(Room::Drop);
-    heads.extend([
-        Head::number("n").room(Room::Drop),
-        machine,
-        Head::text("run").room(Room::Drop),
-        Head::text("notes"),
-    ]);
+    let machine = Head::text("machine").hint("CPU speed by the probe, relative to the median of these runs");
+    heads.extend([Head::number("n"), machine, Head::text("run")].map(|head| head.room(Room::Drop)));
+    heads.push(Head::text("notes"));
     Table { title: point.label.clone(), heads, rows: rows.collect(), below: Vec::new() }
 }
 

@@ -14,17 +14,9 @@ use study::spec::Connection;
 
 use crate::paint::{Paint, Style};
 
-/// Renders the load as one JSON object. `agents` are the generators on several machines, if any.
-///
-/// # Errors
-/// When a number is not finite, which requires a damaged measurement.
-pub fn load_json(measurement: &Measurement, agents: &[Agent], target: &str) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(&load(measurement, agents, target))
-}
-
 /// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors,
 /// connections, the limit and warnings. Without valid responses, it starts with the reason and
-/// shows no latency. `agents` as for [`load_json`].
+/// shows no latency. `agents` are the generators on several machines, if any.
 pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
     let report = load(measurement, agents, target);
     let paint = Paint(style);
@@ -48,26 +40,20 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     if has_results {
         rate_and_latency_lines(&report, &paint).into_iter().for_each(|(name, text)| line(&name, text));
     }
-    let all = format!(
-        "{} in {}, {} received",
-        report.requests,
-        quantity(report.duration_s * 1e9, "ns"),
-        quantity(report.received_bytes as f64, "bytes")
-    );
+    let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
+    let all = format!("{} in {time}, {received} received", report.requests);
     if let Some(cache) = &report.cache {
         cache_lines(cache).into_iter().for_each(|(name, text)| line(name, text));
     }
     if let Some(journey) = &report.journey {
         journey_lines(journey).into_iter().for_each(|(name, text)| line(name, text));
     }
-    line(
-        "requests",
-        match failed.count() {
-            0 if has_results => format!("{all}, no errors"),
-            _ if has_results => all,
-            _ => format!("{all}, none valid"),
-        },
-    );
+    let valid = match failed.count() {
+        _ if !has_results => ", none valid",
+        0 => ", no errors",
+        _ => "",
+    };
+    line("requests", all + valid);
     if let Some(counted) = measurement.censored.as_deref().and_then(hangs::counted) {
         line("unanswered", counted);
     }
@@ -159,13 +145,9 @@ fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>) -> Vec<(String
     line("latency", clock_words(report).to_owned());
     line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
     line("  stdev", or_none(latency.stdev));
-    line(
-        "  max",
-        match latency.max {
-            Some(max) if is_bound("max") => number::at_least(max as f64, "ns"),
-            max => or_none(max.map(|max| max as f64)),
-        },
-    );
+    let max = latency.max.map(|max| max as f64);
+    let bound = max.filter(|_| is_bound("max")).map(|max| number::at_least(max, "ns"));
+    line("  max", bound.unwrap_or_else(|| or_none(max)));
     let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
     for ((name, _), point) in LOAD_QUANTILES.iter().zip(points) {
         line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
@@ -215,14 +197,10 @@ fn agent_words(agent: &AgentFinding) -> String {
     let share = |found: &Option<MedianRange>| found.map_or("unknown".to_owned(), |found| percent(found.median));
     let rate = agent.rate_per_s.map_or("none".to_owned(), |found| quantity(found.median, "1/s"));
     let limits = agent.limits.keys().map(|limit| limit_word(*limit)).collect::<Vec<_>>().join(", ");
-    format!(
-        "{}: {rate}, {} of the requests, p50 {}, p99 {}, {} busy, limited by {limits}",
-        agent.node,
-        share(&agent.share),
-        ns(&agent.latency_p50_ns),
-        ns(&agent.latency_p99_ns),
-        share(&agent.busy)
-    )
+    let ([p50, p99], [part, busy]) =
+        ([&agent.latency_p50_ns, &agent.latency_p99_ns].map(ns), [&agent.share, &agent.busy].map(share));
+    let node = &agent.node;
+    format!("{node}: {rate}, {part} of the requests, p50 {p50}, p99 {p99}, {busy} busy, limited by {limits}")
 }
 
 /// Requests in flight: measured, maximum, and implied by rate and latency. The implied number may
@@ -234,10 +212,8 @@ fn in_flight_words(report: &LoadReport) -> String {
         (None, depth) => format!(" of {} x {depth}", number::count(report.clients.into(), "client")),
     };
     let but = if report.errors.is_empty() { "" } else { "; failed requests have no latency" };
-    format!(
-        "{:.1}{most} counted, {:.1} by rate x mean latency{but}",
-        report.in_flight_mean, report.in_flight_by_latency
-    )
+    let (counted, implied) = (report.in_flight_mean, report.in_flight_by_latency);
+    format!("{counted:.1}{most} counted, {implied:.1} by rate x mean latency{but}")
 }
 
 /// Confidence level of the intervals, and the first reason for missing ones; other reasons only
@@ -248,11 +224,8 @@ fn about_intervals(report: &LoadReport) -> String {
         IntervalOrNote::Interval(_) => None,
     });
     let notes = notes.collect::<Vec<_>>();
-    let claim = format!(
-        "{}, for these {} only: another period or another start of the server may differ",
-        percent(LOAD_LEVEL),
-        quantity(report.duration_s * 1e9, "ns")
-    );
+    let (level, time) = (percent(LOAD_LEVEL), quantity(report.duration_s * 1e9, "ns"));
+    let claim = format!("{level}, for these {time} only: another period or another start of the server may differ");
     match (notes.first(), notes.len() == report.intervals.len()) {
         (None, _) => claim,
         (Some(why), true) => format!("{why}; measure longer"),
@@ -291,10 +264,8 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
     let counts = &cache.counts;
     let gets = counts.hits.saturating_add(counts.misses);
     let ratio = |ratio: Option<f64>| ratio.map_or("none".to_owned(), |ratio| format!("{ratio:.4}"));
-    lines.push((
-        "hit ratio",
-        format!("{} of {gets} GETs, {} of their bytes", ratio(counts.hit_ratio()), ratio(cache.byte_hit_ratio)),
-    ));
+    let [hits, bytes] = [counts.hit_ratio(), cache.byte_hit_ratio].map(ratio);
+    lines.push(("hit ratio", format!("{hits} of {gets} GETs, {bytes} of their bytes")));
     if counts.misses > 0 {
         let causes = counts.causes.named().into_iter().filter(|(_, count)| *count > 0);
         let words = causes.map(|(name, count)| format!("{count} {name} ({})", percent(count as f64 / gets as f64)));
@@ -313,14 +284,8 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
         }
         _ => String::new(),
     };
-    lines.push((
-        "footprint",
-        format!(
-            "{} keys, {} with their values{limit}",
-            cache.footprint_keys,
-            quantity(cache.footprint_bytes as f64, "bytes")
-        ),
-    ));
+    let (keys, bytes) = (cache.footprint_keys, quantity(cache.footprint_bytes as f64, "bytes"));
+    lines.push(("footprint", format!("{keys} keys, {bytes} with their values{limit}")));
     if let Some(trace) = &cache.trace {
         lines.push(("trace", replayed(trace)));
     }
@@ -386,7 +351,7 @@ mod tests {
 
     #[test]
     fn has_the_keys_that_scripts_rely_on() {
-        let text = load_json(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000").unwrap();
+        let text = serde_json::to_string_pretty(&load(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000")).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let numbers = ["requests", "duration_s", "rate_per_s", "received_bytes", "transfer_bytes_per_s", "resumed"];
         for key in numbers.into_iter().chain(["reconnects", "pipeline"]) {

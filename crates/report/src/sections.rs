@@ -7,18 +7,14 @@ mod containers;
 mod cpu_profiles;
 mod effects;
 mod failures;
-mod figures;
 mod gate;
 mod head;
 mod machine;
-mod machine_states;
-mod method;
 mod miss_causes;
 mod miss_ratio;
 mod operations;
 mod proxy_overhead;
 mod reproduce;
-mod request_trends;
 mod results;
 mod scalability;
 mod searches;
@@ -27,26 +23,26 @@ mod warnings;
 
 use analysis::Findings;
 
-use crate::document::{Document, Section};
+use crate::document::{Block, Document, Section};
 
 /// All sections; `None` if a section has no content.
 const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     gate::section,
-    figures::section,
+    figures,
     results::section,
     failures::section,
     comparisons::section,
     proxy_overhead::section,
     containers::section,
     cpu_profiles::section,
-    request_trends::section,
+    request_trends,
     miss_ratio::section,
     scalability::section,
     effects::section,
-    machine_states::section,
+    machine_states,
     warnings::section,
     machine::section,
-    method::section,
+    method,
     reproduce::section,
 ];
 
@@ -58,4 +54,36 @@ pub(crate) fn short(findings: &Findings) -> Document {
 
 pub(crate) fn document(findings: &Findings) -> Document {
     Document { sections: SECTIONS.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
+}
+
+fn figures(_: &Findings) -> Option<Section> {
+    let mut section = Section::new("figures", "Figures");
+    section.long(Block::Figures);
+    Some(section)
+}
+
+/// Series that grow over the requests of a trial.
+fn request_trends(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("over-requests", "Over requests");
+    if !f.over_requests.is_empty() {
+        analysis::request_trends::sentences(f).for_each(|sentence| section.all(Block::Text(sentence)));
+    }
+    section.unless_empty()
+}
+
+/// Changes of the machine's speed during the run.
+fn machine_states(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("states", "States of the machine");
+    section.long(Block::Text(match &f.states {
+        Some(states) => format!("Over all trials in run order: {}.", states.sentence),
+        None => "Not tested: too few trials.".to_owned(),
+    }));
+    Some(section)
+}
+
+/// The methods behind the numbers.
+fn method(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("method", "Method");
+    f.method.iter().for_each(|paragraph| section.long(Block::Text(paragraph.clone())));
+    section.unless_empty()
 }

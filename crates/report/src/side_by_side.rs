@@ -53,11 +53,8 @@ fn document(found: &SideBySide) -> Document {
         what: format!("{} and {}", found.runs[0].run, found.runs[1].run),
         started: found.runs[0].started.clone(),
         question: found.headline.clone(),
-        banners: Vec::new(),
-        answer: Vec::new(),
-        no_answer: String::new(),
-        facts: Vec::new(),
         sections: vec![runs, values, verdict],
+        ..Document::default()
     }
 }
 

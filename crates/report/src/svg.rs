@@ -18,6 +18,54 @@ impl Svg {
         Element { svg: self, name }
     }
 
+    /// An image of its own, for a page.
+    pub(crate) fn image((width, height): (f64, f64), label: &str, draw: impl FnOnce(&mut Svg)) -> String {
+        let mut svg = Svg::default();
+        let view = format!("0 0 {width} {}", height.ceil());
+        let image = svg.element("svg").attr("class", "q").attr("viewBox", &view);
+        image.attr("role", "img").attr("aria-label", label).open();
+        draw(&mut svg);
+        svg.close();
+        svg.finish()
+    }
+
+    pub(crate) fn group(&mut self, class: &str) {
+        self.element("g").attr("class", class).open();
+    }
+
+    pub(crate) fn path(&mut self, class: &str, path: &Path) {
+        self.element("path").attr("class", class).attr("d", &path.0).empty();
+    }
+
+    pub(crate) fn stroke(&mut self, class: &str, width: f64, path: &Path) {
+        self.element("path").attr("class", class).num("stroke-width", width).attr("d", &path.0).empty();
+    }
+
+    pub(crate) fn path_with_tip(&mut self, class: &str, path: &Path, tip: &str) {
+        if tip.is_empty() {
+            return self.path(class, path);
+        }
+        self.element("path").attr("class", class).attr("d", &path.0).open();
+        self.tip(tip);
+        self.close();
+    }
+
+    /// Lines of text, `step` units apart.
+    pub(crate) fn lines(&mut self, class: &str, (x, y): (f64, f64), step: f64, lines: &[String]) {
+        for (index, line) in lines.iter().enumerate() {
+            let text = self.element("text");
+            let text = if class.is_empty() { text } else { text.attr("class", class) };
+            text.num("x", x).num("y", y + step * index as f64).text(line);
+        }
+    }
+
+    /// A tooltip; none if `text` is empty.
+    pub(crate) fn tip(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.element("title").text(text);
+        }
+    }
+
     /// Closes the innermost open element.
     pub(crate) fn close(&mut self) {
         let name = self.open.pop().expect("as many opened as closed");
@@ -110,14 +158,18 @@ pub(crate) fn escape(out: &mut String, text: &str) {
 pub(crate) struct Path(String);
 
 impl Path {
+    /// A line through points.
+    pub(crate) fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Path {
+        let mut path = Path::default();
+        for (x, y) in points {
+            path.command(if path.0.is_empty() { 'M' } else { 'L' }, &[x, y]);
+        }
+        path
+    }
+
     /// `M`: moves without drawing.
     pub(crate) fn to(&mut self, x: f64, y: f64) -> &mut Self {
         self.command('M', &[x, y])
-    }
-
-    /// `L`: draws a line to a point.
-    pub(crate) fn line(&mut self, x: f64, y: f64) -> &mut Self {
-        self.command('L', &[x, y])
     }
 
     /// `l`: draws a relative line.
@@ -138,13 +190,7 @@ impl Path {
     pub(crate) fn circle(&mut self, x: f64, y: f64, radius: f64) -> &mut Self {
         self.to(x - radius, y);
         for side in [1.0, -1.0] {
-            self.0.push('a');
-            for (index, value) in [radius, radius, 0.0, 1.0, 0.0, side * 2.0 * radius, 0.0].into_iter().enumerate() {
-                if index > 0 {
-                    self.0.push(' ');
-                }
-                number(&mut self.0, value);
-            }
+            self.command('a', &[radius, radius, 0.0, 1.0, 0.0, side * 2.0 * radius, 0.0]);
         }
         self.shut()
     }
@@ -155,8 +201,8 @@ impl Path {
         self
     }
 
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     fn command(&mut self, letter: char, values: &[f64]) -> &mut Self {
@@ -201,9 +247,7 @@ mod tests {
         let mut svg = Svg::default();
         svg.element("g").attr("class", "a\"b'<>&").open();
         svg.element("text").num("x", 1.5).text("</text><script>&\u{0}\u{FFFF}");
-        svg.element("path")
-            .attr("d", Path::default().to(0.0, 1.0).line(2.0, 3.0).across(4.0).down(5.0).shut().as_str())
-            .empty();
+        svg.element("path").attr("d", &Path::through([(0.0, 1.0), (2.0, 3.0)]).across(4.0).down(5.0).shut().0).empty();
         svg.close();
         insta::assert_snapshot!(svg.finish(), @r#"<g class="a&quot;b&#39;&lt;&gt;&amp;"><text x="1.5">&lt;/text&gt;&lt;script&gt;&amp;\x00�</text><path d="M0 1L2 3H4V5z"/></g>"#);
     }

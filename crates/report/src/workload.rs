@@ -2,7 +2,6 @@
 //! tested and has a p-value.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use askama::Template;
 use schemars::JsonSchema;
@@ -131,41 +130,23 @@ const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
 
 /// Renders the report for a terminal.
 pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        text,
-        "{}, {} sampled with seed {}",
-        drawn.name,
-        number::count(drawn.operations, "operation"),
-        drawn.seed
-    );
-    if let Some(about) = &drawn.about {
-        let _ = writeln!(text, "{about}");
-    }
+    let operations = number::count(drawn.operations, "operation");
+    let mut text = format!("{}, {operations} sampled with seed {}\n", drawn.name, drawn.seed);
+    text.extend(drawn.about.iter().map(|about| format!("{about}\n")));
     let all = drawn.operations.max(1) as f64;
     let kinds = KINDS.iter().filter_map(|kind| Some((kind, *drawn.kinds.get(*kind)?)));
     let kinds = kinds.map(|(kind, count)| format!("{kind} {}", percent(count as f64 / all))).collect::<Vec<_>>();
-    let _ = writeln!(text, "\noperations     {}", kinds.join(", "));
-    let _ = writeln!(
-        text,
-        "keys           {} requested, {} of operations are the first on their key",
-        drawn.distinct_keys,
-        percent(drawn.first_touches as f64 / all)
-    );
-    let _ =
-        writeln!(text, "footprint      {} of keys and values", number::quantity(drawn.footprint_bytes as f64, "bytes"));
+    let (keys, first) = (drawn.distinct_keys, percent(drawn.first_touches as f64 / all));
+    let bytes = number::quantity(drawn.footprint_bytes as f64, "bytes");
+    text += &format!("\noperations     {}\n", kinds.join(", "));
+    text += &format!("keys           {keys} requested, {first} of operations are the first on their key\n");
+    text += &format!("footprint      {bytes} of keys and values\n");
     if let Some(head) = drawn.head {
-        let _ = writeln!(
-            text,
-            "hot keys       the {} most popular keys had {:.2} % (expected: {:.2} %)",
-            head.keys,
-            head.drawn * 100.0,
-            head.exact * 100.0
-        );
+        let (keys, [drawn, exact]) = (head.keys, [head.drawn, head.exact].map(|share| share * 100.0));
+        text += &format!("hot keys       the {keys} most popular keys had {drawn:.2} % (expected: {exact:.2} %)\n");
     }
     if let Some(ratio) = drawn.hit_ratio_of_mix {
-        let _ = writeln!(text, "hit ratio      tends to {ratio:.3} from the mix, as misses are not filled");
+        text += &format!("hit ratio      tends to {ratio:.3} from the mix, as misses are not filled\n");
     }
     let mut rows = vec![["lengths, B", "mean", "p50", "p90", "p99", "max"].map(str::to_owned).to_vec()];
     for lengths in &drawn.lengths {
@@ -181,23 +162,14 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     let widths = widths.collect::<Vec<_>>();
     text.push('\n');
     for row in &rows {
-        let _ = write!(text, "{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            let _ = write!(text, "  {cell:>width$}");
-        }
+        text += &format!("{:<width$}", row[0], width = widths[0]);
+        text.extend(row.iter().zip(&widths).skip(1).map(|(cell, width)| format!("  {cell:>width$}")));
         text.push('\n');
     }
     text.push('\n');
-    for fit in &drawn.fits {
-        let _ = writeln!(
-            text,
-            "{}: {} (p = {}, {}, {} of freedom)",
-            fit.of,
-            fit.words,
-            p_text(fit.p),
-            fit.test,
-            number::count(fit.degrees, "degree")
-        );
+    for FitFound { of, words, p, test, degrees, .. } in &drawn.fits {
+        let (p, degrees) = (p_text(*p), number::count(*degrees, "degree"));
+        text += &format!("{of}: {words} (p = {p}, {test}, {degrees} of freedom)\n");
     }
     text
 }
@@ -219,13 +191,12 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
         let (x, y) = (Axis::log(low, high, curves.unit, &curves.x, 5), Axis::linear(0.0, 1.0, "1", &curves.y));
         Panel::new(curves.title.clone(), x, y, layers)
     };
-    let key = |(series, label): (usize, &str)| Key { series, label: label.to_owned(), simulated: false };
     let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));
     let drawing = Drawing {
         name: "workload".to_owned(),
         title: format!("{}: sampled and expected", drawn.name),
         caption: format!("Line: {} sampled. Rings: the distribution.", number::count(drawn.operations, "operation")),
-        keys: ["sampled", "distribution (rings)"].into_iter().enumerate().map(key).collect(),
+        keys: vec![Key::measured(0, "sampled"), Key::measured(1, "distribution (rings)")],
         panels: drawn.curves.iter().map(panel).collect(),
         notes: fits.collect(),
         ..Drawing::default()
@@ -256,5 +227,5 @@ struct Page<'a> {
 pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
     let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
     let page = Page { title: &drawn.name, text: &text, svg: &svg };
-    page.render().map_err(|source| HtmlError::Template { what: format!("workload {}", drawn.name), source })
+    page.render().map_err(|source| HtmlError { what: format!("workload {}", drawn.name), source })
 }

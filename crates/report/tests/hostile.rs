@@ -49,7 +49,7 @@ fn render_everything(run: &Run, records: &[Record]) {
     analysis::volley(run, records);
     report::figure_svgs(&findings, report::Background::Light);
     report::html(&findings).unwrap();
-    serde_json::from_str::<Value>(&report::json(&findings).unwrap()).unwrap();
+    serde_json::from_str::<Value>(&serde_json::to_string(&findings).unwrap()).unwrap();
     for export in &report::export::EXPORTS {
         let history = std::slice::from_ref(&findings);
         let _ = export.files(&report::export::Source { findings: &findings, records, history, trial: None });
@@ -66,7 +66,8 @@ fn render_everything(run: &Run, records: &[Record]) {
 fn load(record: &Record) {
     let Some(measurement) = record.measurement() else { return };
     report::load_terminal(measurement, &record.agents, "x", &report::Style::PLAIN);
-    serde_json::from_str::<Value>(&report::load_json(measurement, &record.agents, "x").unwrap()).unwrap();
+    serde_json::from_str::<Value>(&serde_json::to_string(&analysis::load(measurement, &record.agents, "x")).unwrap())
+        .unwrap();
 }
 
 fn extremes() -> [Value; 7] {

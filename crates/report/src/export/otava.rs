@@ -42,8 +42,7 @@ struct Column {
 pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
     let (mut files, mut tests) = (Vec::new(), BTreeMap::new());
     for (key, newest) in measured(latest) {
-        let same =
-            |run: &Findings| -> Option<Row> { run.rows.iter().find(|row| row.n > 0 && name(run, row) == key).cloned() };
+        let same = |run: &'_ Findings| run.rows.iter().find(|row| row.n > 0 && name(run, row) == key).cloned();
         let runs = history.iter().filter_map(|run| Some((run, same(run)?))).collect::<Vec<_>>();
         let heads = [TIME].iter().chain(&ATTRIBUTES).map(|&head| head.to_owned());
         let heads = heads.chain(latest.metrics.iter().map(|metric| metric.name.clone()));

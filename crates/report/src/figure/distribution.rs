@@ -1,6 +1,6 @@
 //! Latency distributions: cumulative, and by quantiles with a stretched tail.
 
-use study::plan::Figure as Wanted;
+use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Detail, Drawing, Facet, Grid, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
@@ -22,24 +22,16 @@ struct Curve<'a> {
     marked: Vec<(f64, f64, &'static str)>,
 }
 
-/// Cumulative share over latency.
-pub(super) fn ecdf(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    draw(findings, wanted, detail, true)
-}
-
-/// Latency over quantile, spaced by its nines, on a log axis.
-pub(super) fn quantiles(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    draw(findings, wanted, detail, false)
-}
-
-fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Drawing {
+/// Cumulative share over latency, or latency over quantile, spaced by its nines, on a log axis.
+pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    let ecdf = wanted.kind == FigureKind::Ecdf;
     let grid = Grid::new(findings, wanted, false, detail);
     let (facets, left_out) = grid.facets();
     let rows: usize = facets.iter().map(|facet| facet.rows.len()).sum();
     let each = (detail.curve_points / rows.max(1)).clamp(12, 90);
     let nines = |count: f64| (count / BEYOND).log10().floor().clamp(1.0, 5.0) as usize;
-    let longest =
-        facets.iter().flat_map(|facet| &facet.rows).filter_map(|row| row.latency.as_ref()).map(|l| l.count).max();
+    let latencies = facets.iter().flat_map(|facet| &facet.rows).filter_map(|row| row.latency.as_ref());
+    let longest = latencies.map(|latency| latency.count).max();
     let last_nines = nines(longest.unwrap_or(0).max(1) as f64);
 
     let curves: Vec<Vec<Curve<'_>>> = facets.iter().map(|facet| curves(&grid, facet, each, ecdf, last_nines)).collect();
@@ -85,14 +77,11 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
             "Time within which a given fraction of requests got a response; each nine is as wide as the one before.",
         )
     };
+    let beyond = format!("p50, p90, p99 and so on, while {BEYOND} requests lie beyond");
+    let at = if ecdf { "p50, p90 and p99" } else { &beyond };
     let caption = format!(
-        "{how} All trials of a point merged; markers at {}. The curves have no intervals; the tables give them for \
-         p50 to p99.9.",
-        if ecdf {
-            "p50, p90 and p99".to_owned()
-        } else {
-            format!("p50, p90, p99 and so on, while {BEYOND} requests lie beyond")
-        }
+        "{how} All trials of a point merged; markers at {at}. The curves have no intervals; the tables give them for \
+         p50 to p99.9."
     );
     let title = wanted.title.clone().unwrap_or_else(|| made.to_owned());
     let mut drawing = grid.drawing(name.to_owned(), title, caption, &facets, panels);

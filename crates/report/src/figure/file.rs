@@ -2,7 +2,7 @@
 
 use super::{Drawing, Key};
 use crate::chart::style::{self, Background, Sheet};
-use crate::chart::{FONT, TITLE, WIDTH, text};
+use crate::chart::{FONT, Panel, TITLE, WIDTH, text};
 use crate::svg::{Path, Svg};
 
 const MARGIN: f64 = 12.0;
@@ -18,11 +18,8 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     let caption = text::wrap(&drawing.caption, inner, FONT);
     let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text::wrap(note, inner, FONT)).collect();
     let legend = Legend::new(drawing, inner);
-    let rows: Vec<f64> = drawing
-        .panels
-        .chunks(columns)
-        .map(|row| row.iter().map(|panel| panel.height()).fold(0.0, f64::max) + GAP)
-        .collect();
+    let height = |row: &[Panel]| row.iter().map(Panel::height).fold(0.0, f64::max) + GAP;
+    let rows = drawing.panels.chunks(columns).map(height).collect::<Vec<_>>();
     let flames = drawing.flames.iter().map(|flame| flame.height() + GAP).collect::<Vec<_>>();
     let lines = (title.len().saturating_sub(1) + caption.len() + notes.len()) as f64;
     let height = MARGIN * 2.0 + 24.0 + lines * LINE + legend.height + 8.0 + rows.iter().chain(&flames).sum::<f64>();
@@ -40,11 +37,8 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     svg.element("style").text(&style::css(Sheet::File(background)));
     svg.element("rect").attr("class", "bg").attr("width", "100%").attr("height", "100%").empty();
     let mut y = MARGIN + 12.0;
-    for (index, line) in title.iter().enumerate() {
-        y += if index == 0 { 0.0 } else { LINE };
-        svg.element("text").attr("class", "tt").num("x", MARGIN + 4.0).num("y", y).text(line);
-    }
-    y += 8.0;
+    svg.lines("tt", (MARGIN + 4.0, y), LINE, &title);
+    y += LINE * title.len().saturating_sub(1) as f64 + 8.0;
     legend.draw(&mut svg, y);
     y += legend.height + 8.0;
     for (row, height) in drawing.panels.chunks(columns).zip(&rows) {
@@ -62,10 +56,7 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
         svg.close();
         y += height;
     }
-    for line in caption.iter().chain(&notes) {
-        y += LINE;
-        svg.element("text").attr("class", "mu").num("x", MARGIN + 4.0).num("y", y - 4.0).text(line);
-    }
+    svg.lines("mu", (MARGIN + 4.0, y + LINE - 4.0), LINE, &[caption, notes].concat());
     svg.close();
     svg.finish()
 }
@@ -106,23 +97,16 @@ impl Face {
 }
 
 fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
-    svg.element("g").attr("class", &format!("c{}", style::colour_class(series))).open();
-    let mut line = Path::default();
-    line.to(x + 1.0, y).across(x + 25.0);
-    let class = match face {
-        Face::Simulated => style::simulated(series),
-        _ => style::dashes(series),
-    };
-    svg.element("path").attr("class", class).attr("d", line.as_str()).empty();
-    if face == Face::Simulated {
+    svg.group(&format!("c{}", style::colour_class(series)));
+    let class = if face == Face::Simulated { style::simulated(series) } else { style::dashes(series) };
+    svg.path(class, Path::default().to(x + 1.0, y).across(x + 25.0));
+    if face != Face::Simulated {
+        let mut marker = Path::default();
+        style::marker(&mut marker, series, x + 13.0, y, 3.8);
+        svg.group(if face == Face::Hollow { "h" } else { "f" });
+        svg.path("k", &marker);
         svg.close();
-        return;
     }
-    let mut marker = Path::default();
-    style::marker(&mut marker, series, x + 13.0, y, 3.8);
-    svg.element("g").attr("class", if face == Face::Hollow { "h" } else { "f" }).open();
-    svg.element("path").attr("class", "k").attr("d", marker.as_str()).empty();
-    svg.close();
     svg.close();
 }
 
@@ -169,9 +153,7 @@ impl Legend {
         for entry in &self.entries {
             let (x, y) = (MARGIN + 4.0 + entry.x, top + entry.y + LINE / 2.0);
             draw_key(svg, entry.series, x, y, entry.face);
-            for (index, line) in entry.lines.iter().enumerate() {
-                svg.element("text").num("x", x + 32.0).num("y", y + 4.0 + LINE * index as f64).text(line);
-            }
+            svg.lines("", (x + 32.0, y + 4.0), LINE, &entry.lines);
         }
     }
 }

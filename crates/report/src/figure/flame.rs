@@ -105,34 +105,22 @@ impl Flame {
         let of_stacks = all.samples;
         all.samples += profile.other_samples as f64;
         let whole = all.samples.max(1.0);
-        let tip = |name: &str, samples: f64| {
-            if tips {
-                format!("{name}\n{samples} samples, {}", number::percent(samples / whole))
-            } else {
-                String::new()
-            }
+        let frame = |name: &str, from: f64, samples: f64, depth: usize, class: &'static str| {
+            let tip = || format!("{name}\n{samples} samples, {}", number::percent(samples / whole));
+            let tip = if tips { tip() } else { String::new() };
+            Frame { from, to: from + samples / whole, depth, class, name: name.to_owned(), tip }
         };
-        let mut boxes = vec![Frame {
-            from: 0.0,
-            to: 1.0,
-            depth: 0,
-            class: REST,
-            name: "all".to_owned(),
-            tip: tip("all", all.samples),
-        }];
+        let mut boxes = vec![Frame { to: 1.0, ..frame("all", 0.0, all.samples, 0, REST) }];
         if profile.other_samples > 0 {
-            let name = "other stacks".to_owned();
-            let tip = tip(&name, all.samples - of_stacks);
-            boxes.push(Frame { from: of_stacks / whole, to: 1.0, depth: 1, class: REST, name, tip });
+            let others = frame("other stacks", of_stacks / whole, all.samples - of_stacks, 1, REST);
+            boxes.push(Frame { to: 1.0, ..others });
         }
         let mut open = vec![(&all, 0.0, 1)];
         while let Some((call, mut from, depth)) = open.pop() {
             for ((name, kernel), inner) in &call.calls {
                 let to = from + inner.samples / whole;
                 if (to - from) * WIDE >= NARROW {
-                    let class = if *kernel { KERNEL } else { OWN };
-                    let tip = tip(name, inner.samples);
-                    boxes.push(Frame { from, to, depth, class, name: name.clone(), tip });
+                    boxes.push(frame(name, from, inner.samples, depth, if *kernel { KERNEL } else { OWN }));
                     open.push((inner, from, depth + 1));
                 }
                 from = to;
@@ -155,19 +143,12 @@ impl Flame {
         for frame in &self.boxes {
             let (x, width) = (frame.from * WIDE, (frame.to - frame.from) * WIDE);
             let y = self.height() - (frame.depth + 1) as f64 * ROW;
-            svg.element("g").attr("class", frame.class).open();
-            if !frame.tip.is_empty() {
-                svg.element("title").text(&frame.tip);
-            }
+            svg.group(frame.class);
+            svg.tip(&frame.tip);
             // A gap between neighbors that leaves narrow boxes visible.
             let drawn = (width - 0.6).max(0.5);
-            svg.element("rect")
-                .attr("class", "k fb")
-                .num("x", x)
-                .num("y", y)
-                .num("width", drawn)
-                .num("height", BOX)
-                .empty();
+            let rect = svg.element("rect").attr("class", "k fb").num("x", x).num("y", y);
+            rect.num("width", drawn).num("height", BOX).empty();
             if width >= NAME_ROOM {
                 let name = shortened(&frame.name, width - 6.0);
                 svg.element("text").attr("class", "fx").num("x", x + 3.0).num("y", y + 12.0).text(&name);
@@ -177,17 +158,7 @@ impl Flame {
     }
 
     pub(crate) fn svg(&self, label: &str) -> String {
-        let mut svg = Svg::default();
-        let view = format!("0 0 {WIDE} {}", self.height().ceil());
-        svg.element("svg")
-            .attr("class", "q")
-            .attr("viewBox", &view)
-            .attr("role", "img")
-            .attr("aria-label", label)
-            .open();
-        self.draw(&mut svg);
-        svg.close();
-        svg.finish()
+        Svg::image((WIDE, self.height()), label, |svg| self.draw(svg))
     }
 }
 

@@ -38,15 +38,11 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
             if marks.is_empty() {
                 continue;
             }
-            values.extend(
-                marks
-                    .iter()
-                    .flat_map(|mark| [Some(mark.y), mark.bar.map(|bar| bar.0), mark.bar.map(|bar| bar.1)])
-                    .flatten(),
-            );
+            let ends = |mark: &Mark| [Some(mark.y), mark.bar.map(|bar| bar.0), mark.bar.map(|bar| bar.1)];
+            values.extend(marks.iter().flat_map(ends).flatten());
             marked.extend(point.values.iter().flatten().flat_map(|value| &value.marks).map(|mark| mark.text()));
             let label = if quick { format!("{}, quick", point.label) } else { point.label.clone() };
-            keys.push(Key { series, label, simulated: false });
+            keys.push(Key::measured(series, label));
             layers.push(Layer::Marks { series, marks, joined: true, aside });
         }
     }
@@ -89,24 +85,18 @@ fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str
     let words =
         value.estimate.map_or_else(|| number::quantity(value.mean, unit), |estimate| number::estimate(&estimate, unit));
     let revision = value.revision_in(&run.head).unwrap_or("unknown revision");
-    let tip = format!(
-        "{label}\n{words} ({})\n{}, {revision}, {}",
-        number::count(value.n, "trial"),
-        run.head.run,
-        run.head.started
-    );
+    let (trials, started) = (number::count(value.n, "trial"), &run.head.started);
+    let tip = format!("{label}\n{words} ({trials})\n{}, {revision}, {started}", run.head.run);
     let tip = if tips { tip } else { String::new() };
     Mark { bar, hollow: !value.marks.is_empty(), ..Mark::at(at as f64, value.mean, tip) }
 }
 
 /// Speed of the machine in each run; `None` if fewer than two have probes.
 fn speed(machine: &MachineHistory, x: &Axis, series: usize) -> Option<Panel> {
-    let speeds = machine
-        .runs
-        .iter()
-        .enumerate()
-        .filter_map(|(at, run)| Some((at as f64, run.speed.filter(|speed| drawable(*speed))? * 100.0)));
-    let marks = speeds.map(|(x, y)| Mark::at(x, y, format!("{y:+.1} %")));
+    let marks = machine.runs.iter().enumerate().filter_map(|(at, run)| {
+        let y = run.speed.filter(|speed| drawable(*speed))? * 100.0;
+        Some(Mark::at(at as f64, y, format!("{y:+.1} %")))
+    });
     let marks = marks.collect::<Vec<_>>();
     let (low, high) =
         marks.iter().fold((-SPEED_WIDTH, SPEED_WIDTH), |(low, high), mark| (mark.y.min(low), mark.y.max(high)));

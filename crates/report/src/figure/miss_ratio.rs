@@ -60,25 +60,19 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     };
     let all = found().count();
     let panels = found().take(detail.panels).map(panel).collect::<Vec<_>>();
-    let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
-    let mut keys = labels.iter().map(key).collect::<Vec<_>>();
-    keys.extend(policies.iter().enumerate().map(|(place, name)| Key {
-        series: behind + place,
-        label: format!("{name}, simulated"),
-        simulated: true,
-    }));
+    let mut keys = labels.iter().map(|(series, label)| Key::measured(*series, *label)).collect::<Vec<_>>();
+    let simulated = |(place, name): (usize, &&str)| Key::measured(behind + place, format!("{name}, simulated"));
+    keys.extend(policies.iter().enumerate().map(|policy| Key { simulated: true, ..simulated(policy) }));
     let mut notes = super::not_shown(findings);
     notes.extend(distinct(found().flat_map(|found| found.notes.iter().cloned())));
     if all > panels.len() {
         notes.insert(0, format!("{} more panels are not drawn; the table has their numbers.", all - panels.len()));
     }
     let bars = bars(findings, wanted.interval, ", where wider than the marker");
+    let title = || format!("Miss ratio by {}", wanted.x.as_deref().unwrap_or("cache size"));
     Drawing {
         name: "miss-ratio".to_owned(),
-        title: wanted
-            .title
-            .clone()
-            .unwrap_or_else(|| format!("Miss ratio by {}", wanted.x.as_deref().unwrap_or("cache size"))),
+        title: wanted.title.clone().unwrap_or_else(title),
         caption: format!(
             "Markers: means over trials; bars: {bars}. Thin, dashed: policies simulated on the operations of the trials."
         ),

@@ -3,38 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use study::Metric;
-use study::plan::Figure as Wanted;
+use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::display_names::capitalised;
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
-use analysis::number;
-use analysis::number::drawable;
+use analysis::number::{self, drawable};
 use analysis::value::estimate_at;
-
-/// Lines over a numeric factor with at least two measured levels; otherwise estimates one below the
-/// other, with space for names.
-pub(super) fn line(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    draw(findings, wanted, detail, Kind::Line)
-}
-
-/// [`line`] with a point per trial instead of estimates.
-pub(super) fn scatter(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    draw(findings, wanted, detail, Kind::Scatter)
-}
-
-/// Lines over the levels of a factor of numbers or words, one per level of another factor.
-pub(super) fn interaction(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    draw(findings, wanted, detail, Kind::Interaction)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Line,
-    Scatter,
-    Interaction,
-}
 
 /// One or several metrics of the same unit over a factor; several metrics are the series.
 struct Over<'a> {
@@ -62,8 +38,11 @@ enum Across<'a> {
     Series(Vec<usize>),
 }
 
-fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Drawing {
-    let trials = kind == Kind::Scatter;
+/// Lines over a numeric factor with at least two measured levels; otherwise estimates one below the
+/// other, with space for names. A scatter has a point per trial instead of estimates, and an
+/// interaction has lines over words, too.
+pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    let trials = wanted.kind == FigureKind::Scatter;
     let grid = Grid::new(findings, wanted, true, detail);
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| findings.metric.clone())];
     metrics.extend(wanted.y_more.iter().cloned());
@@ -75,7 +54,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
         metrics,
         unit,
         level: wanted.interval,
-        interaction: kind == Kind::Interaction,
+        interaction: wanted.kind == FigureKind::Interaction,
         trials,
         dust: false,
         labels,
@@ -103,7 +82,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     let used = over.used(points());
     let mut drawing = over.grid.drawing(name, title, caption, &facets, panels);
     if over.metrics.len() > 1 {
-        let key = |series: usize| Key { series, label: over.labels[&series].clone(), simulated: false };
+        let key = |series: usize| Key::measured(series, &*over.labels[&series]);
         drawing.keys = used.into_iter().map(key).collect();
     }
     if trials {
@@ -300,12 +279,10 @@ impl Over<'_> {
         };
         let bar = estimate.map(|e| (e.low, e.high));
         let words = match estimate {
-            Some(e) => format!(
-                "{} ({}, {} %)",
-                number::estimate(&e, &self.unit),
-                number::count(e.n, "trial"),
-                percent(e.level)
-            ),
+            Some(e) => {
+                let (shown, trials) = (number::estimate(&e, &self.unit), number::count(e.n, "trial"));
+                format!("{shown} ({trials}, {} %)", percent(e.level))
+            }
             None if found.at_least => format!("at least {}", number::quantity(y, &self.unit)),
             None => {
                 format!("{}, no interval ({})", number::quantity(y, &self.unit), number::count(row.n as u64, "trial"))

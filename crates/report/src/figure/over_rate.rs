@@ -82,11 +82,8 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     }
     let names = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate));
     let names = names.map(|factor| factor.name.clone()).collect::<Vec<_>>();
-    let key = |(line, series): (&Line<'_>, &usize)| Key {
-        series: *series,
-        label: if names.is_empty() { super::ALL.to_owned() } else { label::label(&names, &line.row.factors) },
-        simulated: false,
-    };
+    let label = |line: &Line<'_>| (!names.is_empty()).then(|| label::label(&names, &line.row.factors));
+    let key = |(line, series): (_, &usize)| Key::measured(*series, label(line).unwrap_or(super::ALL.to_owned()));
     let rest = ", where wider than the marker; none for a single trial; one that ends at the frame continues beyond it";
     let bars = bars(findings, findings.level, rest);
     let bounds = points().any(|point| point.values.iter().flatten().any(|value| value.at_least));
@@ -113,11 +110,8 @@ fn rate_factor(findings: &Findings) -> Option<&Factor> {
     let rated = findings.rows.iter().filter_map(|row| Some((row, offered(row)?))).collect::<Vec<_>>();
     let spread = |factor: &Factor| {
         let rest = |row: &Row| {
-            row.factors
-                .iter()
-                .filter(|(name, _)| **name != factor.name)
-                .map(|(_, level)| level.clone())
-                .collect::<Vec<_>>()
+            let rest = row.factors.iter().filter(|(name, _)| **name != factor.name);
+            rest.map(|(_, level)| level.clone()).collect::<Vec<_>>()
         };
         let pairs = rated.iter().flat_map(|one| rated.iter().map(move |other| (one, other)));
         let alike = pairs.filter(|((one, _), (other, _))| one.idle == other.idle && rest(one) == rest(other));
@@ -181,13 +175,8 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
             let mean = found.mean.filter(|mean| *mean > 0.0 && drawable(*mean))?;
             Some(Value { mean, estimate: found.estimate.filter(is_drawable), at_least: found.at_least })
         };
-        let point = |rate_per_s| Point {
-            rate_per_s,
-            values: QUANTILES.map(value),
-            marks: row.marks.iter().copied().collect(),
-            row,
-            trials: row.n,
-        };
+        let (values, marks) = (QUANTILES.map(value), row.marks.iter().copied().collect());
+        let point = |rate_per_s| Point { rate_per_s, values, marks, row, trials: row.n };
         return offered(row).map(point).into_iter().collect();
     };
     let rates = grouped(search.steps.iter().filter_map(|step| {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::{Detail, Drawing, Key, MARKS};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::Findings;
-use analysis::number;
-use analysis::number::drawable;
+use analysis::number::{self, drawable};
 
 /// Minimum half-range in percent, so that a steady machine looks steady.
 const WIDTH: f64 = 5.0;
@@ -22,13 +21,9 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
                 if !drawable(y) {
                     continue;
                 }
-                let words = format!(
-                    "CPU {}, {when} trial {}: {} of CPU time in {} ({y:+.1} %)",
-                    probe.cpu,
-                    trial.order,
-                    number::quantity(probe.cpu_ns as f64, "ns"),
-                    number::quantity(probe.wall_ns as f64, "ns")
-                );
+                let [used, wall] = [probe.cpu_ns, probe.wall_ns].map(|ns| number::quantity(ns as f64, "ns"));
+                let (cpu, order) = (probe.cpu, trial.order);
+                let words = format!("CPU {cpu}, {when} trial {order}: {used} of CPU time in {wall} ({y:+.1} %)");
                 let tip = if detail.tips { words } else { String::new() };
                 let mark = Mark { hollow: probe.is_contended(), ..Mark::at(f64::from(trial.order) + aside, y, tip) };
                 marks.entry(probe.cpu).or_default().push(mark);
@@ -42,7 +37,7 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let hollow = if all().any(|mark| mark.hollow) { "another process ran on this CPU" } else { "" };
     let x = Axis::linear(0.0, last, "", "trial, in run order");
     let y = Axis::linear(low, high, "", "CPU time, deviation from the median, %");
-    let label = |(series, cpu): (usize, &u32)| Key { series, label: format!("CPU {cpu}"), simulated: false };
+    let label = |(series, cpu): (usize, &u32)| Key::measured(series, format!("CPU {cpu}"));
     let keys = marks.keys().enumerate().map(label).collect();
     let mut layers = vec![Layer::Rule(0.0)];
     for (series, marks) in marks.into_values().enumerate() {
@@ -52,13 +47,13 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
             layers.push(Layer::Marks { series, marks, joined: false, aside: 0.0 });
         }
     }
+    let median = number::quantity(probed.cpu_ns_median, "ns");
     Some(Drawing {
         name: "probes".to_owned(),
         title: "CPU speed over the run".to_owned(),
         caption: format!(
-            "CPU time of one fixed piece of work before and after each trial, as deviation from the median ({}): \
-             lower is faster. No value is adjusted for it.",
-            number::quantity(probed.cpu_ns_median, "ns")
+            "CPU time of one fixed piece of work before and after each trial, as deviation from the median ({median}): \
+             lower is faster. No value is adjusted for it."
         ),
         keys,
         hollow: hollow.to_owned(),

@@ -7,8 +7,7 @@ use study::proxy::THROUGH;
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, bars, metric_of, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
-use analysis::findings::Findings;
-use analysis::findings::{Added, AddedMetric};
+use analysis::findings::{Added, AddedMetric, Findings};
 use analysis::number::drawable;
 use analysis::proxy_overhead;
 
@@ -29,14 +28,13 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
     let panel = |metric: &String| panel(findings, metric, &series, detail);
     let panels = metrics.iter().filter_map(panel).take(detail.panels).collect::<Vec<_>>();
     let bars = bars(findings, findings.level, " over blocks");
-    let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
     Drawing {
         name: format!("added-{}", metrics[0]),
         title: wanted.title.clone().unwrap_or_else(|| "Proxy overhead".to_owned()),
         caption: format!(
             "Markers: mean over blocks of the trial through the proxy minus the direct trial. Bars: {bars}."
         ),
-        keys: series.iter().map(key).collect(),
+        keys: series.iter().map(|(series, label)| Key::measured(*series, *label)).collect(),
         panels,
         notes: super::not_shown(findings),
         ..Drawing::default()
@@ -65,10 +63,8 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
     let layers = series.iter().map(|(series, through)| {
         let of_it = points.iter().enumerate().filter(|(_, (found, _))| found.through == *through);
         let marks = of_it.map(|(slot, (found, metric))| {
-            let tip = metric.difference.as_ref().map_or_else(
-                || name(found),
-                |difference| format!("{}\n{}", name(found), proxy_overhead::change(difference, &unit, findings.quick)),
-            );
+            let change = |difference| format!("\n{}", proxy_overhead::change(difference, &unit, findings.quick));
+            let tip = name(found) + &metric.difference.as_ref().map(change).unwrap_or_default();
             let bar = metric.difference.map(|difference| (difference.low, difference.high));
             let tip = if detail.tips { tip } else { String::new() };
             let hollow = findings.rows[found.row].is_marked();

@@ -1,13 +1,12 @@
 //! The three charts of Whip (Waye, Chong and Dimoulas 2017) for any study: memory and store size
 //! over requests, time per request over requests, bytes per request.
 
-use study::plan::Figure as Wanted;
+use study::plan::{Figure as Wanted, FigureKind};
 
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, bars, over};
 use crate::chart::{Axis, Layer, Panel};
-use analysis::findings::Findings;
-use analysis::findings::OverRequests;
+use analysis::findings::{Findings, OverRequests};
 use analysis::group::distinct;
 use analysis::number::drawable;
 
@@ -46,20 +45,11 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
     let mut shown = findings.clone();
     shown.rows.retain(|row| metrics.iter().any(|name| row.metrics.contains_key(**name)));
     let mut names = metrics.iter().map(|name| (**name).to_owned());
-    let mut drawn = over::line(
-        &shown,
-        &Wanted {
-            y: names.next(),
-            y_more: names.collect(),
-            x: wanted.x.clone().or(wanted.series.clone()),
-            series: None,
-            ..wanted.clone()
-        },
-        detail,
-    );
-    drawn.name = "networkchart".to_owned();
-    drawn.title = wanted.title.clone().unwrap_or_else(|| "Bytes per request".to_owned());
-    drawn
+    let title = Some(wanted.title.clone().unwrap_or_else(|| "Bytes per request".to_owned()));
+    let x = wanted.x.clone().or(wanted.series.clone());
+    let (y, y_more) = (names.next(), names.collect());
+    let line = Wanted { kind: FigureKind::Line, title, x, y, y_more, series: None, ..wanted.clone() };
+    Drawing { name: "networkchart".to_owned(), ..over::over(&shown, &line, detail) }
 }
 
 struct Line<'a> {
@@ -100,7 +90,7 @@ fn draw(
                 1 => super::ALL.to_owned(),
                 _ => findings.rows[line.found.row].label.clone(),
             };
-            keys.push(Key { series: line.series, label, simulated: false });
+            keys.push(Key::measured(line.series, label));
         }
     }
     let panels = axes.iter().enumerate().filter_map(|(at, axis)| {

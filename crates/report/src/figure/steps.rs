@@ -46,10 +46,7 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
         caption: "One marker per trial, each with a fresh server, by its own verdict. Dashed: the ends of the range \
                   found; between them the verdict is unknown."
             .to_owned(),
-        keys: used
-            .into_iter()
-            .map(|series| Key { series: first_number + series, label: VERDICTS[series].to_owned(), simulated: false })
-            .collect(),
+        keys: used.into_iter().map(|series| Key::measured(first_number + series, VERDICTS[series])).collect(),
         panels: shown().map(panel).collect(),
         notes: (left_out > 0).then(|| format!("{left_out} more panels are not drawn.")).into_iter().collect(),
         ..Drawing::default()
@@ -66,12 +63,7 @@ fn layers(search: &SearchFinding, first_number: usize, detail: Detail) -> Vec<La
         let tip = if detail.tips { words } else { String::new() };
         marks[series(step)].push(Mark::at((index + 1) as f64, rate_per_s, tip));
     }
-    let marks = marks.into_iter().enumerate().filter(|(_, marks)| !marks.is_empty());
-    layers.extend(marks.map(|(series, marks)| Layer::Marks {
-        series: first_number + series,
-        marks,
-        joined: false,
-        aside: 0.0,
-    }));
+    let marks = (first_number..).zip(marks).filter(|(_, marks)| !marks.is_empty());
+    layers.extend(marks.map(|(series, marks)| Layer::Marks { series, marks, joined: false, aside: 0.0 }));
     layers
 }

@@ -7,8 +7,7 @@ use study::plan::Figure as Wanted;
 use super::{Detail, Drawing, Grid, MARKS, metric_of, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::Findings;
-use analysis::number;
-use analysis::number::drawable;
+use analysis::number::{self, drawable};
 
 pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());
@@ -33,12 +32,8 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                 if drawable(y) {
                     let beside =
                         if trial.contended { "\nanother process ran on these CPUs before or after" } else { "" };
-                    let words = format!(
-                        "trial {}, block {}: {} ({y:+.1} %){beside}",
-                        trial.order,
-                        trial.block,
-                        number::quantity(*value, &unit)
-                    );
+                    let (order, block, value) = (trial.order, trial.block, number::quantity(*value, &unit));
+                    let words = format!("trial {order}, block {block}: {value} ({y:+.1} %){beside}");
                     let tip = if detail.tips { tip(&labels[&series], row, &words) } else { String::new() };
                     let hollow = !trial.marks.is_empty();
                     marks.push((series, Mark { hollow, ..Mark::at(f64::from(trial.order), y, tip) }));

@@ -4,8 +4,7 @@ use super::colours::Colours;
 use super::{Detail, Drawing, metric_of};
 use crate::chart::{Axis, Cell, Layer, Panel, style};
 use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
-use analysis::number;
-use analysis::number::drawable;
+use analysis::number::{self, drawable};
 use analysis::trial_timeline::{band_ns, rule};
 
 /// Maximum number of trials at full detail.

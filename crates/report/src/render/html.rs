@@ -9,7 +9,7 @@ use askama::Template;
 
 use crate::chart;
 use crate::chart::style::{self, Background, Sheet};
-use crate::document::Document;
+use crate::document::{Document, Section};
 use crate::figure::{self, Detail, Drawing};
 use crate::sections;
 
@@ -26,15 +26,12 @@ const ROWS: [usize; 4] = [300, 100, 30, 10];
 
 /// Why no page was written.
 #[derive(Debug, thiserror::Error)]
-pub enum HtmlError {
-    /// The template could not be rendered.
-    #[error("the page of {what} could not be written")]
-    Template {
-        /// `run volley-20261120-210500`.
-        what: String,
-        /// Error of the template engine.
-        source: askama::Error,
-    },
+#[error("the page of {what} could not be written")]
+pub struct HtmlError {
+    /// `run volley-20261120-210500`.
+    pub what: String,
+    /// Error of the template engine.
+    pub source: askama::Error,
 }
 
 /// Renders every figure as an SVG file: stem of its name and content.
@@ -50,20 +47,20 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
 /// the page lists the omissions. The other renderers have no limit.
 ///
 /// # Errors
-/// [`HtmlError::Template`] if the template fails.
+/// [`HtmlError`] if the template fails.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     page(&sections::document(findings), |detail| figure::figures(findings, detail))
 }
 
 /// A document as a page, with figures in the highest detail that fits.
 pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
-    let failed = |source| HtmlError::Template { what: document.what.clone(), source };
-    let render = |figures: Vec<FigureHtml>, left_out: &[String], hints: bool, rows: usize| {
+    let failed = |source| HtmlError { what: document.what.clone(), source };
+    let render = |figures: Vec<Drawing>, left_out: &[String], hints: bool, rows: usize| {
         let figures = FiguresHtml { figures, left_out: left_out.join("; ") }.render().map_err(failed)?;
         Page::new(document, &figures, hints, rows).render().map_err(failed)
     };
     for detail in Detail::ALL {
-        let page = render(figures(&drawings(detail)), &[], detail.tips, usize::MAX)?;
+        let page = render(figures(drawings(detail)), &[], detail.tips, usize::MAX)?;
         if page.len() < PAGE_LIMIT {
             return Ok(page);
         }
@@ -79,7 +76,7 @@ pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing
         }
         // As many figures as fit, in order.
         let (mut shown, mut left_out) = (Vec::new(), Vec::new());
-        for figure in figures(&drawings(least)) {
+        for figure in figures(drawings(least)) {
             let title = figure.title.clone();
             let alone = FiguresHtml { figures: vec![figure], left_out: String::new() };
             let bytes = alone.render().map_err(failed)?.len();
@@ -115,16 +112,16 @@ impl<'a> Page<'a> {
         let heading = |anchor: &str| {
             sections.iter().find(|section| section.anchor == anchor).map(|section| section.heading.as_str())
         };
-        let count = |count: Option<usize>| count.map_or_else(String::new, |count| format!(" ({count})"));
+        let link = |section: &Section| {
+            let count = section.count.map_or_else(String::new, |count| format!(" ({count})"));
+            (section.anchor, format!("{}{count}", section.heading))
+        };
         Page {
             document,
             css: format!("{}{}", include_str!("../../templates/report.css"), style::css(Sheet::Page)),
             script: include_str!("../../templates/report.js"),
             answer: document.answer.iter().map(|(text, anchor)| (text.as_str(), *anchor, heading(anchor))).collect(),
-            links: sections
-                .iter()
-                .map(|section| (section.anchor, format!("{}{}", section.heading, count(section.count))))
-                .collect(),
+            links: sections.iter().map(link).collect(),
             sections: sections.iter().map(|section| blocks::section(section, figures, hints, rows)).collect(),
         }
     }
@@ -133,66 +130,52 @@ impl<'a> Page<'a> {
 #[derive(Template)]
 #[template(path = "figures.html")]
 struct FiguresHtml {
-    figures: Vec<FigureHtml>,
+    figures: Vec<Drawing>,
     /// Titles of omitted figures.
     left_out: String,
 }
 
-struct FigureHtml {
-    /// Width in columns, 1 to 3, or 4 for panels at full width.
-    columns: usize,
-    /// Collapsed because it is tall.
-    folded: bool,
-    title: String,
-    caption: String,
-    keys: Vec<KeyHtml>,
-    hollow: String,
-    hollow_svg: String,
-    panels: Vec<String>,
-    notes: Vec<String>,
-}
-
-struct KeyHtml {
-    series: usize,
-    label: String,
-    svg: String,
-}
-
-fn figures(drawings: &[Drawing]) -> Vec<FigureHtml> {
-    let mut figures: Vec<FigureHtml> = drawings.iter().map(figure_html).collect();
+fn figures(mut drawings: Vec<Drawing>) -> Vec<Drawing> {
     // The same points are missing from nearly every figure: list them once.
     let mut said: Vec<String> = Vec::new();
-    for figure in &mut figures {
-        let (again, new): (Vec<String>, Vec<String>) = figure.notes.drain(..).partition(|note| said.contains(note));
+    for drawing in &mut drawings {
+        let (again, new): (Vec<String>, Vec<String>) = drawing.notes.drain(..).partition(|note| said.contains(note));
         said.extend(new.iter().cloned());
-        figure.notes = new;
+        drawing.notes = new;
         if !again.is_empty() {
-            figure.notes.push("The points named above as not shown are not shown here either.".to_owned());
+            drawing.notes.push("The points named above as not shown are not shown here either.".to_owned());
         }
     }
-    figures
+    drawings
 }
 
-fn figure_html(drawing: &Drawing) -> FigureHtml {
-    let key = |key: &figure::Key| KeyHtml {
-        series: key.series,
-        label: key.label.clone(),
-        svg: figure::key_svg(key.series, figure::Face::of(key)),
-    };
-    let panel = |panel: &chart::Panel| {
-        let title = if panel.title.is_empty() { String::new() } else { format!(": {}", panel.title) };
-        chart::panel_svg(panel, &format!("{}{title}", drawing.title))
-    };
-    let flame = |flame: &figure::Flame| flame.svg(&drawing.title);
-    FigureHtml {
-        columns: if drawing.flames.is_empty() { drawing.panels.len().clamp(1, 3) } else { 4 },
-        folded: drawing.panels.iter().any(|panel| !panel.below.is_empty()),
-        title: drawing.title.clone(),
-        caption: drawing.caption.clone(),
-        keys: drawing.legend().iter().map(key).collect(),
-        hollow: drawing.hollow.clone(),
-        hollow_svg: figure::key_svg(drawing.keys.first().map_or(0, |key| key.series), figure::Face::Hollow),
-        panels: drawing.panels.iter().map(panel).chain(drawing.flames.iter().map(flame)).collect(),
-        notes: drawing.notes.clone(),
+/// For the template.
+impl Drawing {
+    /// Width in columns, 1 to 3, or 4 for panels at full width.
+    fn columns(&self) -> usize {
+        if self.flames.is_empty() { self.panels.len().clamp(1, 3) } else { 4 }
+    }
+
+    /// Whether it is collapsed because it is tall.
+    fn is_folded(&self) -> bool {
+        self.panels.iter().any(|panel| !panel.below.is_empty())
+    }
+
+    fn hollow_svg(&self) -> String {
+        figure::key_svg(self.keys.first().map_or(0, |key| key.series), figure::Face::Hollow)
+    }
+
+    fn panel_svgs(&self) -> Vec<String> {
+        let panel = |panel: &chart::Panel| {
+            let title = if panel.title.is_empty() { String::new() } else { format!(": {}", panel.title) };
+            chart::panel_svg(panel, &format!("{}{title}", self.title))
+        };
+        self.panels.iter().map(panel).chain(self.flames.iter().map(|flame| flame.svg(&self.title))).collect()
+    }
+}
+
+impl figure::Key {
+    fn svg(&self) -> String {
+        figure::key_svg(self.series, figure::Face::of(self))
     }
 }

@@ -4,12 +4,12 @@ use analysis::display_names::limit_word;
 use analysis::findings::{AgentFinding, Findings, MedianRange, Row};
 use analysis::number;
 
-use crate::document::Table;
+use crate::document::{Head, Table};
 
 /// A line per generator, with its row; `None` if every load came from one machine.
 pub(crate) fn table(f: &Findings) -> Option<Table> {
-    let heads = [("design point", false), ("generator", false), ("p50", true), ("p99", true), ("rate", true)];
-    let heads = heads.into_iter().chain([("share of requests", true), ("busy", true), ("limited by", false)]);
+    let numbers = ["p50", "p99", "rate", "share of requests", "busy"].map(Head::number);
+    let heads = ["design point", "generator"].map(Head::text).into_iter().chain(numbers);
     let line = |(row, agent): (&Row, &AgentFinding)| {
         vec![
             row.label.clone(),
@@ -23,9 +23,8 @@ pub(crate) fn table(f: &Findings) -> Option<Table> {
         ]
     };
     let rows = f.all_rows().flat_map(|row| row.agents.iter().map(move |agent| (row, agent))).map(line);
-    let rows = rows.collect::<Vec<_>>();
-    let heads = heads.map(|(head, right)| (head.to_owned(), right)).collect();
-    (!rows.is_empty()).then(|| Table::plain("Generators, median over trials [least, largest]", heads, rows))
+    let heads = heads.chain([Head::text("limited by")]);
+    Table::plain("Generators, median over trials [least, largest]", heads, rows).unless_empty()
 }
 
 /// `1.27 [1.20, 1.31] ms`.

@@ -5,7 +5,7 @@ use analysis::effects::change;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};
 use analysis::number::{p_value, percent};
 
-use crate::document::{Block, Section, Table};
+use crate::document::{Block, Head, Section, Table};
 
 /// Maximum rows of tables about other metrics; the JSON has all pairs.
 const ROWS_MAX: usize = 200;
@@ -40,9 +40,7 @@ const READING: &str = "Block by block: the typical ratio (Hodges and Lehmann) wi
 
 fn table(f: &Findings, found: &Comparison) -> Table {
     let placed = found.places.iter().any(|place| !place.label.is_empty());
-    let mut heads = if placed { vec![("at".to_owned(), false)] } else { Vec::new() };
-    heads.extend(["best", "other"].map(|head| (head.to_owned(), false)));
-    heads.extend(difference_heads());
+    let heads = placed.then_some("at").into_iter().chain(["best", "other"]).map(Head::text).chain(difference_heads());
     let of_place = |place: &ComparedPlace| {
         let of_pair = |pair: &Difference| {
             let best = place.best.filter(|best| [pair.a, pair.b].contains(best))?;
@@ -54,7 +52,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
         };
         place.pairs.iter().filter_map(of_pair).collect::<Vec<_>>()
     };
-    let rows = found.places.iter().flat_map(of_place).collect();
+    let rows = found.places.iter().flat_map(of_place);
     let name = study::Metric::noun_of(&found.metric);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
     let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
@@ -68,9 +66,7 @@ fn contender(f: &Findings, found: &Comparison, row: usize) -> String {
 
 fn trends(f: &Findings) -> Table {
     let placed = f.trends.iter().any(|trend| !trend.label.is_empty());
-    let mut heads = ["metric", "from", "to"].map(|head| (head.to_owned(), false)).to_vec();
-    heads.extend(placed.then(|| ("at".to_owned(), false)));
-    heads.extend(difference_heads());
+    let heads = ["metric", "from", "to"].into_iter().chain(placed.then_some("at")).map(Head::text);
     let row = |trend: &Trend| {
         let name = study::Metric::noun_of(&trend.metric);
         let mut cells =
@@ -79,12 +75,12 @@ fn trends(f: &Findings) -> Table {
         cells.extend(difference(&trend.change, true));
         cells
     };
-    Table::plain("From the first to the last level", heads, f.trends.iter().map(row).collect())
+    Table::plain("From the first to the last level", heads.chain(difference_heads()), f.trends.iter().map(row))
 }
 
-fn difference_heads() -> [(String, bool); 5] {
-    ["typical change", "change of the mean", "blocks", "p (Holm)", "shown"]
-        .map(|head| (head.to_owned(), head != "shown"))
+fn difference_heads() -> impl Iterator<Item = Head> {
+    let numbers = ["typical change", "change of the mean", "blocks", "p (Holm)"].map(Head::number);
+    numbers.into_iter().chain([Head::text("shown")])
 }
 
 /// Cells of a difference; `forward` compares b with a.

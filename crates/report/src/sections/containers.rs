@@ -3,25 +3,18 @@
 use analysis::findings::{Findings, HostedFinding, MedianRange};
 
 use super::cells::shown;
-use crate::document::{Block, Section, Table};
+use crate::document::{Block, Head, Section, Table};
 
 /// Resources used by containers and companions.
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     if f.hosted.is_empty() {
         return None;
     }
-    let heads = [
-        ("design point", false),
-        ("what", false),
-        ("runs as", false),
-        ("ready after", true),
-        ("CPU per request", true),
-    ];
-    let heads = heads.into_iter().chain([("RSS", true), ("charged", true), ("I/O", true)]);
-    let heads = heads.map(|(head, right)| (head.to_owned(), right)).collect();
+    let numbers = ["ready after", "CPU per request", "RSS", "charged", "I/O"].map(Head::number);
+    let heads = ["design point", "what", "runs as"].map(Head::text).into_iter().chain(numbers);
     let mut section = Section::new("containers", "Containers and companions");
-    let rows = f.hosted.iter().map(line).collect();
-    section.all(Block::Table(Table::plain("Median over trials [least, largest]", heads, rows)));
+    let table = Table::plain("Median over trials [least, largest]", heads, f.hosted.iter().map(line));
+    section.all(Block::Table(table));
     section.long(Block::Note(
         "RSS is the peak resident memory of the processes, read the same way for processes and containers. Charged is the peak of the container's control \
          group, with page cache, kernel memory and the start of the container."

@@ -14,19 +14,11 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     }
     let mut section = Section::new("cpu-profiles", "CPU profiles");
     section.all(Block::List(lines(&f.cpu_profiles)));
-    let rows = f.cpu_profiles.iter().flat_map(functions).collect::<Vec<_>>();
-    if !rows.is_empty() {
-        section.all(Block::Table(Table {
-            title: "Hottest functions, by CPU time of their own".to_owned(),
-            heads: vec![
-                Head::text("design point"),
-                Head::number("self"),
-                Head::number("samples"),
-                Head::text("function"),
-            ],
-            rows,
-            below: Vec::new(),
-        }));
+    let rows = f.cpu_profiles.iter().flat_map(functions).collect();
+    let title = "Hottest functions, by CPU time of their own".to_owned();
+    let heads = vec![Head::text("design point"), Head::number("self"), Head::number("samples"), Head::text("function")];
+    if let Some(table) = (Table { title, heads, rows, ..Table::default() }).unless_empty() {
+        section.all(Block::Table(table));
         section.long(Block::Note(
             "One extra trial per design point, not counted as measured, sampled by perf. Self: samples in a function, not in what it calls, over all samples of the server. \
              The flame graphs above have the callers."
@@ -46,11 +38,10 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
     let lines = profiles.iter().map(|profile| (profile.sentence.as_str(), profile.label.as_str()));
     let lines = analysis::group::grouped(lines);
-    let line = |(sentence, labels): (&str, Vec<&str>)| match labels.as_slice() {
-        labels if labels.len() == profiles.len() && labels.len() > 1 => {
-            Item::new(format!("all design points: {sentence}"))
-        }
-        labels => Item::new(format!("{}: {sentence}", labels.join("; "))),
+    let line = |(sentence, labels): (&str, Vec<&str>)| {
+        let of_all = labels.len() == profiles.len() && labels.len() > 1;
+        let labels = if of_all { "all design points".to_owned() } else { labels.join("; ") };
+        Item::new(format!("{labels}: {sentence}"))
     };
     lines.into_iter().map(line).collect()
 }
@@ -78,18 +69,10 @@ fn differences(difference: &ProfileDifference) -> Table {
             Cell::sentence(named(&function.name, function.kernel)),
         ]
     });
-    Table {
-        title: format!("Largest differences: {b} against {a}"),
-        heads: vec![
-            Head::number(a.as_str()),
-            Head::number(b.as_str()),
-            Head::number("points")
-                .hint("difference in percent of the CPU time; at least three standard errors of the samples"),
-            Head::text("function"),
-        ],
-        rows: rows.collect(),
-        below: Vec::new(),
-    }
+    let hint = "difference in percent of the CPU time; at least three standard errors of the samples";
+    let points = Head::number("points").hint(hint);
+    let heads = vec![Head::number(a.as_str()), Head::number(b.as_str()), points, Head::text("function")];
+    Table { title: format!("Largest differences: {b} against {a}"), heads, rows: rows.collect(), below: Vec::new() }
 }
 
 fn named(name: &str, kernel: bool) -> String {

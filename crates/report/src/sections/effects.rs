@@ -6,7 +6,7 @@ use analysis::group::{distinct, grouped};
 use analysis::number;
 use study::plan::{Design, Level};
 
-use crate::document::{Block, Section, Table};
+use crate::document::{Block, Head, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("effects", "Effects of the factors");
@@ -48,9 +48,7 @@ fn tables(findings: &Findings) -> Vec<Table> {
         };
         let title = |what: &str| format!("{what} {of}{idle}");
         tables.push(variation(effects, title("Sources of variation:")));
-        tables.extend(
-            Some(changes(effects, metric, title("Effect of each change on"))).filter(|table| !table.rows.is_empty()),
-        );
+        tables.extend(changes(effects, metric, title("Effect of each change on")).unless_empty());
     }
     tables
 }
@@ -63,13 +61,10 @@ fn scale_name(scale: EffectScale) -> &'static str {
 }
 
 fn variation(effects: &Effects, title: String) -> Table {
-    let mut heads = vec![("source".to_owned(), false), ("df".to_owned(), true)];
+    let mut heads = vec![Head::text("source"), Head::number("df")];
     for found in &effects.analyses {
         let scale = scale_name(found.scale);
-        heads.extend(
-            [("share", scale), ("F", scale), ("p (Holm)", scale)]
-                .map(|(head, scale)| (format!("{head}, {scale}"), true)),
-        );
+        heads.extend(["share", "F", "p (Holm)"].map(|head| Head::number(format!("{head}, {scale}"))));
     }
     // With few trials, only one analysis may separate blocks, so lines are matched by name.
     let names = distinct(effects.analyses.iter().flat_map(|found| &found.sources).map(source_name));
@@ -85,7 +80,7 @@ fn variation(effects: &Effects, title: String) -> Table {
         }
         row
     };
-    Table::plain(title, heads, names.into_iter().map(row).collect())
+    Table::plain(title, heads, names.into_iter().map(row))
 }
 
 fn short(value: f64) -> String {
@@ -93,13 +88,12 @@ fn short(value: f64) -> String {
 }
 
 fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
-    let heads = ["factor", "from", "to", "where"].map(|head| (head.to_owned(), false)).into_iter();
+    let heads = ["factor", "from", "to", "where"].map(Head::text).into_iter();
     let is_tested = |found: &EffectAnalysis| found.changes.iter().any(|change| change.p_adjusted.is_some());
     let scales = |found: &EffectAnalysis| {
-        let p = is_tested(found).then(|| ("p, adjusted".to_owned(), true));
-        [Some((scale_name(found.scale).to_owned(), true)), p].into_iter().flatten().collect::<Vec<_>>()
+        [Some(scale_name(found.scale)), is_tested(found).then_some("p, adjusted")].into_iter().flatten()
     };
-    let heads = heads.chain(effects.analyses.iter().flat_map(scales)).collect();
+    let heads = heads.chain(effects.analyses.iter().flat_map(scales).map(Head::number));
     let same =
         |a: &EffectChange, b: &EffectChange| (&a.factor, &a.from, &a.to, &a.at) == (&b.factor, &b.from, &b.to, &b.at);
     let all = effects.analyses.iter().flat_map(|analysis| &analysis.changes);
@@ -121,5 +115,5 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
         }
         row
     };
-    Table::plain(title, heads, all.into_iter().map(|(_, found)| row(found[0])).collect())
+    Table::plain(title, heads, all.into_iter().map(|(_, found)| row(found[0])))
 }

@@ -31,11 +31,10 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         }
     }
     let mut section = Section::new("failures", "Failures and errors");
-    if !rows.is_empty() {
-        let heads = point_heads(f).into_iter().chain(["what", "how"].map(Head::text)).collect();
-        section.long(Block::Table(Table { heads, rows, ..Table::default() }));
-    }
-    section.unless_empty()
+    let heads = point_heads(f).into_iter().chain(["what", "how"].map(Head::text)).collect();
+    let table = Table { heads, rows, ..Table::default() }.unless_empty()?;
+    section.long(Block::Table(table));
+    Some(section)
 }
 
 /// Failed requests of a row, with the first example of each kind.

@@ -22,7 +22,7 @@ pub(crate) fn head(f: &Findings) -> Document {
             if measured { "no conclusion could be drawn" } else { "nothing was measured" }
         ),
         facts: facts(f),
-        sections: Vec::new(),
+        ..Document::default()
     }
 }
 
@@ -61,23 +61,14 @@ fn facts(f: &Findings) -> Vec<(String, String)> {
     let machine = [Some(&f.machine.cpu_model), f.machine.hypervisor.as_ref()];
     let machine = machine.into_iter().flatten().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>();
     let cpus = count(f.machine.cpus.len() as u64, "CPU");
+    let (points, trials) = (count(f.rows.len() as u64, "design point"), count(trials as u64, "trial"));
+    let intervals = match f.quick {
+        true => "quick run, no stated confidence".to_owned(),
+        false => format!("{}, Student's t over trials, each with a fresh server", percent(f.level)),
+    };
     let facts = [
-        (
-            "Measured",
-            format!(
-                "{measured} of {}, {}{failed}, profile {}",
-                count(f.rows.len() as u64, "design point"),
-                count(trials as u64, "trial"),
-                f.profile
-            ),
-        ),
-        (
-            "Intervals",
-            match f.quick {
-                true => "quick run, no stated confidence".to_owned(),
-                false => format!("{}, Student's t over trials, each with a fresh server", percent(f.level)),
-            },
-        ),
+        ("Measured", format!("{measured} of {points}, {trials}{failed}, profile {}", f.profile)),
+        ("Intervals", intervals),
         ("Load", if f.load.is_empty() { "none".to_owned() } else { f.load.clone() }),
         ("Idle CPUs", idle(f)),
         ("Machine", format!("{}: {}, {cpus}", f.machine.name, machine.join(", "))),

@@ -1,5 +1,7 @@
 //! The machine: hardware, calibration, doctor findings and builds.
 
+use std::collections::BTreeSet;
+
 use analysis::findings::Findings;
 use analysis::number;
 use study::record::{BuildOutcome, Finding, FindingState, Host, Node};
@@ -29,20 +31,15 @@ fn fact(name: &str, value: String) -> (String, String) {
 }
 
 fn machine(f: &Findings) -> Vec<(String, String)> {
+    let network = format!(
+        "{} segments retransmitted, {} accept-queue overflows, {} connection requests dropped",
+        f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
+    );
     let mut facts = facts(&f.machine);
-    facts.push(fact(
-        "Network, all trials",
-        format!(
-            "{} segments retransmitted, {} accept-queue overflows, {} connection requests dropped",
-            f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
-        ),
-    ));
-    if let Some(probed) = &f.probes {
-        facts.push(fact("Fixed piece of work", probed.sentence.clone()));
-    }
-    if !f.machine.unknown.is_empty() {
-        facts.push(fact("Could not be read", f.machine.unknown.join("; ")));
-    }
+    facts.push(fact("Network, all trials", network));
+    facts.extend(f.probes.as_ref().map(|probed| fact("Fixed piece of work", probed.sentence.clone())));
+    let unknown = &f.machine.unknown;
+    facts.extend((!unknown.is_empty()).then(|| fact("Could not be read", unknown.join("; "))));
     facts
 }
 
@@ -54,30 +51,20 @@ pub(super) fn facts(host: &Host) -> Vec<(String, String)> {
         Some(false) => "off".to_owned(),
         None => "unknown".to_owned(),
     };
-    let distinct = |pick: fn(&study::record::Cpu) -> (u32, u32)| {
-        let mut all: Vec<(u32, u32)> = host.cpus.iter().map(pick).collect();
-        all.sort_unstable();
-        all.dedup();
-        all.len() as u64
+    let distinct = |noun: &str, pick: fn(&study::record::Cpu) -> (u32, u32)| {
+        number::count(host.cpus.iter().map(pick).collect::<BTreeSet<_>>().len() as u64, noun)
     };
-    let cpus = format!(
-        "{}, on {} in {}, {}",
-        number::count(host.cpus.len() as u64, "CPU"),
-        number::count(distinct(|cpu| (cpu.package, cpu.core)), "core"),
-        number::count(distinct(|cpu| (cpu.package, 0)), "package"),
-        number::count(distinct(|cpu| (cpu.node, 0)), "NUMA node"),
-    );
-    let memory = format!(
-        "{}, {} of swap in use",
-        shown(host.memory_bytes as f64, "bytes"),
-        shown(host.swap_used_bytes as f64, "bytes")
-    );
+    let cores = distinct("core", |cpu| (cpu.package, cpu.core));
+    let packages = distinct("package", |cpu| (cpu.package, 0));
+    let nodes = distinct("NUMA node", |cpu| (cpu.node, 0));
+    let cpus = format!("{}, on {cores} in {packages}, {nodes}", number::count(host.cpus.len() as u64, "CPU"));
+    let [memory, swap] = [host.memory_bytes, host.swap_used_bytes].map(|bytes| shown(bytes as f64, "bytes"));
     vec![
         fact("Name", host.name.clone()),
         fact("Processor", host.cpu_model.clone()),
         fact("CPUs used", cpus),
         fact("Caches", if host.caches.is_empty() { "unknown".to_owned() } else { host.caches.join(", ") }),
-        fact("Memory", memory),
+        fact("Memory", format!("{memory}, {swap} of swap in use")),
         fact("Kernel", host.kernel.clone()),
         fact("System", known(&host.system)),
         fact("Hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned())),
@@ -96,19 +83,18 @@ fn details(f: &Findings) -> Vec<(String, String)> {
 fn calibration(f: &Findings) -> String {
     match &f.calibration {
         None => "Not measured: run `quintain calibrate` to measure the generator's limit on this machine.".to_owned(),
-        Some(c) => format!(
-            "At most {} with {} on {} ({}, {}), {} of its CPU time per request; with one client, p50 {} and p99 {}. \
-             Measured {}.",
-            shown(c.rate_max_per_s, "1/s"),
-            number::count(u64::from(c.rate_max_clients), "client"),
-            number::count(u64::from(c.threads), "thread"),
-            c.protocol,
-            c.backend,
-            shown(c.cpu_per_request_ns, "ns"),
-            shown(c.floor_latency_ns_p50, "ns"),
-            shown(c.floor_latency_ns_p99, "ns"),
-            c.measured,
-        ),
+        Some(c) => {
+            let (rate, clients) =
+                (shown(c.rate_max_per_s, "1/s"), number::count(u64::from(c.rate_max_clients), "client"));
+            let (threads, protocol) = (number::count(u64::from(c.threads), "thread"), c.protocol);
+            let times = [c.cpu_per_request_ns, c.floor_latency_ns_p50, c.floor_latency_ns_p99];
+            let [cpu, p50, p99] = times.map(|ns| shown(ns, "ns"));
+            format!(
+                "At most {rate} with {clients} on {threads} ({protocol}, {}), {cpu} of its CPU time per request; with one \
+                 client, p50 {p50} and p99 {p99}. Measured {}.",
+                c.backend, c.measured
+            )
+        }
     }
 }
 
@@ -127,9 +113,8 @@ pub(super) fn checks(doctor: &[Finding]) -> Option<Table> {
             Cell::sentence(finding.hint.as_deref().unwrap_or("")),
         ]
     };
-    let rows: Vec<Vec<Cell>> = doctor.iter().map(cells).collect();
     let heads = ["check", "state", "observed", "fix"].map(Head::text).to_vec();
-    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+    Table { heads, rows: doctor.iter().map(cells).collect(), ..Table::default() }.unless_empty()
 }
 
 fn builds(f: &Findings) -> Option<Table> {
@@ -144,9 +129,8 @@ fn builds(f: &Findings) -> Option<Table> {
         let time = shown(build.elapsed_ns as f64, "ns");
         vec![Cell::new(&*build.command), Cell::new(word).tone(tone), Cell::new(time), Cell::sentence(words)]
     };
-    let rows: Vec<Vec<Cell>> = f.builds.iter().map(cells).collect();
     let heads = ["build", "outcome", "took", "why"].map(Head::text).to_vec();
-    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+    Table { heads, rows: f.builds.iter().map(cells).collect(), ..Table::default() }.unless_empty()
 }
 
 /// A table of the machines, with collapsed facts of each.

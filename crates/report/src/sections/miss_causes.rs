@@ -1,6 +1,6 @@
 //! Causes of cache misses, for every design point with a hit ratio.
 
-use crate::document::Table;
+use crate::document::{Head, Table};
 use analysis::findings::{Findings, Row};
 use analysis::number::drawable;
 
@@ -15,11 +15,8 @@ const CAUSES: [(&str, &str); 5] = [
 /// `None` if no design point is a cache.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let mean = |row: &Row, metric: &str| row.mean(metric).filter(|mean| drawable(*mean));
-    let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some()).collect::<Vec<_>>();
-    if rows.is_empty() {
-        return None;
-    }
-    let cells = |row: &&Row| {
+    let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some());
+    let cells = |row: &Row| {
         let share = |found: f64, half: Option<f64>| match half {
             Some(half) => format!("{:.2} ±{:.2}", found * 100.0, half * 100.0),
             None => format!("{:.2}", found * 100.0),
@@ -31,9 +28,9 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
         let cells = [misses].into_iter().chain(causes).map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
         [row.label.clone()].into_iter().chain(cells).collect()
     };
-    let heads = [("design point", false), ("misses", true)].into_iter().chain(CAUSES.map(|(cause, _)| (cause, true)));
-    let heads = heads.map(|(head, right)| (head.to_owned(), right)).collect();
-    Some(Table::plain("Why GETs missed, % of GETs", heads, rows.iter().map(cells).collect()))
+    let numbers = ["misses"].into_iter().chain(CAUSES.map(|(cause, _)| cause)).map(Head::number);
+    let heads = [Head::text("design point")].into_iter().chain(numbers);
+    Table::plain("Why GETs missed, % of GETs", heads, rows.map(cells)).unless_empty()
 }
 
 #[cfg(test)]

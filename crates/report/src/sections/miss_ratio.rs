@@ -4,7 +4,7 @@ use analysis::findings::{CurvePolicy, Findings, MissRatioCurve, MissRatioPoint, 
 use analysis::miss_ratio::{capacity, points};
 use analysis::number::{percent, quantity};
 
-use crate::document::{Block, Section, Table};
+use crate::document::{Block, Head, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("miss-ratio", "Miss ratio");
@@ -24,11 +24,9 @@ const READING: &str = "Difference from policy: each trial minus the simulation o
 /// Measured points of a panel, with the simulated policies at the same capacity.
 fn table(findings: &Findings, found: &MissRatios) -> Table {
     let place = if found.panel.is_empty() { String::new() } else { format!(", {}", found.panel) };
-    let heads =
-        [("", false), (&*found.x, true), ("of the footprint", true), ("memory used", true), ("miss ratio", true)];
-    let mut heads = heads.map(|(head, right)| (head.to_owned(), right)).to_vec();
-    heads.push(("difference from policy, points".to_owned(), true));
-    heads.extend(found.policies.iter().map(|policy| (format!("simulated {}", policy.name), true)));
+    let numbers = [&found.x, "of the footprint", "memory used", "miss ratio", "difference from policy, points"];
+    let simulated = found.policies.iter().map(|policy| Head::number(format!("simulated {}", policy.name)));
+    let heads = [Head::text("")].into_iter().chain(numbers.map(Head::number)).chain(simulated);
     let row = |curve: &MissRatioCurve, point: &MissRatioPoint| {
         let missing = || "-".to_owned();
         let mut cells = vec![curve.label.clone(), capacity(point.capacity_bytes)];
@@ -39,26 +37,19 @@ fn table(findings: &Findings, found: &MissRatios) -> Table {
             None => format!("{:.4}", point.miss_ratio),
         });
         cells.push(point.difference.map_or_else(missing, |difference| {
-            let ends = if findings.quick {
-                String::new()
-            } else {
-                format!(" [{}, {}]", points(difference.low), points(difference.high))
-            };
+            let ends = format!(" [{}, {}]", points(difference.low), points(difference.high));
+            let ends = if findings.quick { "" } else { &ends };
             let policy = curve.policy.as_deref().unwrap_or_default();
             format!("{}{ends} {policy}{}", points(difference.point), if point.strays { " *" } else { "" })
         }));
-        let at = |policy: &CurvePolicy| {
-            policy
-                .points
-                .iter()
-                .find(|known| known.capacity_bytes == point.capacity_bytes)
-                .map(|known| known.miss_ratio)
+        let simulated = |policy: &CurvePolicy| {
+            let known = policy.points.iter().find(|known| known.capacity_bytes == point.capacity_bytes);
+            known.map_or_else(missing, |known| format!("{:.4}", known.miss_ratio))
         };
-        cells
-            .extend(found.policies.iter().map(|policy| at(policy).map_or_else(missing, |ratio| format!("{ratio:.4}"))));
+        cells.extend(found.policies.iter().map(simulated));
         cells
     };
     let rows = found.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
     let title = format!("Miss ratio by cache size{place} (*: deviates from its policy)");
-    Table::plain(title, heads, rows.map(|(curve, point)| row(curve, point)).collect())
+    Table::plain(title, heads, rows.map(|(curve, point)| row(curve, point)))
 }

@@ -4,12 +4,12 @@ use analysis::failed_requests::count_and_share;
 use analysis::findings::{Findings, OperationFinding, OverTrials};
 use analysis::number;
 
-use crate::document::Table;
+use crate::document::{Head, Table};
 
 /// `None` if no design point has journeys.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
-    let heads = [("design point", false), ("operation", false), ("calls", true), ("errors", true), ("mean", true)];
-    let heads = heads.into_iter().chain([("p50", true), ("p99", true)]);
+    let numbers = ["calls", "errors", "mean", "p50", "p99"].map(Head::number);
+    let heads = ["design point", "operation"].map(Head::text).into_iter().chain(numbers);
     let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
     let line = |(row, operation): (usize, &OperationFinding)| {
         let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
@@ -17,9 +17,7 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
         [label(row), operation.name.clone()].into_iter().chain(counts).chain(latencies.map(cell)).collect()
     };
     let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(|one| (found.row, one)));
-    let rows = all.map(line).collect::<Vec<_>>();
-    let heads = heads.map(|(head, right)| (head.to_owned(), right)).collect();
-    (!rows.is_empty()).then(|| Table::plain("Latency by operation", heads, rows))
+    Table::plain("Latency by operation", heads, all.map(line)).unless_empty()
 }
 
 fn cell(found: &OverTrials) -> String {

@@ -5,7 +5,7 @@ use analysis::number::quantity;
 use analysis::proxy_overhead::{COMPARED, change, signed};
 use study::Metric;
 
-use crate::document::{Block, Section, Table};
+use crate::document::{Block, Head, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("added", "Proxy overhead");
@@ -25,18 +25,14 @@ fn table(findings: &Findings) -> Table {
     });
     let compared = compared.copied().collect::<Vec<_>>();
     let placed = findings.added.iter().any(|found| !found.place.is_empty());
-    let mut heads = vec![("through".to_owned(), false)];
-    if placed {
-        heads.push(("at".to_owned(), false));
-    }
-    heads.push(("p50 direct".to_owned(), true));
-    heads.extend(compared.iter().map(|name| (format!("added {}", Metric::heading_of(name)), true)));
-    heads.extend(["proxy CPU per request", "proxy RSS", "blocks"].map(|head| (head.to_owned(), true)));
+    let mut heads = vec![Head::text("through")];
+    heads.extend(placed.then(|| Head::text("at")));
+    heads.push(Head::number("p50 direct"));
+    heads.extend(compared.iter().map(|name| Head::number(format!("added {}", Metric::heading_of(name)))));
+    heads.extend(["proxy CPU per request", "proxy RSS", "blocks"].map(Head::number));
     let row = |found: &Added| {
         let mut cells = vec![found.through.clone()];
-        if placed {
-            cells.push(found.place.clone());
-        }
+        cells.extend(placed.then(|| found.place.clone()));
         let missing = || "-".to_owned();
         cells.push(found.metric("latency_p50").map_or_else(missing, |metric| quantity(metric.direct, "ns")));
         cells.extend(compared.iter().map(|name| {
@@ -56,6 +52,5 @@ fn table(findings: &Findings) -> Table {
         cells.push(found.metrics.iter().map(|metric| metric.blocks).max().unwrap_or(0).to_string());
         cells
     };
-    let rows = findings.added.iter().map(row).collect();
-    Table::plain("Proxy overhead, block by block", heads, rows)
+    Table::plain("Proxy overhead, block by block", heads, findings.added.iter().map(row))
 }

@@ -22,11 +22,9 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     for table in asked.chain(miss_causes::table(f)).chain(operations::table(f)).chain(agents::table(f)) {
         section.all(Block::Table(table));
     }
-    for (title, table) in searches::steps(f) {
+    let others = other_metrics(f).map(|table| ("Other metrics".to_owned(), table));
+    for (title, table) in searches::steps(f).into_iter().chain(others) {
         section.long(Block::Fold(title, vec![Block::Table(table)]));
-    }
-    if let Some(table) = other_metrics(f) {
-        section.long(Block::Fold("Other metrics".to_owned(), vec![Block::Table(table)]));
     }
     if let Some(table) = variances(f) {
         section.long(Block::Heading("More trials or longer trials?".to_owned()));
@@ -75,10 +73,8 @@ fn results(f: &Findings) -> Table {
         cells.push(limit_cell(row));
         cells.push(match (&row.state, row.state.reason()) {
             (RowState::Measured, _) | (_, None) => Cell::sentence(&*row.stop_reason),
-            (state, Some(_)) => {
-                let tone = if matches!(state, RowState::Failed { .. }) { Tone::Bad } else { Tone::Warning };
-                Cell::sentence(state_words(row)).tone(tone)
-            }
+            (RowState::Failed { .. }, _) => Cell::sentence(state_words(row)).tone(Tone::Bad),
+            _ => Cell::sentence(state_words(row)).tone(Tone::Warning),
         });
         cells
     };
@@ -93,17 +89,13 @@ fn state_words(row: &Row) -> String {
 
 /// Explains the table.
 fn legend(f: &Findings) -> String {
-    let half = match f.quick {
-        true => "half-width of a quick run (no stated confidence)".to_owned(),
-        false => format!("half-width of the {} confidence interval", number::percent(f.level)),
+    let of_level = format!("half-width of the {} confidence interval", number::percent(f.level));
+    let half = if f.quick { "half-width of a quick run (no stated confidence)" } else { &of_level };
+    let mut legend = match f.gate {
+        Some(_) => "Each of the n trials has a fresh server".to_owned(),
+        None => format!("Mean over n trials ± {half}, each trial with a fresh server"),
     };
-    let mut legend = match f.gate.is_some() {
-        true => "Each of the n trials has a fresh server".to_owned(),
-        false => format!("Mean over n trials ± {half}, each trial with a fresh server"),
-    };
-    for words in marks_legend(f) {
-        legend += &format!("; {words}");
-    }
+    legend.extend(marks_legend(f).iter().map(|words| format!("; {words}")));
     let scope = f.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
     legend + "." + &label::throughout(&f.factors) + &scope
 }
@@ -173,6 +165,6 @@ fn variances(f: &Findings) -> Option<Table> {
         });
         Some(cells)
     };
-    let rows = f.rows.iter().filter(|row| row.n > 0).filter_map(cells).collect::<Vec<_>>();
-    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+    let rows = f.rows.iter().filter(|row| row.n > 0).filter_map(cells).collect();
+    Table { heads, rows, ..Table::default() }.unless_empty()
 }

@@ -38,10 +38,10 @@ fn fits(f: &Findings) -> Option<Table> {
             Cell::new(format!("{:.3}", fit.r_squared)),
         ])
     };
-    let rows: Vec<Vec<Cell>> = f.scalability.iter().filter_map(cells).collect();
+    let rows = f.scalability.iter().filter_map(cells).collect();
     let heads =
         std::iter::once(Head::text("series")).chain(["λ", "σ", "κ", "peak at", "R²"].map(Head::number)).collect();
-    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+    Table { heads, rows, ..Table::default() }.unless_empty()
 }
 
 /// N of the highest throughput with its interval, whose ends may be unbounded.
@@ -77,5 +77,5 @@ fn points(f: &Findings) -> Option<Table> {
     }
     let mut heads = if several { vec![Head::text("series")] } else { Vec::new() };
     heads.extend(["N", "mean throughput", "fitted", "efficiency"].map(Head::number));
-    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+    Table { heads, rows, ..Table::default() }.unless_empty()
 }

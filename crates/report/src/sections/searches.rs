@@ -4,7 +4,7 @@ use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
 use analysis::number;
 use study::record::Purpose;
 
-use crate::document::Table;
+use crate::document::{Head, Table};
 
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let found = findings.searches().collect::<Vec<_>>();
@@ -22,13 +22,12 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
         cells.extend([search.trials.to_string(), search.ended.clone()]);
         cells
     });
-    let mut heads = vec![("design point", false), ("holds", true), ("fails at", true)];
-    heads.extend((!same).then_some(("objective", false)));
-    heads.extend([("trials", true), ("stop reason", false)]);
+    let mut heads = vec![Head::text("design point"), Head::number("holds"), Head::number("fails at")];
+    heads.extend((!same).then(|| Head::text("objective")));
+    heads.extend([Head::number("trials"), Head::text("stop reason")]);
     let title =
         if same { format!("The highest rate at which {}", first.objective) } else { "The highest rate".to_owned() };
-    let heads = heads.into_iter().map(|(head, right)| (head.to_owned(), right)).collect();
-    Some(Table::plain(title, heads, rows.collect()))
+    Some(Table::plain(title, heads, rows))
 }
 
 /// Steps of each search, in running order.
@@ -44,12 +43,9 @@ pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
                 step.why.clone(),
             ]
         };
-        let heads = [("trial", true), ("for", false), ("offered", true), ("verdict", false), ("because", false)];
-        let heads = heads.map(|(head, right)| (head.to_owned(), right)).to_vec();
-        (
-            format!("Steps of the search: {}", row.label),
-            Table::plain(String::new(), heads, search.steps.iter().map(line).collect()),
-        )
+        let heads = [Head::number("trial"), Head::text("for"), Head::number("offered")];
+        let heads = heads.into_iter().chain(["verdict", "because"].map(Head::text));
+        (format!("Steps of the search: {}", row.label), Table::plain("", heads, search.steps.iter().map(line)))
     };
     findings.searches().map(table).collect()
 }

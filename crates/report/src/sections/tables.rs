@@ -33,12 +33,7 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     // On narrow terminals, numbers are dropped from the end, except the number of trials, the first
     // metric and the limit.
     let last = heads.len() - 1;
-    heads
-        .iter_mut()
-        .enumerate()
-        .skip(points + 2)
-        .filter(|(at, _)| *at < last)
-        .for_each(|(_, head)| head.room = Room::Drop);
+    heads.iter_mut().take(last).skip(points + 2).for_each(|head| head.room = Room::Drop);
     Table { title: title(findings, table), heads, rows, below: Vec::new() }
 }
 
@@ -63,11 +58,8 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let unit = findings.unit(metric);
     let found = |row: &Row| row.metrics.get(metric).cloned().unwrap_or_default();
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-    let largest = findings
-        .rows
-        .iter()
-        .filter_map(|row| finite(found(row).mean))
-        .fold(0.0, |most: f64, mean| most.max(mean.abs()));
+    let means = findings.rows.iter().filter_map(|row| finite(found(row).mean));
+    let largest = means.fold(0.0, |most: f64, mean| most.max(mean.abs()));
     let (divisor, unit) = number::scale(unit, largest);
     let spreads = findings.rows.iter().filter_map(|row| finite(found(row).stddev)).filter(|spread| *spread > 0.0);
     let least = spreads.fold(f64::INFINITY, f64::min) / divisor;
@@ -75,11 +67,11 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let decimals = if least.is_finite() { (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize } else { 2 };
     let shown = |value: Option<f64>| finite(value).map(|value| format!("{:.decimals$}", value / divisor));
     let head = |text: &str| if unit.is_empty() { text.to_owned() } else { format!("{text}, {unit}") };
-    let mean = |row: &Row| match shown(found(row).mean)
-        .map(|mean| if row.is_at_least(metric) { format!("≥ {mean}") } else { mean })
-    {
-        Some(mean) if row.is_marked() => format!("{mean}*"),
-        Some(mean) => mean,
+    let mean = |row: &Row| match shown(found(row).mean) {
+        Some(mean) => {
+            let least = if row.is_at_least(metric) { "≥ " } else { "" };
+            format!("{least}{mean}{}", if row.is_marked() { "*" } else { "" })
+        }
         None if row.metrics.contains_key(metric) => "too few samples".to_owned(),
         None => String::new(),
     };

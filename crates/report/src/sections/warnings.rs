@@ -11,11 +11,10 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     let bad = f.doctor.iter().filter(|found| is_bad(found));
     let doctor = bad.map(|found| Item::new(format!("doctor: {}: {}", found.check, found.text)));
     let items = warnings.chain(doctor).chain(of_nodes(f)).collect::<Vec<_>>();
-    let mut section = Section::new("warnings", "Warnings");
-    section.count = Some(items.len());
-    match items.is_empty() {
-        true => section.long(Block::Text("None.".to_owned())),
-        false => section.all(Block::List(items)),
+    let mut section = Section { count: Some(items.len()), ..Section::new("warnings", "Warnings") };
+    match items.as_slice() {
+        [] => section.long(Block::Text("None.".to_owned())),
+        _ => section.all(Block::List(items)),
     }
     Some(section)
 }
