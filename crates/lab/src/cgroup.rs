@@ -55,20 +55,17 @@ impl Cgroup {
         let read = |folder: &Option<PathBuf>, file: &str| fs::read_to_string(folder.as_ref()?.join(file)).ok();
         let [cpu, memory, memory_max, io] = self.files();
         let number = |folder: &Option<PathBuf>, file: &str| read(folder, file)?.trim().parse::<u64>().ok();
-        let cpu_ns = if self.version == 1 {
-            number(&self.cpu, cpu).map(|total_ns| {
-                let stat = read(&self.cpu, "cpuacct.stat").unwrap_or_default();
-                split(total_ns, value(&stat, "user"), value(&stat, "system"))
-            })
+        let is_v1 = self.version == 1;
+        let stat = read(&self.cpu, if is_v1 { "cpuacct.stat" } else { cpu }).unwrap_or_default();
+        let [user, system] = if is_v1 { ["user", "system"] } else { ["user_usec", "system_usec"] };
+        let total_ns = if is_v1 {
+            number(&self.cpu, cpu)
         } else {
-            read(&self.cpu, cpu).and_then(|stat| {
-                let total_ns = value(&stat, "usage_usec")?.checked_mul(1_000)?;
-                Some(split(total_ns, value(&stat, "user_usec"), value(&stat, "system_usec")))
-            })
+            value(&stat, "usage_usec").and_then(|us| us.checked_mul(1_000))
         };
-        let of_io = if self.version == 1 { io_v1 } else { io_v2 };
+        let of_io = if is_v1 { io_v1 } else { io_v2 };
         Usage {
-            cpu_ns,
+            cpu_ns: total_ns.map(|total_ns| split(total_ns, value(&stat, user), value(&stat, system))),
             memory_bytes: number(&self.memory, memory),
             memory_max_bytes: number(&self.memory, memory_max),
             io_bytes: read(&self.io, io).map(|text| of_io(&text)),

@@ -52,19 +52,15 @@ pub fn nanos(span: Duration) -> u64 {
 
 /// Seconds since 1970 as RFC 3339, UTC.
 pub fn format_rfc3339(unix_seconds: u64) -> String {
-    let at = utc(unix_seconds);
+    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
+    // The end of the year 9999 for anything later.
+    let at = UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX);
     format!("{}T{:02}:{:02}:{:02}Z", at.date(), at.hour(), at.minute(), at.second())
 }
 
 /// Seconds since 1970 as `YYYYMMDD-HHMMSS`, UTC.
 pub fn format_stamp(unix_seconds: u64) -> String {
     format_rfc3339(unix_seconds).replace(['-', ':', 'Z'], "").replace('T', "-")
-}
-
-/// Date and time in UTC; the end of the year 9999 for anything later.
-fn utc(unix_seconds: u64) -> UtcDateTime {
-    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
-    UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX)
 }
 
 #[cfg(test)]

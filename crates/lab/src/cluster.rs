@@ -189,7 +189,7 @@ impl Cluster {
         let looked = looked.map(|(((_, member), node), ((at_ns, before), (later_ns, after)))| {
             let ns = later_ns.saturating_sub(at_ns) as f64;
             let ppm = |ns_apart: f64| ns_apart / ns * 1e6;
-            doctor::Looked {
+            doctor::ExaminedNode {
                 node,
                 boot_id: member.hello.boot_id.clone(),
                 clock_error_ns: before.error_ns.min(after.error_ns),
@@ -255,8 +255,8 @@ impl Cluster {
         &'a self,
         order: &Serve,
         interrupted: &'a dyn Fn() -> bool,
-    ) -> Result<sides::Server<'a>, NotStarted> {
-        sides::Server::start(&self.subject.link, order, interrupted)
+    ) -> Result<sides::RemoteServer<'a>, NotStarted> {
+        sides::RemoteServer::start(&self.subject.link, order, interrupted)
     }
 }
 
@@ -333,7 +333,7 @@ impl Generators {
                 gate: part.is_some(),
                 ..whole.clone()
             };
-            let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
+            let generator = sides::RemoteGenerator::start(&member.name, &member.link, &spec, interrupted)?;
             error_ns = error_ns.max(generator.error_ns());
             engines.push((Box::new(generator), part));
         }

@@ -48,11 +48,6 @@ struct Running {
     used: SubjectUse,
 }
 
-fn exit(child: &mut Child) -> Option<String> {
-    let exit = child.wait(Duration::ZERO)?;
-    Some(child.exited(exit, "under load"))
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
         self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
@@ -125,13 +120,13 @@ pub(crate) fn start<'a>(
 
 fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyUse) -> Result<Started, End> {
     let server = Server {
+        ground,
         command: &plan.command,
         container: plan.container.as_ref(),
-        images: &ground.kept.images,
         environment: &plan.environment,
         names: &|_| None,
         prepare: &|_| Ok(()),
-        directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
+        directory: plan.directory.as_deref(),
         cpus,
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: plan.port,
@@ -140,7 +135,7 @@ fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyU
         kind: FailureKind::Companion,
         who: &format!("companion `{}`: ", plan.name),
     };
-    let started = server.start(ground.supervisor, ground.interrupted, &mut used.used)?;
+    let started = server.start(&mut used.used)?;
     used.ready_ns = Some(started.ready_ns);
     Ok(started)
 }
@@ -152,11 +147,13 @@ impl Companion<'_> {
     }
 
     pub(crate) fn ended(&mut self, kept: &Kept) -> Option<Failure> {
-        let how = match &mut self.started {
-            Some(started) => exit(&mut started.child)?,
-            None => exit(&mut kept.companions.borrow_mut().get_mut(&self.plan.name)?.started.child)?,
+        let mut kept = kept.companions.borrow_mut();
+        let child = match &mut self.started {
+            Some(started) => &mut started.child,
+            None => &mut kept.get_mut(&self.plan.name)?.started.child,
         };
-        let message = format!("companion `{}`: {how}", self.plan.name);
+        let exit = child.wait(Duration::ZERO)?;
+        let message = format!("companion `{}`: {}", self.plan.name, child.exited(exit, "under load"));
         Some(Failure { kind: FailureKind::Companion, message })
     }
 

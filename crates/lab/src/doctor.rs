@@ -1,6 +1,7 @@
 //! Checks whether this machine is fit for measurements.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
@@ -86,6 +87,11 @@ fn setting(host: &Host, name: &str) -> Option<u64> {
     host.sysctls.get(name)?.parse().ok()
 }
 
+fn two_numbers<T: FromStr>(text: &str) -> Option<(T, T)> {
+    let (first, second) = text.split_once(' ')?;
+    Some((first.parse().ok()?, second.parse().ok()?))
+}
+
 fn processors(host: &Host) -> Seen {
     match host.cpus.len() {
         0 => not_checked("no CPU available to this process"),
@@ -115,10 +121,7 @@ fn quota(host: &Host) -> Seen {
     let Some(text) = host.sysctls.get("cgroup.cpu.max") else {
         return not_checked("cgroup quota not readable");
     };
-    match text
-        .split_once(' ')
-        .and_then(|(quota, period)| Some((quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)))
-    {
+    match two_numbers::<f64>(text) {
         Some((quota, period)) if period > 0.0 => warning(
             format!("cgroup CPU quota: {:.2} CPUs", quota / period),
             "lift the quota (`cpu.max`, `docker run --cpus`) or assign CPUs instead (`--cpuset-cpus`)",
@@ -263,11 +266,10 @@ fn open_files(limit: Option<u64>) -> Seen {
 
 fn ports(host: &Host) -> Seen {
     let range = host.sysctls.get("net.ipv4.ip_local_port_range");
-    let bounds = range
-        .and_then(|text| text.split_once(' '))
-        .and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
-    let Some((low, high)) = bounds else { return not_checked("local port range not readable") };
-    let count = u32::saturating_sub(high, low) + 1;
+    let Some((low, high)) = range.and_then(|text| two_numbers::<u32>(text)) else {
+        return not_checked("local port range not readable");
+    };
+    let count = high.saturating_sub(low) + 1;
     let text = format!("{count} ports for outgoing connections ({low} to {high})");
     if count >= 16_384 { good(text) } else { warning(text, "`sysctl net.ipv4.ip_local_port_range=\"32768 60999\"`") }
 }

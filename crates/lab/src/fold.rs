@@ -131,12 +131,9 @@ impl Fold {
             frames: frames.iter().filter_map(|id| places.get(id).copied()).collect(),
             samples,
         };
+        let event = self.events.into_iter().max_by_key(|(_, samples)| *samples);
         CpuProfile {
-            event: self
-                .events
-                .into_iter()
-                .max_by_key(|(_, samples)| *samples)
-                .map_or_else(String::new, |(event, _)| event),
+            event: event.map(|(event, _)| event).unwrap_or_default(),
             samples: self.samples,
             functions: kept.iter().map(function).collect(),
             stacks: stacks.into_iter().map(stack).collect(),

@@ -55,7 +55,7 @@ impl Lines {
         if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
     }
 
-    pub(crate) fn said<T: DeserializeOwned>(&mut self) -> Result<Option<Vec<T>>, String> {
+    pub(crate) fn read_parsed<T: DeserializeOwned>(&mut self) -> Result<Option<Vec<T>>, String> {
         let lines = self.read()?;
         lines.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
     }
@@ -123,13 +123,13 @@ mod tests {
         let (mut lines, writer) = (Lines::of(reader), Writer::new(writer, Duration::from_secs(10)).unwrap());
         writer.say(&7).unwrap();
         writer.output.lock().unwrap().write_all(b"\n\n8").unwrap();
-        assert_eq!(lines.said::<u32>().unwrap(), Some(vec![7]));
+        assert_eq!(lines.read_parsed::<u32>().unwrap(), Some(vec![7]));
         writer.line(b"9").unwrap();
-        assert_eq!(lines.said::<u32>().unwrap(), Some(vec![89]));
+        assert_eq!(lines.read_parsed::<u32>().unwrap(), Some(vec![89]));
         writer.line(b"x").unwrap();
-        assert!(lines.said::<u32>().unwrap_err().starts_with("unexpected line in its output: `x` ("));
+        assert!(lines.read_parsed::<u32>().unwrap_err().starts_with("unexpected line in its output: `x` ("));
         drop(writer);
-        assert_eq!(lines.said::<u32>().unwrap(), None);
+        assert_eq!(lines.read_parsed::<u32>().unwrap(), None);
     }
 
     #[test]

@@ -20,13 +20,9 @@ pub fn no_profile(options: &Options) -> Option<String> {
     if options.cluster.is_some() {
         return Some("the server runs on another machine: `perf` samples only processes of this one; run without `--cluster` or `--hosts`".to_owned());
     }
-    match capture(&["perf", "--version"], &options.directory) {
-        Some(_) => None,
-        None => Some(
-            "`perf` is not installed: it comes with linux-perf (Debian), linux-tools (Ubuntu) or perf (Fedora, Arch)"
-                .to_owned(),
-        ),
-    }
+    let hint =
+        "`perf` is not installed: it comes with linux-perf (Debian), linux-tools (Ubuntu) or perf (Fedora, Arch)";
+    capture(&["perf", "--version"], &options.directory).is_none().then(|| hint.to_owned())
 }
 
 /// Profiles every design point with a measurement among `records`. A failed trial leaves a reason.

@@ -35,7 +35,7 @@ pub(crate) struct Proxy<'a> {
     folder: tempfile::TempDir,
 }
 
-pub(crate) struct Place<'a> {
+pub(crate) struct ProxyContext<'a> {
     pub(crate) ground: Ground<'a>,
     pub(crate) levels: &'a BTreeMap<String, Level>,
     pub(crate) cpus: &'a [u32],
@@ -48,7 +48,7 @@ pub(crate) struct Place<'a> {
 
 impl<'a> Proxy<'a> {
     /// Starts it. `used` receives the facts gathered so far, even on failure.
-    pub(crate) fn start(plan: &'a ProxyPlan, place: &Place<'_>, used: &mut ProxyUse) -> Result<Self, End> {
+    pub(crate) fn start(plan: &'a ProxyPlan, place: &ProxyContext<'_>, used: &mut ProxyUse) -> Result<Self, End> {
         let who = format!("proxy `{}`: ", plan.name);
         let broken = |text: String| failed(FailureKind::Proxy, format!("{who}{text}"));
         used.name.clone_from(&plan.name);
@@ -81,13 +81,13 @@ impl<'a> Proxy<'a> {
             Ok(())
         };
         let server = Server {
+            ground: place.ground,
             command: &plan.command,
             container: None,
-            images: &place.ground.kept.images,
             environment: &plan.environment,
             names: &names,
             prepare: &write_files,
-            directory: place.ground.directory.join(plan.directory.as_deref().unwrap_or("")),
+            directory: plan.directory.as_deref(),
             cpus: place.cpus,
             address: place.address,
             port: plan.port,
@@ -96,7 +96,7 @@ impl<'a> Proxy<'a> {
             kind: FailureKind::Proxy,
             who: &who,
         };
-        let started = server.start(place.ground.supervisor, place.ground.interrupted, &mut used.used)?;
+        let started = server.start(&mut used.used)?;
         used.ready_ns = Some(started.ready_ns);
         let port = used.used.port.unwrap_or(0);
         let sampler = Sampler::new(Path::new("/proc"), started.child.pid(), started.at, place.cpus);

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use study::plan::ContainerPlan;
 use study::record::{FailureKind, SubjectUse};
 use study::{Warning, WarningKind, words};
 
-use crate::container::{Images, Order};
+use crate::companion::Ground;
+use crate::container::Order;
 use crate::end::{End, failed, unrunnable};
-use crate::process::{Child, Launch, Supervisor};
+use crate::process::{Child, Launch};
 use crate::ready::{self, NotReady};
 use crate::{clock, listener};
 
@@ -20,16 +21,17 @@ const PORT_TRIES: u32 = 3;
 pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
 
 pub(crate) struct Server<'a> {
+    pub(crate) ground: Ground<'a>,
     /// Program and arguments; for a container only its arguments.
     pub(crate) command: &'a str,
     pub(crate) container: Option<&'a ContainerPlan>,
-    pub(crate) images: &'a Images,
     pub(crate) environment: &'a BTreeMap<String, String>,
     /// Values of placeholders in its command and environment, other than its port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
     /// Called before each start, with a function that fills the placeholders.
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
-    pub(crate) directory: PathBuf,
+    /// Relative to the directory of `ground`; `None`: that directory.
+    pub(crate) directory: Option<&'a str>,
     pub(crate) cpus: &'a [u32],
     pub(crate) address: IpAddr,
     /// Port that it listens on; `None`: a free one.
@@ -52,15 +54,12 @@ pub(crate) struct Started {
 
 impl Server<'_> {
     /// Starts it and waits for its port; fills `used` even on failure.
-    pub(crate) fn start(
-        &self,
-        supervisor: &Supervisor,
-        interrupted: &dyn Fn() -> bool,
-        used: &mut SubjectUse,
-    ) -> Result<Started, End> {
+    pub(crate) fn start(&self, used: &mut SubjectUse) -> Result<Started, End> {
+        let Ground { supervisor, kept, interrupted, .. } = self.ground;
+        let directory = self.ground.directory.join(self.directory.unwrap_or(""));
         let start_failed = |text: String| failed(self.kind, format!("{}{text}", self.who));
         let cannot_run = |text: String| failed(FailureKind::Unrunnable, format!("{}{text}", self.who));
-        let image = self.images.of(self.container, supervisor, used).map_err(cannot_run)?;
+        let image = kept.images.of(self.container, supervisor, used).map_err(cannot_run)?;
         let templates = words::arguments(self.command).map_err(|mistake| start_failed(mistake.to_string()))?;
         let mut tries = 1;
         loop {
@@ -87,7 +86,7 @@ impl Server<'_> {
             used.command.clone_from(&words);
             used.port = Some(port);
             let container = contained.map(|(_, image, name)| image.job(name));
-            let launch = Launch::new(&words, &self.directory);
+            let launch = Launch::new(&words, &directory);
             let at = clock::now();
             let child = supervisor.spawn(Launch { cpus: self.cpus, environment: &environment, container, ..launch });
             let what = self.container.map_or(self.command, |container| &container.image);

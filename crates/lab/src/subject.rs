@@ -14,7 +14,7 @@ use study::seam::{Announced, Span};
 use crate::companion::{self, Companion, Ground, Kept};
 use crate::end::{End, failed};
 use crate::process::Child;
-use crate::proxy::{Place, Proxy};
+use crate::proxy::{Proxy, ProxyContext};
 use crate::sample::{CpuTime, Reading, Sampler};
 use crate::server::{self, Server, Started};
 use crate::{clock, network, ready, wire};
@@ -177,7 +177,8 @@ impl Side for Subject<'_> {
     }
 
     fn prepare(&mut self) -> Option<Instant> {
-        let due = if self.readings.is_near(clock::now()) {
+        let is_near = |due: Instant| due.saturating_duration_since(clock::now()) < NEAR;
+        let due = if self.readings.due().is_some_and(is_near) {
             self.samplers(Sampler::prepare);
             None
         } else {
@@ -252,13 +253,13 @@ fn start_server(
     // Behind a proxy, the server is only reached from its own machine.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
     let server = Server {
+        ground,
         command: &plan.command,
         container: plan.container.as_ref(),
-        images: &ground.kept.images,
         environment: &plan.environment,
         names: &|name| port_of(name, second_port, beside),
         prepare: &|_| Ok(()),
-        directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
+        directory: plan.directory.as_deref(),
         cpus: &order.cpus,
         address,
         port: plan.port,
@@ -267,7 +268,7 @@ fn start_server(
         kind: FailureKind::Start,
         who: "",
     };
-    let started = server.start(ground.supervisor, ground.interrupted, &mut known.subject);
+    let started = server.start(&mut known.subject);
     let inside = plan.container.as_ref().and_then(|container| container.publish);
     known.warnings.extend(inside.filter(|_| known.subject.container.is_some()).map(|inside| {
         let text = format!("published port: requests pass through the engine's port forwarding to port {inside} of the container, and the measurement includes it");
@@ -303,7 +304,7 @@ fn start_proxies<'a>(
     for ((nth, plan), used) in plans.iter().enumerate().zip(known).rev() {
         let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
         left = rest;
-        let place = Place {
+        let place = ProxyContext {
             ground,
             levels: &order.point.factors,
             cpus: if plan.cpus == 0 { &order.cpus } else { own },
@@ -343,10 +344,6 @@ impl Readings {
             (_, None) => self.ends,
             _ => None,
         }
-    }
-
-    fn is_near(&self, now: Instant) -> bool {
-        self.due().is_some_and(|due| due.saturating_duration_since(now) < NEAR)
     }
 
     fn look_between(&mut self, now: Instant) {

@@ -229,7 +229,8 @@ impl Trial<'_> {
             let count = of_load.len();
             let readable = wait_readable(&[of_load, of_side].concat(), timeout);
             let (of_load, of_side) = readable.split_at(count);
-            let heard = see(side, of_side, &mut seen, &mut load, say).and_then(|()| load.hear(of_load));
+            let heard =
+                handle_server_events(side, of_side, &mut seen, &mut load, say).and_then(|()| load.hear(of_load));
             let mut take = |event| {
                 match event {
                     Event::Progress(live) => {
@@ -244,7 +245,7 @@ impl Trial<'_> {
                     }
                 }
                 // An announced moment may already have passed.
-                see(side, &[], &mut seen, &mut load, say)
+                handle_server_events(side, &[], &mut seen, &mut load, say)
             };
             if let Err(end) = heard.and_then(|events| events.into_iter().try_for_each(&mut take)) {
                 break Err(end);
@@ -268,7 +269,13 @@ impl Trial<'_> {
 }
 
 /// Handles the server's events; generators may disconnect after the final reading.
-fn see(side: &mut dyn Side, readable: &[bool], seen: &mut Seen, load: &mut Load<'_>, say: Say<'_>) -> Result<(), End> {
+fn handle_server_events(
+    side: &mut dyn Side,
+    readable: &[bool],
+    seen: &mut Seen,
+    load: &mut Load<'_>,
+    say: Say<'_>,
+) -> Result<(), End> {
     let now = side.look(readable)?;
     if now.began && !seen.began {
         say(Phase::Measure, None);
@@ -354,16 +361,15 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
     for (kind, count) in measurement.errors.iter().chain(&measurement.warmup_errors).filter(|(_, count)| **count > 0) {
         *errors.entry(kind).or_default() += count;
     }
-    let seen: Vec<String> = errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    let example = measurement.error_examples.values().next();
-    let example = example.map_or_else(String::new, |example| format!("; first: {example}"));
-    let text = |what: &str| match seen.is_empty() {
-        true => what.to_owned(),
-        false => format!("{what}: {}{example}", seen.join(", ")),
-    };
     let is_silent = errors.keys().all(|kind| late(kind)) && measurement.late_answers == 0;
-    let (kind, what) = blame(stalled, starved, is_silent);
-    Err(failed(kind, text(&what)))
+    let (kind, mut text) = blame(stalled, starved, is_silent);
+    if !errors.is_empty() {
+        let counts: Vec<String> = errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        text += &format!(": {}", counts.join(", "));
+        let example = measurement.error_examples.values().next();
+        text.extend(example.map(|example| format!("; first: {example}")));
+    }
+    Err(failed(kind, text))
 }
 
 /// Cause of a trial without valid responses. `stalled`: share of time in which the generator did

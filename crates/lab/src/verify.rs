@@ -23,7 +23,7 @@ use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
 use crate::clock;
-use crate::container::Images;
+use crate::companion::Kept;
 use crate::hooks::Options;
 use crate::process::Supervisor;
 pub use check::NotStarted;
@@ -84,7 +84,7 @@ pub fn verify(
         Target::Running(address) => address.to_string(),
         Target::Command { plan, .. } => plan.command.clone(),
     };
-    let home = Home { target, supervisor, images: Images::default(), interrupted };
+    let home = Home { target, supervisor, kept: Kept::default(), interrupted };
     let mut verification = Verification { server, seed: order.seed, holds: None, not_started: None, cases: Vec::new() };
     for check in checks(order) {
         if interrupted() {

@@ -16,7 +16,7 @@ const MTU_BYTES: u64 = 1500;
 
 /// A node and two readings of its clock.
 #[derive(Clone, Debug)]
-pub struct Looked {
+pub struct ExaminedNode {
     /// The machine.
     pub node: Node,
     /// Identifies the machine: [`study::node::Hello::boot_id`].
@@ -28,7 +28,7 @@ pub struct Looked {
 }
 
 /// Findings over all machines.
-pub fn examine(all: &[Looked]) -> Vec<Finding> {
+pub fn examine(all: &[ExaminedNode]) -> Vec<Finding> {
     let load = all.iter().filter(|looked| looked.node.role == Role::Load).collect::<Vec<_>>();
     findings([
         ("machines", machines(all)),
@@ -39,7 +39,7 @@ pub fn examine(all: &[Looked]) -> Vec<Finding> {
     ])
 }
 
-fn machines(all: &[Looked]) -> Seen {
+fn machines(all: &[ExaminedNode]) -> Seen {
     let distinct = all.iter().map(|looked| &looked.boot_id).collect::<BTreeSet<_>>().len();
     if all.iter().any(|looked| looked.boot_id.is_empty()) {
         return not_checked("unknown whether they are different");
@@ -53,10 +53,10 @@ fn machines(all: &[Looked]) -> Seen {
     )
 }
 
-fn clocks(all: &[Looked]) -> Seen {
+fn clocks(all: &[ExaminedNode]) -> Seen {
     let error_ns = all.iter().map(|looked| looked.clock_error_ns).max().unwrap_or(0);
     // A drift within its error counts as none.
-    let drift = |looked: &Looked| looked.drift_ppm.0.abs() - looked.drift_ppm.1;
+    let drift = |looked: &ExaminedNode| looked.drift_ppm.0.abs() - looked.drift_ppm.1;
     let fastest = all.iter().max_by(|a, b| drift(a).total_cmp(&drift(b)));
     let text = format!("offsets known within {:.0} µs", error_ns as f64 / 1e3);
     if let Some(fastest) = fastest.filter(|fastest| drift(fastest) > DRIFT_PPM) {
@@ -71,8 +71,8 @@ fn clocks(all: &[Looked]) -> Seen {
     good(text)
 }
 
-fn equal(load: &[&Looked]) -> Seen {
-    let kind = |looked: &&Looked| {
+fn equal(load: &[&ExaminedNode]) -> Seen {
+    let kind = |looked: &&ExaminedNode| {
         let host = &looked.node.host;
         format!("{}, {} CPUs, {}", host.cpu_model, host.cpus.len(), host.kernel)
     };
@@ -87,11 +87,11 @@ fn equal(load: &[&Looked]) -> Seen {
     )
 }
 
-fn paths(load: &[&Looked]) -> Seen {
+fn paths(load: &[&ExaminedNode]) -> Seen {
     let mut rates = load.iter().filter_map(|looked| Some(looked.node.link?.receive_bytes_per_s)).collect::<Vec<_>>();
     rates.sort_by(f64::total_cmp);
     let Some(median) = rates.get(rates.len() / 2) else { return not_checked("not measured") };
-    let words = |looked: &&Looked| {
+    let words = |looked: &&ExaminedNode| {
         let link = looked.node.link?;
         let (mb, us) = (link.receive_bytes_per_s / 1e6, link.round_trip_ns_p50 / 1e3);
         Some(format!("{} {mb:.0} MB/s, {us:.0} µs", looked.node.name))
@@ -106,8 +106,8 @@ fn paths(load: &[&Looked]) -> Seen {
     good(text)
 }
 
-fn interfaces(all: &[Looked]) -> Seen {
-    let words = |looked: &Looked| {
+fn interfaces(all: &[ExaminedNode]) -> Seen {
+    let words = |looked: &ExaminedNode| {
         let Some(interface) = &looked.node.interface else { return format!("{}: not found", looked.node.name) };
         let speed = interface.speed_mbit_per_s.map_or("speed unknown".to_owned(), |speed| format!("{speed} Mbit/s"));
         let mtu = interface.mtu_bytes.map_or("MTU unknown".to_owned(), |mtu| format!("MTU {mtu}"));
@@ -134,8 +134,8 @@ mod tests {
 
     use super::*;
 
-    fn node(name: &str, role: Role) -> Looked {
-        Looked {
+    fn node(name: &str, role: Role) -> ExaminedNode {
+        ExaminedNode {
             node: Node {
                 name: name.to_owned(),
                 role,
@@ -156,11 +156,11 @@ mod tests {
         }
     }
 
-    fn three() -> Vec<Looked> {
+    fn three() -> Vec<ExaminedNode> {
         vec![node("s1", Role::Subject), node("l1", Role::Load), node("l2", Role::Load), node("l3", Role::Load)]
     }
 
-    fn state(all: &[Looked], check: &str) -> (FindingState, String) {
+    fn state(all: &[ExaminedNode], check: &str) -> (FindingState, String) {
         let found = examine(all).into_iter().find(|finding| finding.check == check).unwrap();
         (found.state, found.text)
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn finds_each_fault() {
-        let check = |name: &str, spoil: fn(&mut Looked), text: &str| {
+        let check = |name: &str, spoil: fn(&mut ExaminedNode), text: &str| {
             let mut all = three();
             spoil(&mut all[3]);
             let (found, said) = state(&all, name);

@@ -102,7 +102,7 @@ impl Link {
 
     /// Reads the available messages once; waits if there are none.
     fn read(&self) -> Result<(), End> {
-        let said = self.lines.borrow_mut().said::<Said>().map_err(|text| self.lost(&text))?;
+        let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
         let Some(said) = said else { return Err(self.lost(ENDED)) };
         self.heard.set(clock::now());
         for said in said {

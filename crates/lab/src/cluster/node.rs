@@ -149,14 +149,14 @@ impl Node<'_> {
     }
 
     fn tell(&self, seen: Seen, told: &mut Seen) {
-        if seen.began && !told.began {
-            self.lab.say(&Said::Taken { end: false });
-        }
-        if seen.ended && !told.ended {
-            self.lab.say(&Said::Taken { end: true });
-        }
-        if seen.exited && !told.exited {
-            self.lab.say(&Said::Ended {});
+        for (is_new, news) in [
+            (seen.began && !told.began, Said::Taken { end: false }),
+            (seen.ended && !told.ended, Said::Taken { end: true }),
+            (seen.exited && !told.exited, Said::Ended {}),
+        ] {
+            if is_new {
+                self.lab.say(&news);
+            }
         }
         *told = Seen { exited: seen.exited || told.exited, ..seen };
     }

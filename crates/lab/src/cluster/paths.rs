@@ -37,7 +37,7 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         proxy_cpus: Vec::new(),
         companion_cpus: Vec::new(),
     };
-    let side = sides::Server::start(&cluster.subject.link, &serve, interrupted).map_err(|(end, _)| end)?;
+    let side = sides::RemoteServer::start(&cluster.subject.link, &serve, interrupted).map_err(|(end, _)| end)?;
     let address = SocketAddr::new(cluster.address(), side.standing().port);
     let bulk = format!("/bytes/{BODY_BYTES}");
     let finish =
@@ -47,7 +47,7 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         let load = |path: &str, clients| {
             let load = |duration_ns| {
                 let spec = spec(address, path, clients, &cpus(member), duration_ns);
-                let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
+                let generator = sides::RemoteGenerator::start(&member.name, &member.link, &spec, interrupted)?;
                 finish(Load::new(vec![(Box::new(generator), None)], Duration::ZERO))
             };
             let measured = load(DURATION_NS)?;

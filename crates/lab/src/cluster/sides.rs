@@ -14,7 +14,7 @@ use crate::end::End;
 use crate::load::{Engine, RemoteFacts, broken};
 use crate::subject::{NotStarted, Seen, Side};
 
-pub(crate) struct Server<'a> {
+pub(crate) struct RemoteServer<'a> {
     link: &'a Link,
     interrupted: &'a dyn Fn() -> bool,
     offset: Offset,
@@ -22,7 +22,7 @@ pub(crate) struct Server<'a> {
     standing: Standing,
 }
 
-impl<'a> Server<'a> {
+impl<'a> RemoteServer<'a> {
     pub(crate) fn start(link: &'a Link, order: &Serve, interrupted: &'a dyn Fn() -> bool) -> Result<Self, NotStarted> {
         let started = link.offset(interrupted).and_then(|offset| {
             let order = Order::Serve(Box::new(order.clone()));
@@ -44,7 +44,7 @@ impl<'a> Server<'a> {
     }
 }
 
-impl Side for Server<'_> {
+impl Side for RemoteServer<'_> {
     fn standing(&self) -> Standing {
         self.standing
     }
@@ -88,7 +88,7 @@ impl Side for Server<'_> {
     }
 }
 
-pub(crate) struct Generator<'a> {
+pub(crate) struct RemoteGenerator<'a> {
     name: &'a str,
     link: &'a Link,
     interrupted: &'a dyn Fn() -> bool,
@@ -98,7 +98,7 @@ pub(crate) struct Generator<'a> {
     has_ended: bool,
 }
 
-impl<'a> Generator<'a> {
+impl<'a> RemoteGenerator<'a> {
     pub(super) fn start(
         name: &'a str,
         link: &'a Link,
@@ -133,7 +133,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-impl Engine for Generator<'_> {
+impl Engine for RemoteGenerator<'_> {
     fn handle(&self) -> BorrowedFd<'_> {
         self.link.handle()
     }
@@ -182,7 +182,7 @@ impl Engine for Generator<'_> {
     }
 }
 
-impl Drop for Generator<'_> {
+impl Drop for RemoteGenerator<'_> {
     /// Unloads a generator if another one could not be started.
     fn drop(&mut self) {
         if !self.has_ended {

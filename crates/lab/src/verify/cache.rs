@@ -41,12 +41,12 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-struct Known {
+struct Detected {
     whose: Whose,
     speaks: Vec<Speech>,
 }
 
-fn know(server: &Server<'_>) -> Result<Known, String> {
+fn detect(server: &Server<'_>) -> Result<Detected, String> {
     let said = |words: &[u8]| -> Result<Vec<u8>, String> {
         let mut client = server.connect()?;
         client.send(words)?;
@@ -74,17 +74,17 @@ fn know(server: &Server<'_>) -> Result<Known, String> {
     if speaks.is_empty() {
         return Err(format!("speaks no supported protocol: `{}`", version.escape_ascii()));
     }
-    Ok(Known { whose, speaks })
+    Ok(Detected { whose, speaks })
 }
 
-fn spoken(known: &Known, speech: Speech) -> Result<(), Trouble> {
+fn require_protocol(known: &Detected, speech: Speech) -> Result<(), Trouble> {
     if known.speaks.contains(&speech) {
         return Ok(());
     }
     Err(Trouble::NotChecked(format!("this server does not speak {speech:?}")))
 }
 
-fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
+fn check_row(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
     let mut client = server.connect()?;
     let Answer { bytes: answer, closes, .. } = row.answer(whose);
     for (index, piece) in pieces.iter().enumerate() {
@@ -116,23 +116,22 @@ fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Resul
 }
 
 fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let known = know(server)?;
-    for row in [rows::text_basic(), rows::resp_basic()] {
-        if known.speaks.contains(&row.speech) {
-            hold(server, &row, known.whose, &[&row.asked])?;
-        }
+    let known = detect(server)?;
+    let is_basic = |row: &&Row| ["text", "resp"].contains(&row.name) && known.speaks.contains(&row.speech);
+    for row in rows::all().iter().filter(is_basic) {
+        check_row(server, row, known.whose, &[&row.asked])?;
     }
     Ok(())
 }
 
 fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
-    let known = know(server)?;
-    spoken(&known, speech)?;
+    let known = detect(server)?;
+    require_protocol(&known, speech)?;
     let wrong: Vec<String> = rows::all()
         .iter()
         .filter(|row| row.speech == speech)
         .filter_map(|row| {
-            let why = hold(server, row, known.whose, &[&row.asked]).err()?;
+            let why = check_row(server, row, known.whose, &[&row.asked]).err()?;
             let reason = row.answer(known.whose).reason;
             Some(format!("{}: {why}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
         })
@@ -141,24 +140,24 @@ fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
 }
 
 fn split(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let known = know(server)?;
+    let known = detect(server)?;
     for row in rows::all().iter().filter(|row| known.speaks.contains(&row.speech) && row.asked.len() <= 200) {
         for cut in 1..row.asked.len() {
             let (front, rest) = row.asked.split_at(cut);
-            hold(server, row, known.whose, &[front, rest])
+            check_row(server, row, known.whose, &[front, rest])
                 .map_err(|why| format!("{}, cut after {cut} bytes: {why}", row.name))?;
         }
         if row.asked.len() <= 60 {
             let bytes: Vec<&[u8]> = row.asked.chunks(1).collect();
-            hold(server, row, known.whose, &bytes).map_err(|why| format!("{}, byte by byte: {why}", row.name))?;
+            check_row(server, row, known.whose, &bytes).map_err(|why| format!("{}, byte by byte: {why}", row.name))?;
         }
     }
     Ok(())
 }
 
 fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let known = know(server)?;
-    spoken(&known, Speech::Http)?;
+    let known = detect(server)?;
+    require_protocol(&known, Speech::Http)?;
     for (name, asked, statuses) in rows::HTTP {
         let mut client = server.connect()?;
         client.send(asked.as_bytes())?;
@@ -175,7 +174,7 @@ fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 /// `set` and `get` in a protocol that the server supports, and the responses to both.
-fn compose(known: &Known, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
+fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     let (bytes, length) = (value.len(), key.len());
     let [set, stored, get, front, back] = match known.speaks.contains(&Speech::Text) {
         true => [
@@ -207,7 +206,7 @@ fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
 }
 
 fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let known = know(server)?;
+    let known = detect(server)?;
     let mut client = server.connect()?;
     let value: Vec<u8> = (0..500_000_u32).map(|at| b'a' + (at % 23) as u8).collect();
     let [set, stored, get, hit] = compose(&known, "large", &value);
@@ -227,7 +226,7 @@ fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let known = know(server)?;
+    let known = detect(server)?;
     let mut client = server.connect()?;
     let (value, is_text) = (vec![b'v'; 10_000], known.speaks.contains(&Speech::Text));
     let [set, stored, ..] = compose(&known, "many", &value);
@@ -252,7 +251,7 @@ fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let known = know(server)?;
+    let known = detect(server)?;
     let mut client = server.connect()?;
     let (mut asked, mut answered) = (Vec::new(), Vec::new());
     for number in 0..2_500 {
@@ -268,7 +267,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     /// Bytes of responses that exceed the buffers of both sides of a connection.
     const ENOUGH: usize = 24 << 20;
-    let known = know(server)?;
+    let known = detect(server)?;
     let mut slow = server.connect()?;
     let value: Vec<u8> = (0..100_000_u32).map(|at| b'a' + (at % 19) as u8).collect();
     let [set, stored, get, hit] = compose(&known, "slow", &value);

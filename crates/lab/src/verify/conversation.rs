@@ -1,6 +1,5 @@
 //! Runs a case that is data: sends its requests in pieces and compares the responses.
 
-use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use study::verification::Miss;
 use super::check::{Trouble, excerpt};
 use super::page::{differ, miss};
 use super::response::Response;
-use super::server::{Client, Noise, Server, reason};
+use super::server::{Client, Noise, Server};
 
 /// Time without bytes that is required after a piece and after the last response; the latter is
 /// shorter after the first connection of a case.
@@ -170,7 +169,7 @@ impl Talk<'_, '_> {
             self.silence(&mut client)?;
             begin = end;
         }
-        let mut stream = client.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
+        let mut writer = client.second_handle()?;
         let mut answered = 0;
         let request_ends = all.iter().scan(0, |end, one| {
             *end += one.bytes.len();
@@ -183,14 +182,17 @@ impl Talk<'_, '_> {
             let half_close = self.case.half_close && end == bytes.len();
             // The writer does not wait for responses, so the reader must not wait for the writer.
             thread::scope(|scope| {
-                let writer = scope.spawn(|| send_piece(&mut stream, &bytes[begin..end], half_close));
+                let sent = scope.spawn(|| {
+                    writer.send(&bytes[begin..end])?;
+                    if half_close { writer.half_close() } else { Ok(()) }
+                });
                 let read = all[answered..whole].iter().try_for_each(|asked| {
                     self.answer(&mut client, asked).map_err(|trouble| with_request(trouble, asked))
                 });
                 if read.is_err() {
                     let _ = client.stream.shutdown(std::net::Shutdown::Both); // ends the writer as well
                 }
-                let written = writer.join().expect("the writer does not panic");
+                let written = sent.join().expect("the writer does not panic");
                 read.and(written.map_err(Trouble::from))
             })?;
             (begin, answered) = (end, whole);
@@ -349,15 +351,6 @@ fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
     trouble
 }
 
-fn send_piece(stream: &mut TcpStream, bytes: &[u8], half_close: bool) -> Result<(), String> {
-    use std::io::Write;
-    stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))?;
-    if half_close {
-        stream.shutdown(std::net::Shutdown::Write).map_err(|error| format!("cannot shut down: {error}"))?;
-    }
-    Ok(())
-}
-
 /// Reads exactly these bytes and stops at the first difference.
 fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
     let (received, end) = client.receive_like(expected);
@@ -387,7 +380,7 @@ fn compose<'c>(of: &'c Request, values: Values, server: &Server<'_>, place: Stri
             let has = |wanted: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
             let mut head = format!("{method} {} HTTP/1.{}\r\n", values.fill(path), if *is_old { 0 } else { 1 });
             if !is_old && !has("Host") {
-                head += &format!("Host: {}\r\n", server.address());
+                head += &format!("Host: {}\r\n", server.address);
             }
             for (name, value) in headers {
                 head += &format!("{name}: {}\r\n", values.fill(value));

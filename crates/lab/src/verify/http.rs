@@ -25,7 +25,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     // Large responses fill the buffers with few requests. Without them a server may finish before
     // it blocks, which is a weaker case.
     let mut page = server.page("/bytes/65536")?;
-    if page.status() != 200 {
+    if page.status != 200 {
         page = server.page(&server.path)?;
     }
     let request = page.request();

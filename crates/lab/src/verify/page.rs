@@ -8,7 +8,7 @@ use super::response::Response;
 /// A path with the properties that its responses share.
 pub(super) struct Page {
     path: String,
-    status: u16,
+    pub(super) status: u16,
     /// `None`: two responses differed.
     body: Option<Vec<u8>>,
 }
@@ -30,10 +30,6 @@ impl Page {
         }
         let body = (first.body == second.body).then_some(first.body);
         Ok(Page { path: path.to_owned(), status: first.status, body })
-    }
-
-    pub(super) fn status(&self) -> u16 {
-        self.status
     }
 
     /// A short request such as browsers and load generators send.

@@ -41,8 +41,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
     }
     // More than all buffers on the way can hold, so the reader must keep up with the writer.
     let words = 1..1 + (1_u32 << 20);
-    let mut writer = server.connect()?;
-    writer.stream = client.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
+    let mut writer = client.second_handle()?;
     let bytes = to_bytes(words.clone());
     thread::scope(|scope| {
         let sent = scope.spawn(move || writer.send(&bytes));

@@ -16,7 +16,7 @@ use super::Target;
 use super::check::{END, NotStarted, Trouble, excerpt};
 use super::page::{Page, request};
 use super::pingpong::expect_words;
-use crate::container::Images;
+use crate::companion::{Ground, Kept};
 use crate::end::End;
 use crate::process::{Child, Supervisor, pid_of};
 use crate::server::Started;
@@ -32,14 +32,14 @@ pub(super) struct Home<'a> {
     pub(super) target: Target<'a>,
     /// `None`: the server runs already.
     pub(super) supervisor: Option<Supervisor>,
-    pub(super) images: Images,
+    pub(super) kept: Kept,
     pub(super) interrupted: &'a dyn Fn() -> bool,
 }
 
 pub(super) struct Server<'a> {
     home: &'a Home<'a>,
     child: Option<Child>,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
     until: Instant,
     pub(super) suite: Option<Suite>,
     pub(super) path: String,
@@ -73,10 +73,6 @@ impl<'a> Server<'a> {
         child.last_words()
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     pub(super) fn check_time(&self) -> Result<(), String> {
         if clock::now() < self.until { Ok(()) } else { Err(late()) }
     }
@@ -88,8 +84,7 @@ impl<'a> Server<'a> {
         stream.set_nodelay(true).map_err(error)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(error)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(error)?;
-        let (received, speech) = (Vec::new(), Speech::None);
-        Ok(Client { stream, received, until: self.until, speech, responses: 0, is_closing: false })
+        Ok(Client::new(stream, self.until))
     }
 
     /// Connects with the suite's protocol, ready for requests.
@@ -209,13 +204,13 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let mut used = SubjectUse::default();
     let server = crate::server::Server {
+        ground: Ground { supervisor, kept: &home.kept, directory, interrupted: home.interrupted },
         command: &plan.command,
         container: plan.container.as_ref(),
-        images: &home.images,
         environment: &plan.environment,
         names: &|name| crate::subject::port_of(name, second_port, &[]),
         prepare: &|_| Ok(()),
-        directory: directory.join(plan.directory.as_deref().unwrap_or("")),
+        directory: plan.directory.as_deref(),
         cpus: &[],
         address,
         port,
@@ -224,7 +219,7 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
         kind: FailureKind::Start,
         who: "",
     };
-    match server.start(supervisor, home.interrupted, &mut used) {
+    match server.start(&mut used) {
         Ok(Started { child, .. }) => Ok((child, SocketAddr::new(address, used.port.unwrap_or_default()))),
         Err(End::Interrupted) => Err(NotStarted::Interrupted),
         Err(End::Failed(failure)) if failure.kind == FailureKind::Unrunnable => {
@@ -297,6 +292,16 @@ impl Read for Client {
 }
 
 impl Client {
+    fn new(stream: TcpStream, until: Instant) -> Client {
+        Client { stream, received: Vec::new(), speech: Speech::None, until, responses: 0, is_closing: false }
+    }
+
+    /// The same connection, for another thread.
+    pub(super) fn second_handle(&self) -> Result<Client, String> {
+        let stream = self.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
+        Ok(Client::new(stream, self.until))
+    }
+
     /// Sends bytes in one write, unless the socket accepts only a part of them.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))

@@ -38,18 +38,6 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
 }
 
 const MANY: usize = 1000;
-const GLANCE: Duration = Duration::from_millis(2);
-
-fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = clock::now() + limit;
-    loop {
-        let seen = look();
-        if seen.is_some() || clock::now() >= deadline {
-            return seen;
-        }
-        thread::sleep(GLANCE);
-    }
-}
 
 fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut clients = Vec::with_capacity(MANY);
@@ -112,8 +100,12 @@ fn churn(server: &mut Server<'_>) -> Result<(), Trouble> {
     come_and_go(20)?;
     let before = server.sockets().len();
     come_and_go(300)?;
-    let closed = until(PATIENCE, || (server.sockets().len() <= before + SLACK).then_some(()));
-    if closed.is_none() {
+    let deadline = clock::now() + PATIENCE;
+    while server.sockets().len() > before + SLACK {
+        if clock::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+            continue;
+        }
         let after = server.sockets().len();
         return Err(format!("300 connections have left sockets open: {after}, and {before} before them").into());
     }

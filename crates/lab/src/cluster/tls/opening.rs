@@ -72,14 +72,7 @@ impl Opening {
     }
 
     pub(super) fn send(&mut self) -> io::Result<()> {
-        while self.tls.wants_write() {
-            match self.tls.write_tls(&mut self.stream) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        pump::send(&mut self.tls, &mut self.stream).map(drop)
     }
 
     fn receive(&mut self) -> Result<bool, Broken> {

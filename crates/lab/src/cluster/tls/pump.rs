@@ -42,6 +42,19 @@ pub(super) fn start(stream: TcpStream, mut tls: Connection, pending: Vec<u8>) ->
     Ok(Pipes { input, output })
 }
 
+/// Sends as much as possible without waiting; returns whether anything was sent.
+pub(super) fn send(tls: &mut Connection, stream: &mut TcpStream) -> io::Result<bool> {
+    let mut moved = false;
+    while tls.wants_write() {
+        match tls.write_tls(stream) {
+            Ok(_) => moved = true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(moved)
+}
+
 fn pipe() -> io::Result<(File, File)> {
     let (reader, writer) = io::pipe()?;
     Ok((OwnedFd::from(reader).into(), OwnedFd::from(writer).into()))
@@ -146,17 +159,10 @@ impl Pump {
     }
 
     fn exchange(&mut self) -> io::Result<bool> {
-        let mut moved = false;
         if self.peer == Peer::Gone {
             return Ok(false);
         }
-        while self.tls.wants_write() {
-            match self.tls.write_tls(&mut self.stream) {
-                Ok(_) => moved = true,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
+        let mut moved = send(&mut self.tls, &mut self.stream)?;
         if self.from.is_none() && !self.is_shut && !self.tls.wants_write() {
             self.is_shut = true;
             self.stream.shutdown(Shutdown::Write)?;
@@ -228,15 +234,9 @@ impl Pump {
         }
         let is_broken =
             |polled: &PollFd<'_>| polled.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
-        let (mut at, mut is_lost, mut is_left) = (0, false, false);
-        if is_heard {
-            // Requested events are handled by the next turn.
-            is_lost = stream.is_empty() && is_broken(&polled[0]);
-            at = 1;
-        }
-        if self.to.is_some() {
-            is_left = is_broken(&polled[at]);
-        }
+        // Requested events are handled by the next turn.
+        let is_lost = is_heard && stream.is_empty() && is_broken(&polled[0]);
+        let is_left = self.to.is_some() && is_broken(&polled[usize::from(is_heard)]);
         if is_lost {
             self.lose();
         }

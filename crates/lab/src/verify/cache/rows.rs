@@ -72,33 +72,22 @@ fn resp(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
     Row::new(Speech::Resp, name, asked.as_ref(), answered)
 }
 
-pub(super) fn text_basic() -> Row {
-    text(
-        "text",
-        "set a 7 0 3\r\nabc\r\nget a\r\ndelete a\r\nget a\r\ndelete a\r\n",
-        "STORED\r\nVALUE a 7 3\r\nabc\r\nEND\r\nDELETED\r\nEND\r\nNOT_FOUND\r\n",
-    )
-}
-
-pub(super) fn resp_basic() -> Row {
-    resp(
-        "resp",
-        "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\nabc\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nDEL a\r\nGET a\r\nDEL a\r\n",
-        "+OK\r\n$3\r\nabc\r\n:1\r\n$-1\r\n:0\r\n",
-    )
-}
-
 const LINE: &str = "CLIENT_ERROR bad command line format\r\n";
 const CHUNK: &str = "CLIENT_ERROR bad data chunk\r\n";
 const LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
 const SKIPS_THE_LINE: &str = "memcached skips only the line and reads the block as commands";
 const ENDS: &str = "mn\r\n";
 
+/// All conversations; those called `text` and `resp` are the basic ones.
 pub(super) fn all() -> Vec<Row> {
     use Whose::{Memcached, Redis};
     let (longest, too_long) = ("k".repeat(250), "k".repeat(251));
     vec![
-        text_basic(),
+        text(
+            "text",
+            "set a 7 0 3\r\nabc\r\nget a\r\ndelete a\r\nget a\r\ndelete a\r\n",
+            "STORED\r\nVALUE a 7 3\r\nabc\r\nEND\r\nDELETED\r\nEND\r\nNOT_FOUND\r\n",
+        ),
         text(
             "a key of 250 letters",
             format!("set {longest} 0 0 1\r\n1\r\nget {longest}\r\n"),
@@ -152,7 +141,11 @@ pub(super) fn all() -> Vec<Row> {
              CLIENT_ERROR invalid numeric delta argument\r\n",
         ),
         text("a time in the past", "set a 0 -1 1\r\n1\r\nget a\r\n", "STORED\r\nEND\r\n"),
-        resp_basic(),
+        resp(
+            "resp",
+            "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\nabc\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nDEL a\r\nGET a\r\nDEL a\r\n",
+            "+OK\r\n$3\r\nabc\r\n:1\r\n$-1\r\n:0\r\n",
+        ),
         resp(
             "inline, and blank lines",
             "\r\nSET a 1\r\n\r\nGET a\r\nset b \"x y\"\r\nget b\r\n",
