@@ -12,6 +12,7 @@ use crate::findings::{
     FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, MetricInfo, OverRequests, ProbedTrial, Row,
     RowOperations, Warning,
 };
+use crate::group::distinct;
 use crate::trial::Kept;
 use crate::{
     agents, answer, comparisons, containers, cpu_profile, effects, gate, load_description, machine_states, method,
@@ -284,12 +285,7 @@ fn pool(run: &Run, rows: &mut [Row]) {
 }
 
 fn factor(run: &Run, name: &str) -> Factor {
-    let mut levels = Vec::<Level>::new();
-    for level in run.plan.points.iter().filter_map(|point| point.factors.get(name)) {
-        if !levels.contains(level) {
-            levels.push(level.clone());
-        }
-    }
+    let mut levels = distinct(run.plan.points.iter().filter_map(|point| point.factors.get(name)).cloned());
     let numbers = levels.iter().map(Level::as_f64).collect::<Option<Vec<_>>>();
     if numbers.is_some() {
         levels.sort_by(|a, b| a.as_f64().unwrap_or(0.0).total_cmp(&b.as_f64().unwrap_or(0.0)));
@@ -299,14 +295,7 @@ fn factor(run: &Run, name: &str) -> Factor {
 
 fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
     let present = rows.flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
-    let info = |metric: &study::Metric| MetricInfo {
-        name: metric.name.to_owned(),
-        unit: metric.unit.to_owned(),
-        higher_is_better: metric.better == study::Better::Higher,
-        noun: metric.noun.to_owned(),
-        text: metric.text.to_owned(),
-    };
-    study::METRICS.iter().filter(|metric| present.contains(metric.name)).map(info).collect()
+    study::METRICS.iter().filter(|metric| present.contains(metric.name)).map(MetricInfo::from).collect()
 }
 
 fn fewer_processors(findings: &Findings) -> Option<String> {

@@ -55,8 +55,15 @@ pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
 
 /// CPU utilization of the busiest worker, without polling for the next send.
 pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
-    let share = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
-    measurement.workers.iter().filter(|worker| worker.wall_ns > 0).map(share).max_by(f64::total_cmp)
+    running_workers(measurement).map(ran).max_by(f64::total_cmp)
+}
+
+fn running_workers(measurement: &Measurement) -> impl Iterator<Item = &Worker> {
+    measurement.workers.iter().filter(|worker| worker.wall_ns > 0)
+}
+
+fn ran(worker: &Worker) -> f64 {
+    worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64
 }
 
 /// Longest share of the time that a worker was ready while another process had its CPU.
@@ -85,9 +92,7 @@ fn kept(measurement: &Measurement) -> Option<String> {
 
 /// Near 1 the worker had no spare time, whichever process had its CPU.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
-    let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
-    let workers = measurement.workers.iter().filter(|worker| worker.wall_ns > 0);
-    workers.map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
+    running_workers(measurement).map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
 }
 
 pub(crate) fn verdict(limited_by: Limit, reason: String) -> Verdict {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stats::claims::{self, Claims, Pair, Rule};
-use stats::pairs::{Pairs, Side};
+use stats::pairs::{COULD_SHOW, Pairs, Side};
 use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
@@ -14,11 +14,9 @@ use study::record::IdlePolicy;
 use crate::contender_groups::contender_groups;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
+use crate::group::distinct;
 use crate::number::percent;
 use crate::{value, veto};
-
-/// Half-widths of a difference that about 80 of 100 studies show (simulated: 75 to 84).
-const COULD_SHOW: f64 = 1.5;
 
 /// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics.
 ///
@@ -68,21 +66,16 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     (tests, needed.max(claims::BLOCKS_MIN as u32))
 }
 
-fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
-    crate::group::distinct(findings.rows.iter().filter_map(|row| row.idle))
+pub(crate) fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
+    distinct(findings.rows.iter().filter_map(|row| row.idle))
 }
 
-fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
+/// The study's metric and those of its figures, as far as they occur.
+pub(crate) fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
     let over = |kind| matches!(kind, FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction);
     let figures = findings.figures.iter().filter(|figure| over(figure.kind));
-    let named = figures.flat_map(|figure| figure.y.iter().chain(&figure.y_more)).map(String::as_str);
-    let mut metrics = Vec::<&MetricInfo>::new();
-    for info in std::iter::once(findings.metric.as_str()).chain(named).filter_map(|name| findings.metric_info(name)) {
-        if !metrics.iter().any(|known| known.name == info.name) {
-            metrics.push(info);
-        }
-    }
-    metrics
+    let shown = figures.flat_map(|figure| figure.y.iter().chain(&figure.y_more));
+    distinct(std::iter::once(&findings.metric).chain(shown).filter_map(|name| findings.metric_info(name)))
 }
 
 /// Maximum share of trials with a lower bound for a row to be compared.

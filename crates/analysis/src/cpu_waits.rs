@@ -2,11 +2,6 @@
 
 use study::record::Record;
 
-/// Share of the measured time that the server waited for CPUs that others had, if known.
-pub fn subject_waiting(record: &Record) -> Option<f64> {
-    record.subject.waiting_share()
-}
-
 /// Waits of server and proxies, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {

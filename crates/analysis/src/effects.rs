@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use stats::adjust;
 use stats::claims::BLOCKS_MIN;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Source, Trial, factorial};
-use study::plan::{Design, EffectsPlan, FigureKind, Level};
+use study::plan::{Design, EffectsPlan, Level};
 use study::record::IdlePolicy;
 
 use crate::findings::{
@@ -16,7 +16,7 @@ use crate::findings::{
     InteractionEffect, LevelEffect, Mark, MetricInfo, Row, SourceKind,
 };
 use crate::group::distinct;
-use crate::number;
+use crate::{comparisons, number};
 
 /// p-value below which points scatter too differently for a pooled error.
 const UNEVEN_P: f64 = 0.01;
@@ -29,25 +29,13 @@ pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
         return Vec::new();
     }
-    let policies = distinct(findings.rows.iter().filter_map(|row| row.idle));
-    let metrics = metrics(findings, plan);
+    let metrics = match &plan.metrics {
+        Some(names) => distinct(names.iter().filter_map(|name| findings.metric_info(name))),
+        None => comparisons::metrics(findings),
+    };
     let of =
         |idle: &IdlePolicy| metrics.iter().map(|metric| one(findings, plan.design, metric, *idle)).collect::<Vec<_>>();
-    policies.iter().flat_map(of).collect()
-}
-
-fn metrics<'a>(findings: &'a Findings, plan: &EffectsPlan) -> Vec<&'a MetricInfo> {
-    let mut names = Vec::new();
-    match &plan.metrics {
-        Some(metrics) => names.extend(metrics.iter().map(String::as_str)),
-        None => {
-            names.push(findings.metric.as_str());
-            let over = |kind| matches!(kind, FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction);
-            let figures = findings.figures.iter().filter(|figure| over(figure.kind));
-            names.extend(figures.flat_map(|figure| figure.y.iter().chain(&figure.y_more)).map(String::as_str));
-        }
-    }
-    distinct(names.into_iter().filter_map(|name| findings.metric_info(name)))
+    comparisons::idle_policies(findings).iter().flat_map(of).collect()
 }
 
 struct Input<'a> {
@@ -253,10 +241,10 @@ impl Shown {
 
 fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let is_effect = |source: Source| !matches!(source, Source::Blocks | Source::Error);
-    let tested = found.terms.iter().filter(|term| is_effect(term.source)).filter_map(|term| term.p_value);
-    let mut adjusted = adjust::holm(&tested.collect::<Vec<_>>()).into_iter();
+    let tested = found.terms.iter().map(|term| term.p_value.filter(|_| is_effect(term.source)));
+    let adjusted = adjust::holm_of_some(tested);
     let name = |factor: usize| factors.get(factor).map_or_else(String::new, |factor| factor.name.clone());
-    let source = |term: &stats::effects::Term| EffectSource {
+    let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| EffectSource {
         kind: match term.source {
             // The points of a one-at-a-time design are not a factor.
             Source::Main(_) if factors.is_empty() => SourceKind::Points,
@@ -276,7 +264,7 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
         df: term.df,
         f: term.f.filter(|f| f.is_finite()),
         p: term.p_value,
-        p_adjusted: if is_effect(term.source) { adjusted.next() } else { None },
+        p_adjusted,
     };
     EffectAnalysis {
         scale: if scale == Scale::Log { EffectScale::Ratio } else { EffectScale::Difference },
@@ -287,7 +275,7 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
         error_df: found.error_df,
         blocks: found.blocks,
         uneven_p: found.uneven().map(|(_, p)| p),
-        sources: found.terms.iter().map(source).collect(),
+        sources: found.terms.iter().zip(adjusted).map(source).collect(),
         levels: Vec::new(),
         interactions: Vec::new(),
         changes: Vec::new(),

@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::metric_values::{MetricSet, MetricValues};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::WarningKind;
+use stats::Bound;
 use study::plan::{Design, Figure, Level, Table};
 use study::record::{
     Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Node,
     Purpose, RunState,
 };
+use study::{Metric, WarningKind};
 
-use stats::Bound;
 pub use stats::Estimate;
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
@@ -375,6 +375,18 @@ pub struct MetricInfo {
     pub noun: String,
     /// Short description.
     pub text: String,
+}
+
+impl From<&Metric> for MetricInfo {
+    fn from(metric: &Metric) -> Self {
+        MetricInfo {
+            name: metric.name.to_owned(),
+            unit: metric.unit.to_owned(),
+            higher_is_better: metric.better == study::Better::Higher,
+            noun: metric.noun.to_owned(),
+            text: metric.text.to_owned(),
+        }
+    }
 }
 
 /// Results of one design point.

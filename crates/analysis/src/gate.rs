@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use stats::gate::{self, Asked, Decided, Ended, Examined, Question, Rule, SUSPICIOUS_P, Side, Verdict};
+use stats::pairs::{COULD_SHOW, half_width};
 use study::gate::{Bound, COMPARED, Condition, Gate};
 use study::metric::{Better, Metric};
 use study::plan::{Level, Plan};
@@ -19,9 +20,6 @@ use crate::{value, veto};
 
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
-
-/// Half-widths of a difference that about 80 of 100 comparisons show (simulated: 75 to 84).
-const COULD_SHOW: f64 = 1.5;
 
 /// Estimates above this number of additional pairs are not reported.
 const MORE_MAX: f64 = 100_000.0;
@@ -280,6 +278,10 @@ impl Tester<'_> {
         self.findings.rows.iter().find(|row| row.point == point)
     }
 
+    fn most_frequent_failure(&self, point: usize) -> String {
+        self.row(point).and_then(|row| FailedRequests::from(row).most_frequent()).unwrap_or_default()
+    }
+
     fn tests(&self, pair: &Pair, asked: &[Asking], rule: &Rule) -> (Vec<GateTest>, Vec<GateTest>) {
         let examined = self.trials.examine(pair, asked, rule);
         let found = |at: usize| examined.as_ref().and_then(|examined| examined.found[at]);
@@ -356,7 +358,7 @@ impl Tester<'_> {
         let of = |is: fn(Asked) -> bool| estimate.filter(|_| is(asked.question()));
         let typical = |side: usize| found.map(|found| found.typical[side]);
         let failed_by = match asked.metric.is_error_share() {
-            true => pair.points.map(|point| self.row(point).and_then(most_frequent).unwrap_or_default()),
+            true => pair.points.map(|point| self.most_frequent_failure(point)),
             false => [String::new(), String::new()],
         };
         GateTest {
@@ -409,10 +411,6 @@ impl Tester<'_> {
             _ => None,
         }
     }
-}
-
-fn most_frequent(row: &Row) -> Option<String> {
-    FailedRequests::from(row).most_frequent()
 }
 
 /// Number of additional pairs that would probably decide. Assumes that the estimate stays and that
@@ -596,7 +594,7 @@ fn wanting(test: &GateTest) -> String {
     let metric = Metric::named(&test.metric);
     match (&test.ratio, test.bound) {
         (Some(ratio), None) => {
-            let half_width = ((ratio.high.ln() - ratio.low.ln()) / 2.0).exp_m1();
+            let half_width = half_width(ratio);
             if is_unbounded(half_width) {
                 return "; requests without a response leave it open how large it is".to_owned();
             }

@@ -95,17 +95,14 @@ pub fn history(study: &str, metric: &str, entries: Vec<Entry>, wanted: &[Levels]
 }
 
 fn info(metric: &str) -> MetricInfo {
-    let words = |unit: &str, higher_is_better, noun: &str, text: &str| MetricInfo {
+    let unknown = || MetricInfo {
         name: metric.to_owned(),
-        unit: unit.to_owned(),
-        higher_is_better,
-        noun: noun.to_owned(),
-        text: text.to_owned(),
+        unit: "1".to_owned(),
+        higher_is_better: false,
+        noun: metric.to_owned(),
+        text: metric.to_owned(),
     };
-    match study::Metric::named(metric) {
-        Some(known) => words(known.unit, known.better == study::Better::Higher, known.noun, known.text),
-        None => words("1", false, metric, metric),
-    }
+    study::Metric::named(metric).map_or_else(unknown, MetricInfo::from)
 }
 
 fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: &[Levels]) -> MachineHistory {

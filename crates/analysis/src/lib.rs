@@ -71,7 +71,6 @@ pub use agents::judge_agents;
 pub use analyze::{Analysis, analyze};
 pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
-pub use cpu_waits::subject_waiting;
 pub use duration_summary::SpreadNs;
 pub use failed_requests::FailedRequests;
 pub use findings::{Findings, SearchBound};

@@ -3,6 +3,7 @@
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};
 
+use crate::display_names::all_of;
 use crate::number::{count, percent, quantity};
 
 const NAMED: usize = 4;
@@ -58,10 +59,6 @@ fn joined(all: &[&Part]) -> Option<String> {
     }
     let texts = all.iter().map(|part| part.text.as_str()).filter(|text| !text.is_empty());
     let distinct = crate::group::distinct(texts);
-    let or = |items: &[&str]| match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => items.concat(),
-    };
     // `40 clients` and `1 client` are the same kind.
     let parted = |text: &'_ str| -> Option<(String, String, String)> {
         let (number, noun) = text.split_once(' ')?;
@@ -73,9 +70,9 @@ fn joined(all: &[&Part]) -> Option<String> {
     match numbers.as_deref() {
         Some([(_, first, _), .., (_, _, noun)]) if numbers.iter().flatten().all(|(_, kind, _)| kind == first) => {
             let all = numbers.iter().flatten().map(|(number, ..)| number.as_str()).collect::<Vec<_>>();
-            Some(format!("{} {noun}", or(&all)))
+            Some(format!("{} {noun}", all_of(&all, "or")))
         }
-        _ => Some(or(&distinct)),
+        _ => Some(all_of(&distinct, "or")),
     }
 }
 

@@ -132,13 +132,12 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     };
     let bends = growths.iter().zip(trials).map(|(growth, trials)| grows(growth).then(|| bend(trials)).flatten());
     let bends = bends.collect::<Vec<_>>();
-    let tested = bends.iter().flatten().map(|(p, _)| *p).collect::<Vec<_>>();
-    let mut adjusted = stats::adjust::holm(&tested).into_iter();
+    let adjusted = stats::adjust::holm_of_some(bends.iter().map(|bend| bend.map(|(p, _)| p)));
     let series = all.len();
-    for (((found, trials), growth), bend) in all.iter_mut().zip(trials).zip(&growths).zip(bends) {
+    for ((((found, trials), growth), bend), p) in all.iter_mut().zip(trials).zip(&growths).zip(&bends).zip(adjusted) {
         let is_bent = bend
-            .and_then(|(_, change)| Some((adjusted.next()?, change)))
-            .is_some_and(|(p, change)| p <= error && change.abs() > BEND_SHARE * found.slope_per_1000_mean.abs());
+            .zip(p)
+            .is_some_and(|((_, change), p)| p <= error && change.abs() > BEND_SHARE * found.slope_per_1000_mean.abs());
         found.p_adjusted = growth.change.map(|_| growth.p_change);
         found.shown = grows(growth);
         found.small = growth.is_small;

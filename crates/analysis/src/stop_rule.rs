@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use stats::claims;
-use stats::stop_rule::{self, Decision, Rule, Target};
+use stats::stop_rule::{self, Decision, Rule};
 use study::plan::Plan;
 use study::record::{Failure, FailureKind, Outcome, Record};
 
@@ -69,14 +69,12 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     match decision {
         Decision::Continue => None,
         Decision::Budget { width: Some(width), .. } => {
-            let likely = target(plan)
-                .and_then(|target| stop_rule::trials_needed(width, blocks, target, value::level(&plan.trials)));
-            let likely = likely.filter(|&needed| needed > blocks);
-            Some(match (likely, target(plan)) {
-                (Some(needed), Some(target)) => {
-                    format!("{decision}; ±{} is likely to need about {needed}", percent(target))
-                }
-                _ => decision.to_string(),
+            let level = value::level(&plan.trials);
+            let likely =
+                rule.target.and_then(|goal| Some((stop_rule::trials_needed(width, blocks, goal, level)?, goal)));
+            Some(match likely.filter(|(needed, _)| *needed > blocks) {
+                Some((needed, goal)) => format!("{decision}; ±{} is likely to need about {needed}", percent(goal)),
+                None => decision.to_string(),
             })
         }
         _ => Some(decision.to_string()),
@@ -100,11 +98,7 @@ fn target(plan: &Plan) -> Option<f64> {
 
 fn rule(plan: &Plan) -> Rule {
     let trials = &plan.trials;
-    let target = match (trials.comparison, trials.relative) {
-        (Some(goal), _) => Some(Target::Comparison(goal)),
-        (None, goal) => goal.map(Target::Absolute),
-    };
-    Rule { target, min: trials.min, max: trials.max.max(trials.min) }
+    Rule { target: target(plan), min: trials.min, max: trials.max.max(trials.min) }
 }
 
 /// Widest half-width so far: of the typical ratio of a contender to the best at its place, or of a

@@ -19,7 +19,7 @@ use study::{Warning, WarningKind};
 use crate::agents;
 pub use crate::bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
 use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
-use crate::cpu_waits::{Waits, subject_waiting};
+use crate::cpu_waits::Waits;
 use crate::failed_requests::FailedRequests;
 use crate::hangs;
 use crate::number::{count, percent, quantity};
@@ -86,7 +86,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
 /// Share of the time that the server waited for its CPU, if it is so large that the trial does not
 /// measure the server. The server is then neither slow nor hung.
 pub fn starved(record: &Record) -> Option<f64> {
-    subject_waiting(record).filter(|share| *share > STARVED)
+    record.subject.waiting_share().filter(|share| *share > STARVED)
 }
 
 /// Changes the verdict if another process took the CPU of a generator that was not busy.
@@ -145,11 +145,6 @@ fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     found
 }
 
-/// Describes failed requests.
-pub fn errors_warning(measurement: &Measurement) -> Option<String> {
-    FailedRequests::from(measurement).sentence()
-}
-
 /// The warning if no request got a response. Errors other than timeouts have their own warning.
 pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
@@ -170,7 +165,7 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> V
         Some(text) => warn(WarningKind::Silent, text),
         None => hangs::warnings(measurement, waits).into_iter().for_each(|(kind, text)| warn(kind, text)),
     }
-    if let Some(text) = errors_warning(measurement) {
+    if let Some(text) = FailedRequests::from(measurement).sentence() {
         warn(WarningKind::Errors, text);
     }
     if measurement.warmup_errors.values().any(|&count| count > 0) {
@@ -447,7 +442,7 @@ mod tests {
             ("a tick or two", 0.5, 0.04, 0.0),
         ] {
             let record = beside(waited, others);
-            let found = subject_waiting(&record).unwrap();
+            let found = record.subject.waiting_share().unwrap();
             assert!((found - share).abs() < 1e-6, "{name}: {found}");
             let (verdict, warnings) = judge(&record, None, &[]);
             let limit = if share > STARVED { Limit::Shared } else { Limit::Latency };
@@ -462,7 +457,7 @@ mod tests {
         let text = "the server waited for its CPU 34 % of the time: another process had it";
         assert_eq!(warnings, [WarningKind::SubjectWaited.says(text)]);
         let unknown = edited(beside(0.34, 0.5), |record| record.subject.others_ns = None);
-        assert_eq!((subject_waiting(&unknown), starved(&unknown)), (None, None));
+        assert_eq!((unknown.subject.waiting_share(), starved(&unknown)), (None, None));
         assert_eq!(judge(&unknown, None, &[]).0.unwrap().limited_by, Limit::Latency);
         let proxy = edited(closed(0.4, 0.3), |record| {
             let used = beside(0.34, 0.5).subject;

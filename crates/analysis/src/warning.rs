@@ -61,16 +61,9 @@ pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<
 
 /// Warnings of one kind share a line; without a text of their kind they need the same text.
 fn grouped<T>(all: impl Iterator<Item = (WarningKind, String, T)>) -> Vec<Vec<(WarningKind, String, T)>> {
-    let mut groups = Vec::<Vec<(WarningKind, String, T)>>::new();
-    for (kind, text, from) in all {
-        let is_like =
-            |(other, known, _): &(WarningKind, String, T)| *other == kind && (kind.text().is_some() || *known == text);
-        match groups.iter_mut().find(|group| is_like(&group[0])) {
-            Some(group) => group.push((kind, text, from)),
-            None => groups.push(vec![(kind, text, from)]),
-        }
-    }
-    groups
+    let key = |kind: WarningKind, text: &str| (kind, kind.text().is_none().then(|| text.to_owned()));
+    let groups = crate::group::grouped(all.map(|(kind, text, from)| (key(kind, &text), (kind, text, from))));
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 fn is_same<T>(group: &[(WarningKind, String, T)]) -> bool {

@@ -22,7 +22,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     let paint = Paint(style);
     let failed = FailedRequests::from(&report);
     // These have separate lines.
-    let mut told = verdict::errors_warning(measurement).into_iter().collect::<Vec<_>>();
+    let mut told = analysis::FailedRequests::from(measurement).sentence().into_iter().collect::<Vec<_>>();
     let mut out = String::new();
     let has_results = report.requests > 0;
     if !has_results {
