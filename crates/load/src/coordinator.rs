@@ -537,10 +537,10 @@ impl<'a> Coordinator<'a> {
         if let Some(rounds) = &self.volley {
             // Pauses between rounds do not count, and the last round may have been cut off.
             duration_ns = rounds.inside_ns + until.saturating_sub(rounds.began);
-            volley = (rounds.rule.samples() > 0).then(|| study::record::Volley {
-                mean_us: rounds.rule.mean_ns() / 1e3,
-                stddev_us: rounds.rule.stddev_ns() / 1e3,
-                samples: rounds.rule.samples(),
+            volley = (rounds.rule.samples > 0).then(|| study::record::Volley {
+                mean_us: rounds.rule.mean_ns / 1e3,
+                stddev_us: rounds.rule.stddev_ns / 1e3,
+                samples: rounds.rule.samples,
                 rounds: rounds.rule.rounds(),
             });
         }

@@ -122,21 +122,22 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, ns: u64) {
         if ns > HIGHEST_NS {
-            return self.record_saturated(ns);
-        }
-        let index = index_of(ns, self.precision);
-        match self.counts.get_mut(index.wrapping_sub(self.first)) {
-            Some(count) => *count += 1,
-            None => {
-                self.widen();
-                self.counts[index] += 1;
+            self.saturated += 1;
+        } else {
+            let index = index_of(ns, self.precision);
+            match self.counts.get_mut(index.wrapping_sub(self.first)) {
+                Some(count) => *count += 1,
+                None => {
+                    self.widen();
+                    self.counts[index] += 1;
+                }
             }
         }
         self.len += 1;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
-        // Saturates, because earlier values may be centuries long (see `record_saturated`).
+        // Only values of centuries reach the limit; the deviation is then a lower bound.
         self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
     }
 
@@ -156,17 +157,6 @@ impl Histogram {
             Some(counts) if !is_empty => (self.first + index(self.min), counts),
             _ => (self.first, &[]),
         }
-    }
-
-    #[cold]
-    fn record_saturated(&mut self, ns: u64) {
-        self.saturated += 1;
-        self.len += 1;
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
-        self.sum += u128::from(ns);
-        // Only values of centuries reach the limit; the deviation is then a lower bound.
-        self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
     }
 
     /// Adds all of `other`. If the precisions differ, the result has the coarser one; fine buckets
@@ -284,13 +274,13 @@ impl Histogram {
     /// A message if these values cannot bound the quantile on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
-        let ranks = order::ranks(effective_n, q, level)?;
+        let (low, high) = order::ranks(effective_n, q, level)?;
         let value = |rank: u64| {
             let scaled = (u128::from(rank) * u128::from(self.len)).div_ceil(u128::from(effective_n));
             self.value_at_rank(scaled as u64).expect("ranks exist only in a sample that is not empty")
         };
         let point = self.quantile(q).expect("as above");
-        Ok(Estimate { point, low: value(ranks.low), high: value(ranks.high), level, n: effective_n })
+        Ok(Estimate { point, low: value(low), high: value(high), level, n: effective_n })
     }
 
     /// Used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.

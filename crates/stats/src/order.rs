@@ -17,15 +17,6 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * rank.fract())
 }
 
-/// Ranks of two order statistics, counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranks {
-    /// Rank of the lower bound.
-    pub low: u64,
-    /// Rank of the upper bound.
-    pub high: u64,
-}
-
 /// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each
 /// side. Both `q^n` (all values below the quantile) and `(1-q)^n` (all above) must be that rare.
 /// `u64::MAX` for quantiles 0 and 1, which no sample encloses.
@@ -38,7 +29,7 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
     (side / rarer.ln()).ceil() as u64
 }
 
-/// Ranks whose values enclose quantile `q` in at least `level` of all samples of `n` independent
+/// The two ranks, counted from 1, whose values enclose quantile `q` in at least `level` of all samples of `n` independent
 /// values, with at most half of the remainder on each side.
 ///
 /// The number of values below the quantile is binomial(n, q). Source: David & Nagaraja, Order
@@ -49,7 +40,7 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
 ///
 /// # Panics
 /// When `q` is not a fraction or `level` not strictly between 0 and 1.
-pub fn ranks(n: u64, q: f64, level: f64) -> Result<Ranks, String> {
+pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     let needed = samples_needed(q, level);
@@ -66,7 +57,7 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<Ranks, String> {
     // Largest rank that exceeds the quantile rarely enough, and its mirror image.
     let low = smallest(n, mean - spread + skew, |rank| special::binomial_cdf(rank, n, q) > side).max(1);
     let high = smallest(n, mean + spread + skew, |rank| special::binomial_upper(rank, n, q) <= side);
-    Ok(Ranks { low, high })
+    Ok((low, high))
 }
 
 /// Smallest number up to `n` for which the monotone `holds` turns true. Searches outward from
@@ -119,11 +110,11 @@ mod tests {
         for (q, needed) in table {
             assert_eq!(samples_needed(q, 0.95), needed, "q = {q}");
             assert_eq!(ranks(needed - 1, q, 0.95), Err(format!("not enough samples: {} of {needed}", needed - 1)));
-            let found = ranks(needed, q, 0.95).unwrap();
+            let (low, high) = ranks(needed, q, 0.95).unwrap();
             if q >= 0.5 {
-                assert_eq!(found.high, needed, "the maximum is the bound");
+                assert_eq!(high, needed, "the maximum is the bound");
             } else {
-                assert_eq!(found.low, 1, "the minimum is the bound");
+                assert_eq!(low, 1, "the minimum is the bound");
             }
         }
     }
@@ -152,7 +143,7 @@ mod tests {
     proptest! {
         #[test]
         fn ranks_are_as_tight_as_the_level_allows(n in 40..20_000u64, q in 0.1..0.9f64, level in 0.5..0.95f64) {
-            let Ranks { low, high } = ranks(n, q, level).unwrap();
+            let (low, high) = ranks(n, q, level).unwrap();
             let side = (1.0 - level) / 2.0;
             prop_assert!(1 <= low && low <= high && high <= n);
             prop_assert!(special::binomial_cdf(low - 1, n, q) <= side);

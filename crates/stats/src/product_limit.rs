@@ -76,21 +76,6 @@ impl<'a> ProductLimit<'a> {
         found
     }
 
-    /// Number of values, including censored ones.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Whether there are no values.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Fraction of values beyond the last known one.
-    pub fn beyond(&self) -> f64 {
-        self.beyond
-    }
-
     /// Quantile `q`: the smallest complete value that at least the share `q` does not exceed. If
     /// more than `1 - q` is beyond the last complete value, the longest censored value is a lower
     /// bound.
@@ -200,7 +185,7 @@ mod tests {
         for (q, value) in [(0.25, 100.0), (0.5, 200.0), (0.75, 300.0), (1.0, 400.0)] {
             assert_eq!(found.quantile(q), exactly(value));
         }
-        assert_eq!((found.mean(), found.max(), found.beyond()), (exactly(250.0), exactly(400.0), 0.0));
+        assert_eq!((found.mean(), found.max(), found.beyond), (exactly(250.0), exactly(400.0), 0.0));
     }
 
     #[test]

@@ -62,20 +62,11 @@ pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Esti
     Some(Estimate::around(own.point, half_width, level, own.n))
 }
 
-/// The target precision.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
-    /// Typical ratio of each point to the best of its place, within this fraction.
-    Comparison(f64),
-    /// Mean of each point, within this fraction.
-    Absolute(f64),
-}
-
 /// The stopping rule of a study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Target precision; `None` runs exactly `min` blocks.
-    pub target: Option<Target>,
+    /// Target half-width, a fraction; `None` runs exactly `min` blocks.
+    pub target: Option<f64>,
     /// Minimum number of blocks.
     pub min: u32,
     /// Maximum number of blocks.
@@ -131,7 +122,7 @@ pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     let goal = match rule.target {
         None if blocks >= rule.min => return Decision::AsAsked { blocks },
         None => return Decision::Continue,
-        Some(Target::Comparison(goal) | Target::Absolute(goal)) => goal,
+        Some(goal) => goal,
     };
     match width {
         Some(width) if width <= goal && blocks >= rule.min && (is_look(blocks) || blocks >= rule.max) => {
@@ -185,7 +176,7 @@ mod tests {
 
     #[test]
     fn decisions() {
-        let rule = Rule { target: Some(Target::Comparison(0.03)), min: 12, max: 40 };
+        let rule = Rule { target: Some(0.03), min: 12, max: 40 };
         // (half-width, blocks) -> decision
         let table = [
             (None, 0, "not yet"),

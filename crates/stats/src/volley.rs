@@ -65,9 +65,12 @@ pub struct VolleyRule {
     round_requests: u64,
     half_width_ns: f64,
     max_ns: u64,
-    mean_ns: f64,
-    stddev_ns: f64,
-    samples: u64,
+    /// Mean of all latencies so far, ns.
+    pub mean_ns: f64,
+    /// Volley's pooled standard deviation, ns.
+    pub stddev_ns: f64,
+    /// Number of latencies so far, including the priming round.
+    pub samples: u64,
     rounds: u32,
 }
 
@@ -134,21 +137,6 @@ impl VolleyRule {
         Next::Round { requests_per_client }
     }
 
-    /// Mean of all latencies so far, ns.
-    pub fn mean_ns(&self) -> f64 {
-        self.mean_ns
-    }
-
-    /// Volley's pooled standard deviation, ns.
-    pub fn stddev_ns(&self) -> f64 {
-        self.stddev_ns
-    }
-
-    /// Number of latencies so far, including the priming round.
-    pub fn samples(&self) -> u64 {
-        self.samples
-    }
-
     /// Number of rounds so far, excluding the priming round.
     pub fn rounds(&self) -> u32 {
         self.rounds.saturating_sub(1)
@@ -200,7 +188,7 @@ mod tests {
         assert_eq!(rule.finish_round(&wider, MAX_NS), Next::Round { requests_per_client: 250_000 });
         assert_eq!(rule.rounds(), 1);
         assert_eq!(rule.finish_round(&wider, MAX_NS + 1), Next::Done(VolleyEnd::TooLong));
-        assert_eq!(rule.samples(), 3_000_000);
+        assert_eq!(rule.samples, 3_000_000);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use stats::claims::{self, Claims, Place};
 use stats::gate;
-use stats::stop_rule::{self, Decision, Rule, Target};
+use stats::stop_rule::{self, Decision, Rule};
 use stats::{Rng, pairs};
 
 use super::Promise;
@@ -105,7 +105,13 @@ impl<'a> Machine<'a> {
 }
 
 /// Returns the values per place and contender, and why the study ended.
-fn study(machine: &mut Machine<'_>, places: usize, truths: &[f64], rule: &Rule) -> (Vec<Place>, Decision) {
+fn study(
+    machine: &mut Machine<'_>,
+    places: usize,
+    truths: &[f64],
+    rule: &Rule,
+    is_comparison: bool,
+) -> (Vec<Place>, Decision) {
     let mut found = vec![vec![Vec::new(); truths.len()]; places];
     let mut order =
         (0..places).flat_map(|place| (0..truths.len()).map(move |contender| (place, contender))).collect::<Vec<_>>();
@@ -114,9 +120,9 @@ fn study(machine: &mut Machine<'_>, places: usize, truths: &[f64], rule: &Rule) 
         for &(place, contender) in &order {
             found[place][contender].push(Some(machine.trial(truths[contender])));
         }
-        let width = || match rule.target? {
-            Target::Comparison(_) => claims::comparison_width(&claims::claims(&found, &LOWER)),
-            Target::Absolute(_) => {
+        let width = || match is_comparison {
+            true => claims::comparison_width(&claims::claims(&found, &LOWER)),
+            false => {
                 let points = values(&found);
                 let pooled = stop_rule::pooled_relative_sd(points.iter().map(Vec::as_slice))?;
                 stop_rule::pooled_half_width(pooled, blocks, 1.0 - ERROR)
@@ -317,7 +323,7 @@ pub fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) 
 
 /// Studies of equal contenders or winners at four places, until the comparison target is met.
 fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
-    let rule = Rule { target: Some(Target::Comparison(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
+    let rule = Rule { target: Some(0.03), min: stop_rule::FIRST_LOOK, max: 30 };
     let slower = |claims: &[Claims], truths: &[f64]| {
         let wrong = |pair: &claims::Pair| {
             pair.larger(ERROR)
@@ -328,7 +334,7 @@ fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     for (name, truths) in [("3 alike", [1.0, 1.0, 1.0]), ("2 alike, 1 slower", [1.0, 1.0, 1.3])] {
         let (mut wrong_slower, mut best_lost) = (0u32, 0u32);
         let leads = count(reports, seed, |rng| {
-            let (places, _) = study(&mut Machine::new(world, rng), 4, &truths, &rule);
+            let (places, _) = study(&mut Machine::new(world, rng), 4, &truths, &rule, true);
             let found = claims::claims(&places, &LOWER);
             wrong_slower += u32::from(slower(&found, &truths));
             best_lost += found.iter().filter(|claims| !claims.may_be_best.contains(&0)).count() as u32;
@@ -357,10 +363,10 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let truths = [1.0, 1.05];
     for (name, rule) in [
         ("after 12 blocks", Rule { target: None, min: 12, max: 12 }),
-        ("ended by its target", Rule { target: Some(Target::Comparison(0.03)), min: 12, max: 30 }),
+        ("ended by its target", Rule { target: Some(0.03), min: 12, max: 30 }),
     ] {
         let share = count(reports, seed + 77, |rng| {
-            let (places, _) = study(&mut Machine::new(world, rng), 1, &truths, &rule);
+            let (places, _) = study(&mut Machine::new(world, rng), 1, &truths, &rule, true);
             let ratio = claims::claims(&places, &LOWER)[0].pairs[0].typical;
             ratio.is_some_and(|ratio| ratio.low <= 1.05 && 1.05 <= ratio.high)
         });
@@ -372,7 +378,7 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
 /// Mean over all states, until the absolute target is met. With spells nothing is promised, since
 /// intervals only cover the states of this run.
 fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
-    let rule = Rule { target: Some(Target::Absolute(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
+    let rule = Rule { target: Some(0.03), min: stop_rule::FIRST_LOOK, max: 30 };
     for points in [1, 4, 12] {
         let truths = vec![1.0; points];
         let (mut covered_all, mut covered_met, mut met) = (0u32, 0u32, 0u32);
@@ -380,7 +386,7 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             let mut rng = Rng::stream(seed + 99, u64::from(number));
             let mut machine = Machine::new(world, &mut rng);
             let truth = machine.mean();
-            let (places, decision) = study(&mut machine, 1, &truths, &rule);
+            let (places, decision) = study(&mut machine, 1, &truths, &rule, false);
             let all = values(&places);
             let pooled = stop_rule::pooled_relative_sd(all.iter().map(Vec::as_slice)).unwrap_or(0.0);
             let interval = stop_rule::shown(&all[0], pooled, 1.0 - ERROR);
@@ -460,7 +466,7 @@ pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
             let truths = [1.0, 1.0 + percent / 100.0];
             let rule = Rule { target: None, min: blocks, max: blocks };
             let share = count(reports, seed + 11, |rng| {
-                let (places, _) = study(&mut Machine::new(world, rng), 1, &truths, &rule);
+                let (places, _) = study(&mut Machine::new(world, rng), 1, &truths, &rule, true);
                 let both = places[0][0].iter().zip(&places[0][1]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
                 pairs::Pairs::new(both).is_some_and(|pairs| pairs.test(0.0).p_two_sided() <= ERROR)
             });
