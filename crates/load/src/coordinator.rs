@@ -184,7 +184,7 @@ enum State {
 
 #[derive(Debug)]
 pub(crate) struct Coordinator<'a> {
-    spec: &'a LoadSpec,
+    pub(crate) spec: &'a LoadSpec,
     control: &'a Control,
     gate: Option<&'a Gate>,
     clients: u32,

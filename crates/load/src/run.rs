@@ -12,7 +12,7 @@ use study::record::Measurement;
 use study::seam::{Progress, Told};
 use study::spec::{Backend, Dialect, LoadSpec, Target};
 
-use crate::coordinator::{Control, Coordinator, Outcome};
+use crate::coordinator::{Control, Coordinator};
 use crate::measurement::{Process, build_measurement};
 use crate::memory_limit::query_memory_limit;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
@@ -89,14 +89,14 @@ pub fn run_with_events(
         shared = Some((workload, Arc::new(keys)));
         limit_bytes = address.inet().and_then(|address| query_memory_limit(address, *dialect));
     }
-    let (mut dealer, mut tapes, mut trace_file) = (None, Vec::new(), "");
+    let (mut dealer, mut tapes) = (None, Vec::new());
     if let Some((workload, shared)) = &shared
         && let Some((trace, seen)) = workload.trace.as_ref().zip(shared.replay_counts())
     {
         let input = trace::open(&trace.file).map_err(LoadError::Trace)?;
         let (distributor, of_workers) =
             TraceDistributor::new(workload, &shared.texts, spec.seed, workers, seen).map_err(invalid)?;
-        (dealer, tapes, trace_file) = (Some((distributor, input)), of_workers, &trace.file);
+        (dealer, tapes) = (Some((distributor, input)), of_workers);
         tapes.reverse();
     }
     let shared = shared.as_ref().map(|(_, shared)| shared);
@@ -119,7 +119,8 @@ pub fn run_with_events(
         move || work(task, backend, shared.cloned(), tape)
     });
     let jobs = jobs.collect::<Vec<_>>();
-    let (outcome, done, dealt) = std::thread::scope(|scope| {
+    let address_text = address.to_string();
+    let (finished, dealt) = std::thread::scope(|scope| {
         let reading = dealer.map(|(dealer, input)| {
             std::thread::Builder::new().name("trace".to_owned()).spawn_scoped(scope, move || {
                 let dealt = dealer.deal(input);
@@ -130,7 +131,7 @@ pub fn run_with_events(
             })
         });
         let coordinator = Coordinator::new(spec, control, gate, net::thread::monotonic_ns());
-        let (outcome, done) = run_workers(coordinator, control, tell, (abort, failed), "worker", jobs);
+        let finished = run_workers(coordinator, control, &address_text, tell, (abort, failed), "worker", jobs);
         let dealt = match reading {
             None => Ok(()),
             Some(Err(source)) => Err(kernel("start the thread that reads the trace", source)),
@@ -139,35 +140,27 @@ pub fn run_with_events(
                 .map_err(|_| LoadError::Panicked(workers))
                 .and_then(|dealt| dealt.map_err(LoadError::Trace)),
         };
-        (outcome, done, dealt)
+        (finished, dealt)
     });
     dealt?;
-    let done = done?;
-    match outcome {
-        Outcome::Measured(ended) => {
-            let process = Process {
-                backend: match backend {
-                    net::Backend::Epoll => "epoll",
-                    net::Backend::Uring => "io_uring",
-                }
-                .to_owned(),
-                backend_note,
-                cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
-                rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
-                cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
-            };
-            let mut measurement = build_measurement(spec, ended, &done, process, shared.map(Arc::as_ref));
-            measurement.address = address.to_string();
-            if let Some(cache) = &mut measurement.cache {
-                cache.limit_bytes = limit_bytes;
-            }
-            Ok(measurement)
-        }
-        Outcome::Unreachable(refusal) => Err(LoadError::unreachable(address.to_string(), spec.own_clients(), refusal)),
-        Outcome::TraceEnded => Err(LoadError::TraceEnded(trace_file.to_owned())),
-        Outcome::NotStarted => Err(LoadError::NotStarted),
-        Outcome::Interrupted => Err(LoadError::Interrupted),
+    let (ended, done) = finished?;
+    let backend = match backend {
+        net::Backend::Epoll => "epoll",
+        net::Backend::Uring => "io_uring",
+    };
+    let process = Process {
+        backend: backend.to_owned(),
+        backend_note,
+        cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
+        rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
+        cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
+    };
+    let mut measurement = build_measurement(spec, ended, &done, process, shared.map(Arc::as_ref));
+    measurement.address = address_text;
+    if let Some(cache) = &mut measurement.cache {
+        cache.limit_bytes = limit_bytes;
     }
+    Ok(measurement)
 }
 
 fn work(

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use net::Nanos;
 use study::seam::{Phase, Progress, Span, Told};
+use study::spec::Target;
 
 pub use crate::coordinator::Gate;
-use crate::coordinator::{Control, Coordinator, Outcome};
+use crate::coordinator::{Control, Coordinator, Ended, Outcome};
 use crate::phase_tracker::Usage;
 use crate::recorder::Fault;
 use crate::trace::ReplayError;
@@ -71,14 +72,6 @@ pub enum LoadError {
     Interrupted,
 }
 
-impl LoadError {
-    /// `refusal` is the most recent failure.
-    pub(crate) fn unreachable(address: String, clients: u32, refusal: Option<(Fault, String)>) -> LoadError {
-        let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
-        LoadError::Unreachable { address, clients, reason, is_tls: fault == Fault::Tls }
-    }
-}
-
 /// Sets the flag when a worker drops it by returning an error or panicking.
 struct FailureFlag<'a>(&'a AtomicBool);
 
@@ -90,15 +83,16 @@ impl Drop for FailureFlag<'_> {
 
 /// Runs each job on a thread and steps the coordinator to the end, then lets the workers close
 /// their connections. The load ends early if `abort` or `failed` is set; a failing worker sets
-/// `failed`.
+/// `failed`. Returns the results of the jobs if the load was measured.
 pub(crate) fn run_workers<T: Send>(
     mut coordinator: Coordinator<'_>,
     control: &Control,
+    address: &str,
     tell: &mut dyn FnMut(Told),
     (abort, failed): (&AtomicBool, &AtomicBool),
     name: &str,
     jobs: Vec<impl FnOnce() -> Result<T, LoadError> + Send>,
-) -> (Outcome, Result<Vec<T>, LoadError>) {
+) -> Result<(Ended, Vec<T>), LoadError> {
     std::thread::scope(|scope| {
         let threads = jobs.into_iter().zip(0u32..).map(|(job, index)| {
             let thread = std::thread::Builder::new().name(format!("{name} {index}"));
@@ -121,7 +115,22 @@ pub(crate) fn run_workers<T: Send>(
             let thread = thread.map_err(|source| kernel(&format!("start {name} {index}"), source))?;
             thread.join().map_err(|_| LoadError::Panicked(index))?
         });
-        (outcome, done.collect())
+        let done = done.collect::<Result<Vec<_>, _>>()?;
+        let spec = coordinator.spec;
+        Err(match outcome {
+            Outcome::Measured(ended) => return Ok((ended, done)),
+            Outcome::Unreachable(refusal) => {
+                let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
+                let (address, clients, is_tls) = (address.to_owned(), spec.own_clients(), fault == Fault::Tls);
+                LoadError::Unreachable { address, clients, reason, is_tls }
+            }
+            Outcome::TraceEnded => {
+                let trace = if let Target::Cache { workload, .. } = &spec.target { &workload.trace } else { &None };
+                LoadError::TraceEnded(trace.as_ref().map_or_else(String::new, |trace| trace.file.clone()))
+            }
+            Outcome::NotStarted => LoadError::NotStarted,
+            Outcome::Interrupted => LoadError::Interrupted,
+        })
     })
 }
 

@@ -15,7 +15,7 @@ use super::client::{CALLS_MAX, Client, ClientResults, Common, Ended, Order};
 use super::program::Program;
 use super::resolver;
 use crate::censored::Waits;
-use crate::coordinator::{Control, Coordinator, NEVER, Outcome};
+use crate::coordinator::{Control, Coordinator, NEVER};
 use crate::measurement::{Process, build_measurement};
 use crate::phase_tracker::PhaseTracker;
 use crate::recorder::{Fault, Recorder};
@@ -68,29 +68,21 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Told), abort: &AtomicBoo
     let (spec, control, common) = (&spec, &control, &common);
     let jobs = (0..clients).map(|index| move || work(spec, control, common, index));
     let coordinator = Coordinator::new(spec, control, None, net::thread::monotonic_ns());
-    let (outcome, done) = run_workers(coordinator, control, tell, (abort, failed), "client", jobs.collect());
-    let (done, made): (Vec<Done>, Vec<ClientResults>) = done?.into_iter().unzip();
-    match outcome {
-        Outcome::Measured(ended) => {
-            let process = Process {
-                backend: "threads".to_owned(),
-                backend_note: None,
-                cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
-                rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
-                cpus: Vec::new(),
-            };
-            let mut measurement = build_measurement(spec, ended, &done, process, None);
-            measurement.workers = workers(spec, &done);
-            measurement.threads = measurement.workers.len() as u32;
-            measurement.journey = Some(Box::new(journey_of(&common.program, made)));
-            Ok(measurement)
-        }
-        Outcome::Unreachable(refusal) => {
-            Err(LoadError::unreachable(spec.target.address().to_owned(), clients, refusal))
-        }
-        // A load of journeys has neither a trace nor a gate.
-        Outcome::TraceEnded | Outcome::NotStarted | Outcome::Interrupted => Err(LoadError::Interrupted),
-    }
+    let (jobs, address) = (jobs.collect(), spec.target.address());
+    let (ended, done) = run_workers(coordinator, control, address, tell, (abort, failed), "client", jobs)?;
+    let (done, made): (Vec<Done>, Vec<ClientResults>) = done.into_iter().unzip();
+    let process = Process {
+        backend: "threads".to_owned(),
+        backend_note: None,
+        cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
+        rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
+        cpus: Vec::new(),
+    };
+    let mut measurement = build_measurement(spec, ended, &done, process, None);
+    measurement.workers = workers(spec, &done);
+    measurement.threads = measurement.workers.len() as u32;
+    measurement.journey = Some(Box::new(journey_of(&common.program, made)));
+    Ok(measurement)
 }
 
 fn hosts(program: &Program, seed: u64) -> Vec<String> {
