@@ -37,4 +37,3 @@ pub use check::check;
 pub use run::{run, run_with_events};
 pub use study::seam::{Phase, Progress};
 pub use supervise::{Gate, LoadError};
-pub use trace::ReplayError;

@@ -13,7 +13,6 @@ pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Ended, Outcome};
 use crate::phase_tracker::Usage;
 use crate::recorder::Fault;
-use crate::trace::ReplayError;
 
 const STEP: Duration = Duration::from_millis(5);
 const PROGRESS_NS: Nanos = 200_000_000;
@@ -34,10 +33,10 @@ pub enum LoadError {
     },
     /// The TLS configuration cannot be set up.
     #[error("{0}")]
-    Tls(crate::tls::TlsError),
+    Tls(String),
     /// The trace cannot be replayed.
     #[error("{0}")]
-    Trace(ReplayError),
+    Trace(String),
     /// The trace ended before anything was measured.
     #[error("the trace `{0}` ended during the warm-up")]
     TraceEnded(String),

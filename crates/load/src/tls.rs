@@ -20,73 +20,21 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, PeerMisbehaved, RootCertStore};
 use study::spec::Tls;
 
-use self::certificate::{BadCertificate, CertificateVerifier, TrustedRoots};
+use self::certificate::{CertificateVerifier, TrustedRoots};
 use self::tickets::Tickets;
 
 /// The only supported application protocol. Source: RFC 7301 section 6.
 const ALPN: &[u8] = b"http/1.1";
+const NO_HTTP: &str = "the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`)";
+const OTHER_PROTOCOL: &str = ": it chose another protocol";
 /// The bytes that can start a TLS record. Source: RFC 8446 appendix B.1.
 const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
 /// Maximum number of handshake bytes from the server. Chains of real servers take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 
-/// Why TLS could not be established or has failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TlsError {
-    /// The file in `Tls::ca_file` cannot be read.
-    #[error("cannot read the root certificates in `{path}`: {reason}")]
-    CaFile {
-        /// The file.
-        path: String,
-        /// The reason.
-        reason: String,
-    },
-    /// No root certificates are installed on this machine. Contains the problem with the
-    /// certificates found, after a colon, or empty if there are none.
-    #[error(
-        "this machine has no root certificates{0}: set `ca_file` (`--cacert`) to a PEM file, or install `ca-certificates`"
-    )]
-    NoRoots(String),
-    /// `Tls::server_name` is not a valid server name.
-    #[error("`{0}` is neither a host name nor an IP address")]
-    ServerName(String),
-    /// The server's certificate is not trusted.
-    #[error(transparent)]
-    Certificate(#[from] BadCertificate),
-    /// The server does not speak TLS. Contains the first bytes received, escaped.
-    #[error("the server does not speak TLS: its first bytes are `{0}`")]
-    NotTls(String),
-    /// The server insists on a protocol other than HTTP/1.1.
-    #[error("the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`){0}")]
-    Alpn(&'static str),
-    /// The server sent a fatal alert.
-    #[error("the server ended the TLS {during} with the alert `{alert}`{hint}")]
-    Alert {
-        /// The phase of the session.
-        during: &'static str,
-        /// Name of the alert. Source: RFC 8446 appendix B.2.
-        alert: String,
-        /// The likely cause, after a colon, or empty.
-        hint: &'static str,
-    },
-    /// The handshake is larger than any real one. Contains the limit, in bytes.
-    #[error("the server sent more than {0} bytes in the TLS handshake")]
-    HandshakeTooLong(usize),
-    /// The server violated the TLS protocol.
-    #[error("TLS protocol error of the server in the {during}: {reason}")]
-    Protocol {
-        /// The phase of the session.
-        during: &'static str,
-        /// The library's description.
-        reason: String,
-    },
-    /// The session failed earlier.
-    #[error("the TLS session has failed or is closed")]
-    Failed,
-}
-
 /// The phase of a session in which no application data can be exchanged yet.
 const HANDSHAKE: &str = "handshake";
+const FAILED: &str = "the TLS session has failed or is closed";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
@@ -97,12 +45,12 @@ pub(crate) struct Connector {
 impl Connector {
     /// Reads the roots. All threads should use clones of one connector, so that they can resume
     /// each other's sessions.
-    pub(crate) fn new(tls: &Tls) -> Result<Self, TlsError> {
+    pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         // An IPv6 address may have brackets, as in URLs.
         let bare = tls.server_name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
         let name = ServerName::try_from(bare.unwrap_or(&tls.server_name).to_owned());
-        let name = name.map_err(|_| TlsError::ServerName(tls.server_name.clone()))?;
+        let name = name.map_err(|_| format!("`{}` is neither a host name nor an IP address", tls.server_name))?;
         let trusted = if tls.insecure { None } else { Some(trusted_roots(tls.ca_file.as_deref())?) };
         let verifier = CertificateVerifier::new(trusted, &provider);
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -128,18 +76,21 @@ impl Connector {
     }
 }
 
-fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
+fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, String> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca_file else {
         let found = rustls_native_certs::load_native_certs();
         let (taken, _) = roots.add_parsable_certificates(found.certs);
         if taken == 0 {
             let reason = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
-            return Err(TlsError::NoRoots(reason));
+            return Err(format!(
+                "this machine has no root certificates{reason}: set `ca_file` (`--cacert`) to a PEM file, or install \
+                 `ca-certificates`"
+            ));
         }
         return Ok(TrustedRoots { roots, named: Vec::new() });
     };
-    let failed = |reason: String| TlsError::CaFile { path: path.to_owned(), reason };
+    let failed = |reason: String| format!("cannot read the root certificates in `{path}`: {reason}");
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let certificates = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<Vec<_>, _>>()
@@ -166,31 +117,31 @@ impl Session {
     /// Appends decrypted data to `plain`, even before an error. Afterwards, and even after an
     /// error, there may be bytes to send in [`Session::take`]. The session is unusable after an
     /// error.
-    pub(crate) fn read(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
+    pub(crate) fn read(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), String> {
         if self.failed {
-            return Err(TlsError::Failed);
+            return Err(FAILED.to_owned());
         }
         let result = self.take_in(wire, plain);
         self.failed = result.is_err();
         result
     }
 
-    fn take_in(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
+    fn take_in(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> Result<(), String> {
         if self.handshake_bytes == 0
             && let Some(&first) = wire.first()
             && !CONTENT_TYPES.contains(&first)
         {
-            return Err(TlsError::NotTls(escaped_start(wire)));
+            return Err(format!("the server does not speak TLS: its first bytes are `{}`", escaped_start(wire)));
         }
         while !wire.is_empty() && !self.ended {
             let before = wire.len();
             let during = self.during();
             let taken = self.connection.read_tls(&mut wire);
-            taken.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })?;
+            taken.map_err(|error| protocol_error(during, &error))?;
             if during == HANDSHAKE {
                 self.handshake_bytes += before - wire.len();
                 if self.handshake_bytes > HANDSHAKE_BYTES_MAX {
-                    return Err(TlsError::HandshakeTooLong(HANDSHAKE_BYTES_MAX));
+                    return Err(format!("the server sent more than {HANDSHAKE_BYTES_MAX} bytes in the TLS handshake"));
                 }
             }
             let processed = self.connection.process_new_packets();
@@ -209,7 +160,7 @@ impl Session {
                 && !self.connection.is_handshaking()
                 && self.connection.alpn_protocol().is_some_and(|protocol| protocol != ALPN)
             {
-                return Err(TlsError::Alpn(": it chose another protocol"));
+                return Err(format!("{NO_HTTP}{OTHER_PROTOCOL}"));
             }
             self.ended = state.peer_has_closed();
         }
@@ -222,13 +173,13 @@ impl Session {
 
     /// Encrypts `plain`, or buffers it until the handshake completes, for [`Session::take`]. Fails
     /// once a read has failed.
-    pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), TlsError> {
+    pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), String> {
         if self.failed {
-            return Err(TlsError::Failed);
+            return Err(FAILED.to_owned());
         }
         let during = self.during();
         let written = self.connection.writer().write_all(plain);
-        written.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })
+        written.map_err(|error| protocol_error(during, &error))
     }
 
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
@@ -269,12 +220,16 @@ fn escaped_start(wire: &[u8]) -> String {
     line[..line.len().min(SHOWN)].escape_ascii().to_string()
 }
 
-fn explain(error: rustls::Error, during: &'static str) -> TlsError {
+fn protocol_error(during: &str, error: &dyn std::error::Error) -> String {
+    format!("TLS protocol error of the server in the {during}: {error}")
+}
+
+fn explain(error: rustls::Error, during: &str) -> String {
     match error {
-        rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
-        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::Alpn(""),
+        rustls::Error::InvalidCertificate(error) => certificate::explain(error),
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => NO_HTTP.to_owned(),
         rustls::Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
-            TlsError::Alpn(": it chose another protocol")
+            format!("{NO_HTTP}{OTHER_PROTOCOL}")
         }
         rustls::Error::AlertReceived(alert) => {
             let hint = match alert {
@@ -285,9 +240,9 @@ fn explain(error: rustls::Error, during: &'static str) -> TlsError {
                 _ => "",
             };
             let name = alert.as_str().map_or_else(|| u8::from(alert).to_string(), snake);
-            TlsError::Alert { during, alert: name, hint }
+            format!("the server ended the TLS {during} with the alert `{name}`{hint}")
         }
-        other => TlsError::Protocol { during, reason: other.to_string() },
+        other => protocol_error(during, &other),
     }
 }
 

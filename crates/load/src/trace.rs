@@ -35,30 +35,6 @@ pub(crate) const KEYS_MAX: u64 = 1 << 30;
 const SECOND_RECORDS: usize = 1 << 20;
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// Why a trace cannot be replayed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// The file cannot be opened.
-    #[error("cannot read the trace `{file}`: {source}")]
-    Open {
-        /// The path as given.
-        file: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A line or record does not match the format or cannot be replayed.
-    #[error("{place}: {problem}")]
-    Record {
-        /// File name with the number of the line or record, as in `trace.csv:7`.
-        place: String,
-        /// The problem.
-        problem: String,
-    },
-    /// The trace has no operations.
-    #[error("the trace `{0}` is empty")]
-    Empty(String),
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceOp {
     /// Intended send time, ns after the first operation; 0 unless gaps are kept.
@@ -145,9 +121,13 @@ impl ReplayCounts {
     }
 }
 
+fn unreadable(file: &str, error: impl std::fmt::Display) -> String {
+    format!("cannot read the trace `{file}`: {error}")
+}
+
 /// Detects zstd compression by content, not by name.
-pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
-    let wrong = |source| ReplayError::Open { file: file.to_owned(), source };
+pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
+    let wrong = |error| unreadable(file, error);
     let opened = File::open(file).map_err(wrong)?;
     if !opened.metadata().map_err(wrong)?.is_file() {
         // A pipe without a writer would block a worker forever.
@@ -155,7 +135,7 @@ pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
     }
     let mut input = BufReader::with_capacity(READ_BYTES, opened);
     if input.fill_buf().map_err(wrong)?.is_empty() {
-        return Err(ReplayError::Empty(file.to_owned()));
+        return Err(format!("the trace `{file}` is empty"));
     }
     if !input.buffer().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return Ok(Box::new(input));
@@ -215,7 +195,6 @@ pub(crate) struct TraceDistributor<'a> {
     first_s: Option<u64>,
     second: u64,
     in_second: Vec<(TraceOp, u64)>,
-    line: &'static str,
 }
 
 struct WorkersGone;
@@ -249,13 +228,12 @@ impl<'a> TraceDistributor<'a> {
             first_s: None,
             second: 0,
             in_second: Vec::new(),
-            line: if trace.format == Format::OracleGeneral { "record" } else { "line" },
         };
         Ok((dealer, tapes))
     }
 
     /// Reads `input` to its end, or until all workers have stopped.
-    pub(crate) fn deal(mut self, input: impl BufRead) -> Result<(), ReplayError> {
+    pub(crate) fn deal(mut self, input: impl BufRead) -> Result<(), String> {
         let mut reader = Reader::new(input, self.trace.format);
         loop {
             let read = reader.next();
@@ -269,7 +247,7 @@ impl<'a> TraceDistributor<'a> {
             }
         }
         if reader.position() == 0 {
-            return Err(ReplayError::Empty(self.trace.file.clone()));
+            return Err(format!("the trace `{}` is empty", self.trace.file));
         }
         if self.end_second().is_ok() {
             let rest = self.hands.iter().zip(self.batches.drain(..));
@@ -278,19 +256,19 @@ impl<'a> TraceDistributor<'a> {
         Ok(())
     }
 
-    fn wrong(&self, at: u64, problem: String) -> ReplayError {
+    fn wrong(&self, at: u64, problem: impl std::fmt::Display) -> String {
         let file = &self.trace.file;
-        let place = if self.line == "line" { format!("{file}:{at}") } else { format!("{file}: {} {at}", self.line) };
-        ReplayError::Record { place, problem }
+        match self.trace.format {
+            Format::OracleGeneral => format!("{file}: record {at}: {problem}"),
+            _ => format!("{file}:{at}: {problem}"),
+        }
     }
 
-    fn broken(&self, error: TraceError) -> ReplayError {
+    fn broken(&self, error: TraceError) -> String {
         match error {
             TraceError::Record { at, problem, .. } => self.wrong(at, problem),
-            TraceError::Io { at, source, .. } => self.wrong(at, source.to_string()),
-            TraceError::Compressed { .. } => {
-                ReplayError::Open { file: self.trace.file.clone(), source: io::Error::other(error.to_string()) }
-            }
+            TraceError::Io { at, source, .. } => self.wrong(at, source),
+            TraceError::Compressed { .. } => unreadable(&self.trace.file, error),
         }
     }
 

@@ -43,7 +43,7 @@ mod request;
 mod response;
 
 pub use chunks::ChunkError;
-pub use compose::{ComposeError, compose_request};
+pub use compose::compose_request;
 pub use fields::{FieldError, Fields};
 pub use request::{BodyReader, Request, RequestError, parse_request};
 pub use response::{Memo, RequestMethod, Response, ResponseError, ResponseReader};

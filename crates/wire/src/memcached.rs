@@ -53,9 +53,7 @@ mod compose;
 mod request;
 mod response;
 
-pub use compose::{
-    KeyError, compose_delete, compose_get, compose_number, compose_set, compose_value, compose_value_end,
-};
+pub use compose::{compose_delete, compose_get, compose_number, compose_set, compose_value, compose_value_end};
 pub use request::{Command, Expiry, Get, Keys, Read, Refusal, RequestReader, Store, Verb};
 pub use response::{Event, Expected, Outcome, ResponseError, ResponseReader};
 

@@ -16,7 +16,7 @@ use super::resolver::{self, Destination, Resolver};
 use super::values::Values;
 use crate::censored::Stalls;
 use crate::recorder::{Answered, Fault, Recorder};
-use crate::tls::{Connector, TlsError};
+use crate::tls::Connector;
 
 /// Maximum number of open connections per client. At the limit it closes all and starts over.
 const CONNECTIONS_MAX: usize = 64;
@@ -95,7 +95,7 @@ pub(crate) struct Common<'a> {
 }
 
 impl Common<'_> {
-    pub(crate) fn connector(&self, host: &str) -> Result<Connector, TlsError> {
+    pub(crate) fn connector(&self, host: &str) -> Result<Connector, String> {
         let ca_file = self.ca_file.map(str::to_owned);
         Connector::new(&Tls { server_name: host.to_owned(), insecure: self.insecure, ca_file, resume: true })
     }
@@ -317,7 +317,7 @@ impl<'a> Client<'a> {
         if let Some(connector) = self.common.tls.get(host).or_else(|| self.connectors.get(host)) {
             return Ok(connector.clone());
         }
-        let connector = self.common.connector(host).map_err(|error| (Fault::Tls, error.to_string()))?;
+        let connector = self.common.connector(host).map_err(|why| (Fault::Tls, why))?;
         self.connectors.insert(host.to_owned(), connector.clone());
         Ok(connector)
     }

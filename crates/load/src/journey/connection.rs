@@ -88,7 +88,7 @@ impl Connection {
     pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), (Fault, String)> {
         match &mut self.tls {
             Some(session) => {
-                session.write(request).map_err(|error| (Fault::Tls, error.to_string()))?;
+                session.write(request).map_err(|error| (Fault::Tls, error))?;
                 self.flush()
             }
             None => {
@@ -161,7 +161,7 @@ impl Connection {
         let has_ended = session.ended();
         // An alert may be pending, even after an error.
         let flushed = self.flush();
-        read.map_err(|error| (Fault::Tls, error.to_string()))?;
+        read.map_err(|error| (Fault::Tls, error))?;
         flushed?;
         match (self.inbox.is_empty(), count, has_ended) {
             (true, 0, _) | (true, _, true) => Ok(Some(0)),

@@ -147,8 +147,7 @@ impl Program {
             headers.retain(|header| !header.0.eq_ignore_ascii_case(name));
             headers.push((name.clone(), values.text(template)));
         }
-        let composed = wire::http1::compose_request(out, &step.method, target, &headers, &body, false);
-        composed.map_err(|error| error.to_string())
+        wire::http1::compose_request(out, &step.method, target, &headers, &body, false)
     }
 
     /// Verifies a reply and takes the values that later steps need from it.

@@ -109,7 +109,7 @@ impl Resolver {
         let mut request = Vec::new();
         let headers = [("Host", resolver.host_field())];
         wire::http1::compose_request(&mut request, "GET", &target, &headers, b"", true)
-            .map_err(|error| about((Fault::Os, error.to_string())))?;
+            .map_err(|why| about((Fault::Os, why)))?;
         connection.send(&request).map_err(about)?;
         let until_ns = net::thread::monotonic_ns() + self.timeout_ns;
         let mut body = Vec::new();

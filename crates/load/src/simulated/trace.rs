@@ -16,7 +16,7 @@ use super::{MS, S, errors, outcome_with};
 use crate::check::tests::spec;
 use crate::coordinator::Outcome;
 use crate::protocol::{Cache, Memcached, Shared};
-use crate::trace::{ReplayError, TraceDistributor};
+use crate::trace::TraceDistributor;
 
 fn workload(trace: &str) -> Workload {
     study::parse_workload(&format!("[load.workload]\n{trace}")).unwrap()
@@ -30,7 +30,7 @@ fn replaying(workload: Workload) -> LoadSpec {
     LoadSpec { target, clients: 1, arrivals, warmup: Warmup::DurationNs(0), stop, ..spec() }
 }
 
-type Replayed = (Result<Measurement, Outcome>, Store, Result<(), ReplayError>);
+type Replayed = (Result<Measurement, Outcome>, Store, Result<(), String>);
 
 fn replay(spec: &LoadSpec, bytes: &[u8]) -> Replayed {
     let Target::Cache { workload, .. } = &spec.target else { unreachable!("all specs here load caches") };

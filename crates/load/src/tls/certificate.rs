@@ -14,85 +14,22 @@ use time::{Date, UtcDateTime};
 use webpki::EndEntityCert;
 
 const NAMES_SHOWN: usize = 3;
+const CA_FILE: &str = "`ca_file` (`--cacert`)";
+const INSECURE: &str = "`insecure` (`--insecure`)";
 
 /// Why a certificate is rejected, and how to fix it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadCertificate {
-    /// The certificate has expired.
-    #[error("the certificate of `{subject}` expired on {date}: renew it, or use `insecure` (`--insecure`)")]
-    Expired {
-        /// The certificate's subject.
-        subject: String,
-        /// Its last valid day, in UTC.
-        date: Date,
-    },
-    /// The certificate is not valid yet.
-    #[error("the certificate of `{subject}` is not valid before {date}: is the clock of this machine right?")]
-    NotYetValid {
-        /// The certificate's subject.
-        subject: String,
-        /// Its first valid day, in UTC.
-        date: Date,
-    },
-    /// The certificate belongs to another server.
-    #[error(
-        "the certificate is for {presented}, not for `{wanted}`: connect by a name it covers, or use `insecure` (`--insecure`)"
-    )]
-    WrongName {
-        /// The requested name.
-        wanted: String,
-        /// The names in the certificate.
-        presented: String,
-    },
-    /// The certificate is self-signed and not among the roots. Contains its subject.
-    #[error(
-        "the certificate of `{0}` is self-signed: add it with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)"
-    )]
-    SelfSigned(String),
-    /// Neither the issuer nor the issuers that the server sent lead to a root.
-    #[error(
-        "the certificate of `{subject}` is from `{issuer}`, which is not trusted{hint}: add its root with `ca_file` (`--cacert`), \
-         or use `insecure` (`--insecure`)"
-    )]
-    UnknownIssuer {
-        /// The certificate's subject.
-        subject: String,
-        /// The certificate's issuer.
-        issuer: String,
-        /// A further observation, after a comma, or empty.
-        hint: &'static str,
-    },
-    /// A certificate in the chain is signed with a key other than that of the named issuer.
-    /// Contains its subject.
-    #[error(
-        "the certificate of `{0}` leads to an issuer with the right name but another key: is the root in \
-         `ca_file` (`--cacert`) outdated?"
-    )]
-    OtherRoot(String),
-    /// The handshake is signed with a key other than the certificate's.
-    #[error("the server does not have the key of its certificate: invalid handshake signature")]
-    OtherKey,
-    /// Any other error.
-    #[error("the certificate{subject} is not valid: {reason}")]
-    Other {
-        /// The certificate's subject after ` of`, or empty if it is unreadable.
-        subject: String,
-        /// The library's description.
-        reason: String,
-    },
-}
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct BadCertificate(String);
 
-impl From<CertificateError> for BadCertificate {
-    fn from(error: CertificateError) -> Self {
-        if let CertificateError::Other(OtherError(inner)) = &error
-            && let Some(bad) = inner.downcast_ref::<Self>()
-        {
-            return bad.clone(); // Created by `judge`.
+pub(super) fn explain(error: CertificateError) -> String {
+    match &error {
+        CertificateError::Other(OtherError(inner)) if inner.is::<BadCertificate>() => inner.to_string(), // From `judge`.
+        // Bad signatures in the chain go through `judge`.
+        CertificateError::BadSignature => {
+            "the server does not have the key of its certificate: invalid handshake signature".to_owned()
         }
-        match error {
-            CertificateError::BadSignature => Self::OtherKey, // Bad signatures in the chain go through `judge`.
-            other => Self::Other { subject: String::new(), reason: other.to_string() },
-        }
+        other => format!("the certificate is not valid: {other}"),
     }
 }
 
@@ -161,7 +98,7 @@ impl ServerCertVerifier for CertificateVerifier {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(rustls::Error::InvalidCertificate(error)) => {
                 let bad = judge(&error, end_entity, intermediates);
-                Err(CertificateError::Other(OtherError(Arc::new(bad))).into())
+                Err(CertificateError::Other(OtherError(Arc::new(BadCertificate(bad)))).into())
             }
             Err(other) => Err(other),
         }
@@ -190,40 +127,47 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-fn judge(
-    error: &CertificateError,
-    end_entity: &CertificateDer<'_>,
-    intermediates: &[CertificateDer<'_>],
-) -> BadCertificate {
+fn judge(error: &CertificateError, end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> String {
     let parsed = EndEntityCert::try_from(end_entity).ok();
     let subject = parsed.as_ref().map(subject).unwrap_or_default();
     match error {
         CertificateError::ExpiredContext { not_after, .. } => {
-            BadCertificate::Expired { subject, date: date_of(*not_after) }
+            let date = date_of(*not_after);
+            format!("the certificate of `{subject}` expired on {date}: renew it, or use {INSECURE}")
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
-            BadCertificate::NotYetValid { subject, date: date_of(*not_before) }
+            let date = date_of(*not_before);
+            format!("the certificate of `{subject}` is not valid before {date}: is the clock of this machine right?")
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let presented = presented.iter().map(|name| bare(name)).collect::<Vec<_>>();
-            BadCertificate::WrongName { wanted: expected.to_str().into_owned(), presented: listed(&presented) }
+            let (presented, wanted) = (listed(&presented), expected.to_str());
+            format!(
+                "the certificate is for {presented}, not for `{wanted}`: connect by a name it covers, or use {INSECURE}"
+            )
         }
         error
             if (*error == CertificateError::UnknownIssuer || is_authority(error))
                 && parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) =>
         {
-            BadCertificate::SelfSigned(subject)
+            format!("the certificate of `{subject}` is self-signed: add it with {CA_FILE}, or use {INSECURE}")
         }
         CertificateError::UnknownIssuer => {
             let issuer = parsed.map(|cert| title(cert.issuer())).unwrap_or_default();
             let hint =
                 if intermediates.is_empty() { ", and the server did not send its issuer's certificate" } else { "" };
-            BadCertificate::UnknownIssuer { subject, issuer, hint }
+            format!(
+                "the certificate of `{subject}` is from `{issuer}`, which is not trusted{hint}: add its root with \
+                 {CA_FILE}, or use {INSECURE}"
+            )
         }
-        CertificateError::BadSignature => BadCertificate::OtherRoot(subject),
+        CertificateError::BadSignature => format!(
+            "the certificate of `{subject}` leads to an issuer with the right name but another key: is the root in \
+             {CA_FILE} outdated?"
+        ),
         other => {
             let subject = if subject.is_empty() { subject } else { format!(" of `{subject}`") };
-            BadCertificate::Other { subject, reason: other.to_string() }
+            format!("the certificate{subject} is not valid: {other}")
         }
     }
 }

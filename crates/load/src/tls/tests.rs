@@ -182,8 +182,8 @@ fn fare(pem: &str, name: &str, identity: Identity) -> String {
         let mut alert = Vec::new();
         pair.client.take(&mut alert);
         assert!(!alert.is_empty());
-        assert_eq!(pair.client.read(b"x", &mut Vec::new()), Err(TlsError::Failed));
-        assert_eq!(pair.client.write(b"x"), Err(TlsError::Failed));
+        assert_eq!(pair.client.read(b"x", &mut Vec::new()), Err(FAILED.to_owned()));
+        assert_eq!(pair.client.write(b"x"), Err(FAILED.to_owned()));
     }
     said
 }
@@ -446,7 +446,7 @@ fn close_sends_close_notify() {
     pair.server.read_tls(&mut wire.as_slice()).unwrap();
     assert!(pair.server.process_new_packets().unwrap().peer_has_closed());
     // A closed or failed session sends nothing more.
-    assert!(matches!(pair.client.read(b"\x00\x00\x00\x00\x00", &mut pair.plain), Err(TlsError::Failed)));
+    assert_eq!(pair.client.read(b"\x00\x00\x00\x00\x00", &mut pair.plain), Err(FAILED.to_owned()));
     wire.clear();
     pair.client.close(&mut wire);
     assert_eq!(wire, b"");
@@ -474,7 +474,8 @@ fn hostile_server_causes_only_errors() {
     record.extend([2, 0xff, 0xff, 0xff]);
     record.resize(5 + 0x4000, 0);
     let error = (0..1000).find_map(|_| session.read(&record, &mut Vec::new()).err());
-    assert!(matches!(error, Some(TlsError::Protocol { .. } | TlsError::HandshakeTooLong(_))), "{error:?}");
+    let is_expected = |error: &str| error.starts_with("TLS protocol error") || error.contains("in the TLS handshake");
+    assert!(error.as_deref().is_some_and(is_expected), "{error:?}");
     // Endless cipher changes and warnings.
     for record in [&[20, 3, 3, 0, 1, 1][..], &[21, 3, 3, 0, 2, 1, 90], &[22, 3, 3, 0, 0], &[23, 3, 3, 0, 1, 0]] {
         let mut session = connector.start();
@@ -530,7 +531,9 @@ fn user_errors_are_explained() {
 fn the_roots_of_this_machine_are_there_or_missed() {
     match Connector::new(&tls("localhost")) {
         Ok(_) => {}
-        Err(TlsError::NoRoots(_)) => println!("not checked: this machine has no root certificates"),
+        Err(error) if error.starts_with("this machine has no root certificates") => {
+            println!("not checked: this machine has no root certificates")
+        }
         Err(other) => panic!("{other}"),
     }
 }

@@ -56,9 +56,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let is_handshaking = client.state == State::Handshaking;
         if let Err(error) = read {
-            self.tally.recorder.example(Fault::Tls, || Some(error.to_string()));
+            self.tally.recorder.example(Fault::Tls, || Some(error.clone()));
             if is_handshaking {
-                self.tally.phase.report_problem(Fault::Tls, error.to_string());
+                self.tally.phase.report_problem(Fault::Tls, error);
             }
             return self.refused(id, Fault::Tls, at);
         }

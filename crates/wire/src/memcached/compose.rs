@@ -3,36 +3,18 @@
 use super::Limits;
 use crate::number;
 
-/// A key that a server would misread. Nothing is written in that case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// An empty or oversized key: servers disagree on how to treat the block after it.
-    #[error("a key of {bytes} bytes: must be 1 to {limit}")]
-    Length {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// A byte that would end the key.
-    #[error("byte 0x{byte:02x} in a key, at {at}: white space and control characters cannot be sent")]
-    Byte {
-        /// The byte.
-        byte: u8,
-        /// Its position, from 0.
-        at: usize,
-    },
-}
-
-/// Whether `key` can be sent. Source: protocol.txt, "Keys".
+/// Fails with the reason if a server would misread `key`: servers disagree on how to treat a block
+/// after an invalid key. Source: protocol.txt, "Keys".
 #[inline]
-fn check_key(key: &[u8]) -> Result<(), KeyError> {
+fn check_key(key: &[u8]) -> Result<(), String> {
     let limit = Limits::DEFAULT.key_bytes;
     if key.is_empty() || key.len() > limit {
-        return Err(KeyError::Length { bytes: key.len(), limit });
+        return Err(format!("a key of {} bytes: must be 1 to {limit}", key.len()));
     }
     match key.iter().position(|&byte| byte <= b' ' || byte == 0x7f) {
-        Some(at) => Err(KeyError::Byte { byte: key[at], at }),
+        Some(at) => {
+            Err(format!("byte 0x{:02x} in a key, at {at}: white space and control characters cannot be sent", key[at]))
+        }
         None => Ok(()),
     }
 }
@@ -42,7 +24,7 @@ fn push_words(out: &mut Vec<u8>, words: &[&[u8]]) {
 }
 
 /// Appends `get` with one key. Fails if the key is invalid.
-pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), KeyError> {
+pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     check_key(key)?;
     push_words(out, &[b"get ", key, b"\r\n"]);
     Ok(())
@@ -50,13 +32,7 @@ pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), KeyError> {
 
 /// Appends `set` with its block. `exptime` is 0 (never), up to 30 days from now, or an absolute
 /// time. Fails if the key is invalid.
-pub fn compose_set(
-    out: &mut Vec<u8>,
-    key: &[u8],
-    client_flags: u32,
-    exptime: i32,
-    data: &[u8],
-) -> Result<(), KeyError> {
+pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);
     push_words(out, &[b"set ", key, b" "]);
@@ -70,7 +46,7 @@ pub fn compose_set(
 }
 
 /// Appends `delete`. Fails if the key is invalid.
-pub fn compose_delete(out: &mut Vec<u8>, key: &[u8]) -> Result<(), KeyError> {
+pub fn compose_delete(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     check_key(key)?;
     push_words(out, &[b"delete ", key, b"\r\n"]);
     Ok(())

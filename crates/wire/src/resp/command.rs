@@ -114,23 +114,9 @@ pub struct SetOptions {
     pub get: bool,
 }
 
-/// An error in the options of `SET`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SetError {
-    /// An unknown option, one without its number, or one that excludes another.
-    #[error("syntax error")]
-    Syntax,
-    /// The time is not a number.
-    #[error("value is not an integer or out of range")]
-    NotAnInteger,
-    /// The time is 0, negative, or too large in milliseconds.
-    #[error("invalid expire time in 'set' command")]
-    InvalidExpire,
-}
-
 /// Parses the options of `SET key value …`. The response to an error is `-ERR` and its text.
 /// Source: Redis 7.0.15, `parseExtendedStringArgumentsOrReply`.
-pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, SetError> {
+pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, &'static str> {
     let mut options = SetOptions::default();
     // The time option and its text. It excludes the other time options but may be repeated.
     let mut time: Option<(&str, &[u8])> = None;
@@ -155,17 +141,17 @@ pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, SetError> {
             time = Some((option, request.argument(at)));
             at += 1;
         } else {
-            return Err(SetError::Syntax);
+            return Err("syntax error");
         }
     }
     options.when = time.map(|(option, text)| parse_time(option, text)).transpose()?;
     Ok(options)
 }
 
-fn parse_time(option: &str, text: &[u8]) -> Result<When, SetError> {
-    let value = number::canonical(text).ok_or(SetError::NotAnInteger)?;
+fn parse_time(option: &str, text: &[u8]) -> Result<When, &'static str> {
+    let value = number::canonical(text).ok_or("value is not an integer or out of range")?;
     let factor = if option.starts_with('e') { 1000 } else { 1 };
     let ms = u64::try_from(value).ok().filter(|value| *value > 0).and_then(|value| value.checked_mul(factor));
-    let ms = ms.filter(|ms| i64::try_from(*ms).is_ok()).ok_or(SetError::InvalidExpire)?;
+    let ms = ms.filter(|ms| i64::try_from(*ms).is_ok()).ok_or("invalid expire time in 'set' command")?;
     Ok(if option.len() == 4 { When::AtUnixMs(ms) } else { When::AfterMs(ms) })
 }
