@@ -89,17 +89,13 @@ pub(crate) struct CacheRecorder {
     pub(crate) transient: Vec<(u64, u64)>,
     window: (u64, u64),
     window_ns: Nanos,
-    window_end: Nanos,
+    pub(crate) window_end: Nanos,
 }
 
 impl CacheRecorder {
     fn new(window_ns: Nanos) -> Self {
         let classes = std::array::from_fn(|_| Histogram::with_precision(Histogram::WINDOW_PRECISION));
         Self { classes, window_ns, window_end: Nanos::MAX, ..Self::default() }
-    }
-
-    pub(crate) fn begin_warmup(&mut self, start: Nanos) {
-        self.window_end = start + self.window_ns;
     }
 
     #[inline]

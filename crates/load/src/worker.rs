@@ -177,7 +177,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if !self.tally.phase.is_measuring
             && let Some(cache) = &mut self.tally.recorder.cache
         {
-            cache.begin_warmup(control.start.load(Relaxed));
+            cache.window_end = control.start.load(Relaxed) + control.window_ns;
         }
         self.budget.start(&self.task, &mut self.protocol);
         // With rounds, the first round lets clients send.

@@ -56,11 +56,6 @@ pub(super) struct Client<S> {
 }
 
 impl<S> Client<S> {
-    /// False while requests wait for their own connection.
-    pub(super) fn is_written(&self) -> bool {
-        matches!(self.state, State::Open | State::Closing)
-    }
-
     /// Index of the flight with `nth` older ones; `nth` is less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
@@ -268,10 +263,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         let client = &mut self.clients[id as usize];
         self.owed -= u64::from(std::mem::take(&mut client.owed));
         std::mem::take(&mut client.again)
-    }
-
-    pub(super) fn leave_idle(&mut self, id: u32) {
-        self.idle.retain(|&(other, _)| other != id);
     }
 
     pub(super) fn queue(&mut self, id: u32) {

@@ -220,7 +220,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.lost_request(id, fault, at);
         }
         if was == State::Open {
-            self.connections.leave_idle(id);
+            self.connections.idle.retain(|&(other, _)| other != id);
         }
         let caused = self.protocol.caused(&self.connections.client(id).stream);
         self.connections.owe(id, caused);

@@ -4,7 +4,7 @@ use net::Nanos;
 use study::spec::{Stop, Target};
 
 use super::Task;
-use super::connections::{Connections, Flight};
+use super::connections::{Connections, Flight, State};
 use crate::censored::Waits;
 use crate::phase_tracker::PhaseTracker;
 use crate::protocol::{CacheOutcome, Protocol};
@@ -191,7 +191,9 @@ impl<'a> Tally<'a> {
                 if protocol.is_caused(flight.expected) {
                     continue;
                 }
-                self.recorder.left_in_flight += u64::from(!is_counted && client.is_written());
+                // In other states, requests wait for their own connection.
+                let is_written = matches!(client.state, State::Open | State::Closing);
+                self.recorder.left_in_flight += u64::from(!is_counted && is_written);
                 // With a limited number of requests, only those sent while measuring count.
                 if !self.is_counted || flight.is_measured {
                     waits.request(flight.intended, flight.sent_at);

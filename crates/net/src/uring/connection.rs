@@ -81,9 +81,4 @@ impl Connection {
     pub(super) fn is_slow(&self, config: &Config) -> bool {
         self.outgoing.len() > config.pause_reads_above_bytes
     }
-
-    #[inline]
-    pub(super) fn has_to_send(&self) -> bool {
-        !self.blocked && !self.outgoing.is_empty() && matches!(self.phase, Phase::Open | Phase::Closing)
-    }
 }

@@ -62,20 +62,12 @@ impl Uring {
         None
     }
 
-    fn accept_or_queue(&mut self, listener: Listener, socket: OwnedFd) -> Option<Event> {
+    pub(super) fn accept_or_queue(&mut self, listener: Listener, socket: OwnedFd) -> Option<Event> {
         if self.connections.is_full() {
             self.waiting_for_slot.push_back((listener, socket));
             return None;
         }
         let conn = self.insert_connection(socket, Phase::Open).ok()?;
         Some(Event::Accepted(listener, conn))
-    }
-
-    pub(super) fn accept_waiting(&mut self) -> Option<Event> {
-        if self.connections.is_full() {
-            return None;
-        }
-        let (listener, socket) = self.waiting_for_slot.pop_front()?;
-        self.accept_or_queue(listener, socket)
     }
 }

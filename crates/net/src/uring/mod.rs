@@ -202,7 +202,8 @@ impl Uring {
         let Some(connection) = self.connections.get_mut(conn) else { return Ok(()) };
         connection.queued = false;
         let Some(socket) = &connection.socket else { return Ok(()) };
-        if connection.has_to_send() {
+        let may_send = !connection.blocked && matches!(connection.phase, Phase::Open | Phase::Closing);
+        if may_send && !connection.outgoing.is_empty() {
             let bytes = connection.outgoing.waiting();
             let bytes = &bytes[..bytes.len().min(SEND_BYTES_MAX)]; // The rest goes in the next turn.
             connection.sending = bytes.len();
@@ -577,7 +578,9 @@ impl Driver for Uring {
                 return Some(event);
             }
             if !self.waiting_for_slot.is_empty()
-                && let Some(event) = self.accept_waiting()
+                && !self.connections.is_full()
+                && let Some((listener, socket)) = self.waiting_for_slot.pop_front()
+                && let Some(event) = self.accept_or_queue(listener, socket)
             {
                 return Some(event);
             }

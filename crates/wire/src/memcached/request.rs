@@ -343,7 +343,8 @@ impl RequestReader {
         let shown = &rest[..rest.len().min(limit)];
         let Some(end) = memchr::memchr(b'\n', &shown[scanned.min(shown.len())..]).map(|end| end + scanned) else {
             if shown.len() == limit {
-                let close = is_storage(shown);
+                let name = next_word(shown).map(|(name, _)| name);
+                let close = matches!(name, Some(b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas"));
                 self.state = if close { State::Closed } else { State::SwallowLine };
                 let refusal = Refusal::LineTooLong;
                 return Read::Refused { used: at + shown.len(), refusal, noreply: false, close, outdated: None };
@@ -400,10 +401,6 @@ impl RequestReader {
             _ => line_bytes,
         }
     }
-}
-
-fn is_storage(line: &[u8]) -> bool {
-    matches!(next_word(line), Some((b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas", _)))
 }
 
 #[inline]
