@@ -212,23 +212,11 @@ fn encoded(character: char) -> String {
 }
 
 /// The header name closest to the start of a text without a colon.
-fn nearest_header(text: &str) -> Option<&str> {
-    const NAMES: [&str; 12] = [
-        "Accept",
-        "Accept-Encoding",
-        "Accept-Language",
-        "Authorization",
-        "Cache-Control",
-        "Connection",
-        "Content-Length",
-        "Content-Type",
-        "Cookie",
-        "Host",
-        "Origin",
-        "User-Agent",
-    ];
+fn nearest_header(text: &str) -> Option<&'static str> {
+    const NAMES: &str = "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection \
+        Content-Length Content-Type Cookie Host Origin User-Agent";
     let word = text.split([' ', '\t', '=']).next()?;
-    nearest(word, NAMES)
+    nearest(word, NAMES.split(' '))
 }
 
 #[cfg(test)]

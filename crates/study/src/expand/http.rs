@@ -25,35 +25,24 @@ const OWN: [&str; 10] = [
 ];
 const REQUESTS_MAX: usize = 1000;
 
-#[derive(Debug)]
-pub(super) struct Http {
-    /// `None` for other protocols.
-    pub(super) plan: Option<HttpPlan>,
-    pub(super) pipeline: u32,
-    pub(super) connection: Connection,
-}
-
-impl Http {
-    pub(super) const NONE: Http = Http { plan: None, pipeline: 1, connection: Connection::KeepAlive };
-}
-
 pub(super) fn check_keys(load: &Section) {
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
+/// The requests, if the protocol is HTTP; the depth of the pipeline, and the use of connections.
+pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32, Connection) {
+    let is_cache = protocol.dialect().is_some();
+    let pipeline = if is_cache || protocol.has_path() { load.small("pipeline").unwrap_or(1) } else { 1 };
     if !protocol.has_path() {
-        let is_cache = protocol.dialect().is_some();
         let own = OWN.into_iter().chain(TLS).filter(|key| !(is_cache && *key == "pipeline"));
         let hint = "it is for `http` and `https`: change `protocol`, or drop it";
         load.refuse(own, &format!("does not apply to protocol `{protocol}`"), hint);
-        return Http { pipeline: if is_cache { load.small("pipeline").unwrap_or(1) } else { 1 }, ..Http::NONE };
+        return (None, pipeline, Connection::KeepAlive);
     }
     let connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
     let requests = mix(load, connection);
     let expect = expect(load, &requests);
-    let plan = HttpPlan { requests, tls: tls(load, protocol), expect };
-    Http { plan: Some(plan), pipeline: load.small("pipeline").unwrap_or(1), connection }
+    (Some(HttpPlan { requests, tls: tls(load, protocol), expect }), pipeline, connection)
 }
 
 /// The requests of `[[load.request]]`, or the only one, in `[load]` itself.

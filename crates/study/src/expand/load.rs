@@ -1,6 +1,6 @@
 //! Reads `[load]`: clients, rate and duration.
 
-use super::http::{self, Http};
+use super::http;
 use super::journey;
 use super::search;
 use super::stop::{stop, warmup};
@@ -10,7 +10,7 @@ use crate::keys::words::{BACKENDS, LOOPS};
 use crate::load_rules;
 use crate::plan::{LoadPlan, SearchPlan};
 use crate::section::Section;
-use crate::spec::{Arrivals, Protocol, Stop, Warmup};
+use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
 use crate::workload::Gaps;
 
 /// Reports unknown keys, and missing keys that every load needs.
@@ -38,8 +38,10 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
             load.choice("protocol", &protocols)
         }
     };
-    let http = protocol.filter(|_| !is_journey).map_or(Http::NONE, |protocol| http::read(load, protocol));
-    let Http { plan: http, pipeline, connection } = http;
+    let (http, pipeline, connection) = match protocol {
+        Some(protocol) if !is_journey => http::read(load, protocol),
+        _ => (None, 1, Connection::KeepAlive),
+    };
     let is_cache = protocol.and_then(Protocol::dialect).is_some();
     let workload = if is_journey { None } else { workload::read(load) };
     if is_cache && !load.has("workload") {
