@@ -1,12 +1,12 @@
 //! Turns records into findings.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use stats::trend::Series;
 use study::WarningKind;
 use study::plan::Level;
-use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
+use study::record::{Build, IdlePolicy, NetworkCounters, Record, Run, RunState};
 
 use crate::findings::{
     FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, MetricInfo, OverRequests, ProbedTrial, Row,
@@ -34,7 +34,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
 
 /// Analyzes a run point by point, for runs that do not fit into memory. Keeps little per record.
 pub struct Analysis<'a> {
-    run: Cow<'a, Run>,
+    run: &'a Run,
     parts: BTreeMap<(usize, Option<bool>), Part>,
     trials: Vec<Kept>,
     probed: Vec<ProbedTrial>,
@@ -57,7 +57,7 @@ impl<'a> Analysis<'a> {
     /// Starts the analysis of a run without trials.
     pub fn new(run: &'a Run) -> Self {
         Self {
-            run: visible::run(run),
+            run,
             parts: BTreeMap::new(),
             trials: Vec::new(),
             probed: Vec::new(),
@@ -84,7 +84,7 @@ impl<'a> Analysis<'a> {
         for idle in [IdlePolicy::Machine, IdlePolicy::Spin] {
             let of_row = records.iter().copied().filter(|record| record.idle == idle).collect::<Vec<_>>();
             if !of_row.is_empty() {
-                let part = Part::new(&self.run, point, Some(idle), &of_row);
+                let part = Part::new(self.run, point, Some(idle), &of_row);
                 let trials = part.row.trials.iter();
                 known.extend(trials.map(|trial| (trial.block, (trial.values.clone(), trial.at_least))));
                 self.parts.insert((point, Some(idle == IdlePolicy::Spin)), part);
@@ -133,7 +133,6 @@ impl<'a> Analysis<'a> {
     /// Combines all trials, and compares rows only if `is_whole`.
     pub(crate) fn combine(self, is_whole: bool) -> Findings {
         let Self { run, mut parts, mut trials, mut probed, network, started, has_hosted, strange } = self;
-        let run = &*run;
         let plan = &run.plan;
         let level = value::level(&plan.trials);
         trials.sort_by_key(|trial| trial.order);
@@ -219,7 +218,7 @@ impl<'a> Analysis<'a> {
             cluster: agents::cluster(&run.nodes, &trials),
             nodes: run.nodes.clone(),
             calibration: run.calibration.clone(),
-            builds: run.builds.clone(),
+            builds: run.builds.iter().map(visible_build).collect(),
             doctor: run.doctor.clone(),
             method,
             scope,
@@ -282,6 +281,10 @@ fn pool(run: &Run, rows: &mut [Row]) {
             }
         }
     }
+}
+
+fn visible_build(build: &Build) -> Build {
+    Build { outcome: visible::build_outcome(&build.outcome), ..build.clone() }
 }
 
 fn factor(run: &Run, name: &str) -> Factor {

@@ -59,11 +59,9 @@ impl AnswerText {
         let mut kinds = vec![asked.kind];
         kinds.extend(match asked.kind {
             AskedKind::Best => vec![AskedKind::Growth, AskedKind::Capacity],
-            AskedKind::Added => vec![AskedKind::Capacity],
+            AskedKind::Added | AskedKind::Effects | AskedKind::Values => vec![AskedKind::Capacity],
             AskedKind::Growth => vec![AskedKind::Best, AskedKind::Capacity],
             AskedKind::Capacity => vec![AskedKind::Best, AskedKind::Growth],
-            AskedKind::Effects => vec![AskedKind::Capacity],
-            AskedKind::Values => vec![AskedKind::Capacity],
             AskedKind::Gate => Vec::new(),
         });
         for kind in kinds {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use study::WarningKind;
 use study::plan::{Plan, SearchPlan, TrialRule};
 use study::record::{
-    BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Node, Outcome, Record, Run,
+    BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, NetworkCounters, Node, Outcome, Record, Run,
 };
 
 use crate::findings::{
     Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding, Warning,
 };
 use crate::label::{label, varied};
-use crate::number::count;
-use crate::{agents, hangs, histogram, probes, search, value, warning};
+use crate::number::{count, total};
+use crate::{agents, hangs, histogram, probes, search, value, visible, warning};
 
 /// Builds the row of a point from its trials under one idle policy, in execution order. The stop
 /// reason is set once all rows are known.
@@ -25,7 +25,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let records = at_low.as_deref().unwrap_or(records);
     let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
     let measurements = || measured.iter().filter_map(|record| record.measurement());
-    let trials = trials(records, value::level(&plan.trials));
+    let trials = records.iter().map(|record| trial(record, value::level(&plan.trials))).collect::<Vec<_>>();
     let failures = failures(records);
     let state = match &search {
         Some(search) if search.complete && search.low.is_some() => RowState::Measured,
@@ -61,9 +61,9 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         errors: sum(measurements().map(|measurement| &measurement.errors)),
         error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
         statuses: sum(measurements().map(|measurement| &measurement.statuses)),
-        handshakes: handshakes(measurements()),
-        handshakes_resumed: crate::number::total(measurements().map(|measurement| measurement.resumed)),
-        requests: measurements().fold(0, |sum, measurement| sum.saturating_add(measurement.requests)),
+        handshakes: total(measurements().filter_map(|measurement| measurement.handshake.as_ref()).map(|all| all.count)),
+        handshakes_resumed: total(measurements().map(|measurement| measurement.resumed)),
+        requests: total(measurements().map(|measurement| measurement.requests)),
         trials,
         steady: None,
         more_errors: None,
@@ -125,13 +125,9 @@ fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box
         in_flight: all(|part| &part.in_flight),
         unsent: all(|part| &part.unsent),
         connections: all(|part| &part.connections),
-        unsent_overdue: crate::number::total(parts.clone().map(|part| part.unsent_overdue)),
+        unsent_overdue: total(parts.clone().map(|part| part.unsent_overdue)),
         silent_ns: parts.map(|part| part.silent_ns).max().unwrap_or(0),
     }))
-}
-
-fn handshakes<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> u64 {
-    crate::number::total(measurements.filter_map(|measurement| measurement.handshake.as_ref()).map(|all| all.count))
 }
 
 fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64>>) -> BTreeMap<K, u64> {
@@ -141,10 +137,6 @@ fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64
         *sum = sum.saturating_add(*count);
     }
     sums
-}
-
-fn trials(records: &[&Record], level: f64) -> Vec<TrialFinding> {
-    records.iter().map(|record| trial(record, level)).collect()
 }
 
 fn trial(record: &Record, level: f64) -> TrialFinding {
@@ -194,9 +186,9 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         return RowState::Unrunnable { reason: reason.clone() };
     }
     match (measured, failed) {
-        (0, 0) => match not_built(run, point) {
-            Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason: reason.clone() },
-            Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason: reason.clone() },
+        (0, 0) => match not_built(run, point).map(visible::build_outcome) {
+            Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason },
+            Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason },
             Some(BuildOutcome::Failed { output_tail }) => {
                 let last = output_tail.trim_end().lines().next_back().unwrap_or("no output");
                 RowState::Failed { reason: format!("build failed: {last}") }
@@ -335,17 +327,13 @@ fn mark(limit: Limit) -> Option<Mark> {
     }
 }
 
-/// Marks a row if at least half of its trials are.
-fn marks(found: &LimitFinding) -> Vec<Mark> {
-    let all = found.counts.values().sum::<usize>();
-    let half = found.counts.iter().filter(|(_, count)| 2 * **count >= all);
-    half.filter_map(|(limit, _)| mark(*limit)).collect()
-}
-
-/// A single hung trial marks the row.
+/// The marks of at least half of the trials. A single hung trial marks the row.
 fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark> {
+    let counts = found.into_iter().flat_map(|found| &found.counts);
+    let all = counts.clone().map(|(_, count)| count).sum::<usize>();
+    let half = counts.filter(|(_, count)| 2 * **count >= all).filter_map(|(limit, _)| mark(*limit));
     let hung = trials.iter().any(|trial| trial.marks.contains(&Mark::Hung)).then_some(Mark::Hung);
-    found.map_or_else(Vec::new, marks).into_iter().chain(hung).collect()
+    half.chain(hung).collect()
 }
 
 /// Warnings that depend on all rows are added later.

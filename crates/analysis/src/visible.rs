@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 pub use config::printable::text as visible;
-use study::record::{BuildOutcome, Outcome, Record, Run};
+use study::record::{BuildOutcome, Outcome, Record};
 
 pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     let hidden = |text: &String| matches!(visible(text), Cow::Owned(_));
@@ -23,28 +23,16 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     Cow::Owned(record)
 }
 
-pub(crate) fn run(run: &Run) -> Cow<'_, Run> {
-    let hidden = |outcome: &BuildOutcome| match outcome {
-        BuildOutcome::Ready => false,
+pub(crate) fn build_outcome(outcome: &BuildOutcome) -> BuildOutcome {
+    let mut outcome = outcome.clone();
+    match &mut outcome {
+        BuildOutcome::Ready => {}
         BuildOutcome::Skipped { reason: text }
         | BuildOutcome::Unrunnable { reason: text }
         | BuildOutcome::Unverified { reason: text, .. }
-        | BuildOutcome::Failed { output_tail: text } => matches!(visible(text), Cow::Owned(_)),
-    };
-    if !run.builds.iter().any(|build| hidden(&build.outcome)) {
-        return Cow::Borrowed(run);
+        | BuildOutcome::Failed { output_tail: text } => show(text),
     }
-    let mut run = run.clone();
-    for build in &mut run.builds {
-        match &mut build.outcome {
-            BuildOutcome::Ready => {}
-            BuildOutcome::Skipped { reason: text }
-            | BuildOutcome::Unrunnable { reason: text }
-            | BuildOutcome::Unverified { reason: text, .. }
-            | BuildOutcome::Failed { output_tail: text } => show(text),
-        }
-    }
-    Cow::Owned(run)
+    outcome
 }
 
 fn show(text: &mut String) {
