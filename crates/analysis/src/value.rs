@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn full_trial_has_every_metric() {
         let values = values(&measured(), 0.95);
-        let names = study::METRICS.iter().map(|metric| metric.name).filter(|name| !values.contains_key(*name));
+        let names = study::METRICS.iter().map(|metric| metric.name).filter(|name| !values.contains_key(name));
         let of_caches = [
             "hit_ratio",
             "byte_hit_ratio",
