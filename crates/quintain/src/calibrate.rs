@@ -14,31 +14,11 @@ use store::Store;
 use study::record::{Calibration, Host, IdlePolicy, Measurement};
 use study::{ExpandOptions, Record};
 
-use crate::cli::CalibrateArgs;
+use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
 use crate::live::Live;
 use crate::message::{Done, Exit, Problem, exe, usage};
 use crate::run::{cpus, run_once};
 use crate::{cluster, output, signals};
-
-/// A null server, `quintain COMMAND`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NullServer {
-    protocol: &'static str,
-    command: &'static str,
-    workload: &'static str,
-}
-
-/// Null servers by protocol. The first ones can be loaded by several generators.
-pub(crate) const NULL_SERVERS: &[(&str, NullServer)] = &[
-    ("pingpong", NullServer { protocol: "pingpong", command: "serve calibrate --delay null", workload: "" }),
-    ("http", NullServer { protocol: "http", command: "serve http", workload: "" }),
-    (
-        "memcached",
-        NullServer { protocol: "memcached", command: "serve cache --protocol memcached", workload: WORKLOAD },
-    ),
-    ("redis", NullServer { protocol: "redis", command: "serve cache --protocol redis", workload: WORKLOAD }),
-];
-const OF_CLUSTERS: usize = 2;
 
 /// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
 /// latency, more clients show the peak rate.
@@ -67,9 +47,6 @@ stop = {{ min = 1, max = 1 }}
 "#
     )
 }
-
-/// Workload for the null caches, small enough that nothing is evicted.
-const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
 /// How long other processes are observed before measuring.
 const WATCHED: Duration = Duration::from_millis(500);

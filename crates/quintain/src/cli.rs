@@ -19,7 +19,6 @@ use study::spec::{Backend, Connection, Identities};
 use study::units;
 use study::workload::trace;
 
-use crate::calibrate::{NULL_SERVERS, NullServer};
 use crate::mistakes::Collected;
 
 /// A benchmarking laboratory for network servers.
@@ -1448,6 +1447,29 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 }
+
+/// A null server, `quintain COMMAND`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NullServer {
+    pub(crate) protocol: &'static str,
+    pub(crate) command: &'static str,
+    pub(crate) workload: &'static str,
+}
+
+/// Null servers by protocol. The first ones can be loaded by several generators.
+pub(crate) const NULL_SERVERS: &[(&str, NullServer)] = &[
+    ("pingpong", NullServer { protocol: "pingpong", command: "serve calibrate --delay null", workload: "" }),
+    ("http", NullServer { protocol: "http", command: "serve http", workload: "" }),
+    (
+        "memcached",
+        NullServer { protocol: "memcached", command: "serve cache --protocol memcached", workload: WORKLOAD },
+    ),
+    ("redis", NullServer { protocol: "redis", command: "serve cache --protocol redis", workload: WORKLOAD }),
+];
+pub(crate) const OF_CLUSTERS: usize = 2;
+
+/// Workload for the null caches, small enough that nothing is evicted.
+const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
