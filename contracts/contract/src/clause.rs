@@ -3,7 +3,6 @@
 use config::place::Lines;
 
 use crate::code::{Code, Id};
-use crate::eval::{self, Env, Scratch, Verdict};
 use crate::finding::Span;
 use crate::monitor::report::Kind;
 use crate::syntax::Direction;
@@ -62,11 +61,6 @@ impl Clause {
     /// Its expression as written in the contract.
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// Evaluates the clause for a call, in at most `steps_max` steps, without a monitor.
-    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Verdict {
-        eval::judge(self, env, steps_max, scratch)
     }
 
     /// A part of the contract as written, if it is within the clause.

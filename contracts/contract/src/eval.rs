@@ -134,16 +134,19 @@ impl Scratch {
     }
 }
 
-pub(crate) fn judge(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Verdict {
-    let decided = plain(&clause.code, clause.root, &env).filter(|_| steps >= PLAIN_STEPS);
-    let verdict = decided.map_or_else(
-        || scratch.run(&clause.code, env, steps, |mut run| run.truth(clause.root).map_err(|NoValue| run.reason())),
-        Ok,
-    );
-    match verdict {
-        Ok(true) => Verdict::Holds,
-        Ok(false) => Verdict::Fails,
-        Err(stop) => Verdict::undecided(stop),
+impl Clause {
+    /// Evaluates the clause for a call, in at most `steps_max` steps, without a monitor.
+    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Verdict {
+        let decided = plain(&self.code, self.root, &env).filter(|_| steps_max >= PLAIN_STEPS);
+        let verdict = decided.map_or_else(
+            || scratch.run(&self.code, env, steps_max, |mut run| run.truth(self.root).map_err(|NoValue| run.reason())),
+            Ok,
+        );
+        match verdict {
+            Ok(true) => Verdict::Holds,
+            Ok(false) => Verdict::Fails,
+            Err(stop) => Verdict::undecided(stop),
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl<S: Store> Monitor<S> {
         }
         for clause in operation.clauses(kind) {
             let env = step.env();
-            match eval::judge(clause, env, self.settings.steps_max, &mut self.scratch) {
+            match clause.judge(env, self.settings.steps_max, &mut self.scratch) {
                 Verdict::Holds => self.contracts.tally(call.operation, clause).holds += 1,
                 Verdict::Fails => {
                     self.contracts.tally(call.operation, clause).count(ReportVerdict::Fails);
