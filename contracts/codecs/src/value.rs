@@ -33,7 +33,7 @@ pub enum Value {
 fn serialize_map<S: Serializer>(pairs: &[(Value, Value)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(key, value)| match key {
         Value::Text(text) => (text.clone(), value),
-        other => (crate::json::compose(other), value),
+        other => (serde_json::to_string(other).expect("keys are texts"), value),
     }))
 }
 
