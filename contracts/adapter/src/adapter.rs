@@ -18,13 +18,13 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
 use crate::budget::Budget;
-use crate::call::{Hop, Side};
+use crate::call::{Hop, ListenerKind, Side};
 use crate::call_log::{self, Line};
 use crate::config::{Config, Consuming, Draft, Providing, fits};
 use crate::decode::Services;
 use crate::dial::Dial;
 use crate::endpoint::Scheme;
-use crate::listen::{self, ListenerKind};
+use crate::listen;
 use crate::metrics::{Metrics, value_of};
 use crate::pool::Pool;
 use crate::reports::Reports;

@@ -38,6 +38,15 @@ pub(crate) enum Caller {
     Unproved(SocketAddr),
 }
 
+/// The purpose of a listener.
+#[derive(Clone, Debug)]
+pub(crate) enum ListenerKind {
+    /// Thrift without a scheme, otherwise HTTP.
+    Service(Hop),
+    Proxy,
+    Admin,
+}
+
 /// One side of an adapter: the caller, the endpoint and its address.
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {

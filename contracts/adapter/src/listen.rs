@@ -12,22 +12,13 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::App;
-use crate::call::{Caller, Hop};
+use crate::call::{Caller, Hop, ListenerKind};
 use crate::decode::Service;
 use crate::dial::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http;
 use crate::metrics::count;
 use crate::stream::Stream;
-
-/// The purpose of a listener.
-#[derive(Clone, Debug)]
-pub(crate) enum ListenerKind {
-    /// Thrift without a scheme, otherwise HTTP.
-    Service(Hop),
-    Proxy,
-    Admin,
-}
 
 /// Accepts connections at a bound listener until the adapter ends.
 pub(crate) fn open(app: &Arc<App>, bound: io::Result<TcpListener>, purpose: ListenerKind) -> io::Result<SocketAddr> {

@@ -11,11 +11,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::call::Hop;
+use crate::call::{Hop, ListenerKind};
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
-use crate::listen::ListenerKind;
 use crate::metrics::Skip;
 use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
