@@ -14,8 +14,9 @@ use crate::display_names::all_of;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
 use crate::group::grouped;
+use crate::metric_values::Values;
 use crate::number::{count, is_unbounded, percent, quantity};
-use crate::trial::{Trial, Values};
+use crate::trial::Trial;
 use crate::{value, veto};
 
 pub(crate) const MAIN_METRICS: [&str; 6] =

@@ -44,6 +44,9 @@ impl Serialize for MetricSet {
     }
 }
 
+/// Values of a trial, and which of them are lower bounds.
+pub(crate) type Values = (MetricValues, MetricSet);
+
 /// Values by metric of [`study::METRICS`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricValues {

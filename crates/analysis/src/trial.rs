@@ -4,11 +4,8 @@
 use study::record::{Agent, IdlePolicy, Record};
 
 use crate::findings::Clock;
-use crate::metric_values::{MetricSet, MetricValues};
+use crate::metric_values::Values;
 use crate::value;
-
-/// Values by metric, and which of them are lower bounds.
-pub(crate) type Values = (MetricValues, MetricSet);
 
 /// A trial, with its record in memory or not.
 #[derive(Clone, Copy)]

@@ -8,9 +8,8 @@ use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record,
 use crate::findings::{Clock, Estimate, Row};
 use crate::histogram;
 use crate::latency::{self, Latency};
-use crate::metric_values::MetricValues;
+use crate::metric_values::{MetricValues, Values};
 use crate::number::total;
-use crate::trial::Values;
 
 /// How to read each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 38] = [
