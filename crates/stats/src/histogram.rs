@@ -420,11 +420,20 @@ impl Histogram {
 
     fn has_possible_sums(&self) -> bool {
         let (mut low, mut high) = ([0.0; 2], [0.0; 2]);
-        for (from, to, count) in self.iter_buckets() {
-            let (from, to, count) = (from.max(self.min) as f64, to.min(self.max) as f64, count as f64);
+        let mut add = |from: f64, to: f64, count: u64| {
+            let count = count as f64;
             low = [low[0] + from * count, low[1] + from * from * count];
             high = [high[0] + to * count, high[1] + to * to * count];
+        };
+        // The minimum is in the first bucket, the maximum in the last.
+        let (mut from, max) = (self.min as f64, self.max as f64);
+        let (first, counts) = self.used();
+        for (index, count) in (first + 1..).zip(counts) {
+            let next = low_of(index, self.precision) as f64;
+            add(from, (next - 1.0).min(max), *count);
+            from = next;
         }
+        add((HIGHEST_NS + 1).max(self.min) as f64, max, self.saturated);
         // Sums that were stored as floats, and those of this function, are rounded.
         let is_within = |index: usize, sum: u128| {
             let sum = sum as f64;

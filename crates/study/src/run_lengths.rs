@@ -30,7 +30,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u32
 fn parse(text: &str) -> Result<Vec<(u32, u64)>, String> {
     let list = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let list = list.ok_or("histogram buckets are not a list")?.trim();
-    let (mut buckets, mut next) = (Vec::new(), 0_u64);
+    let (mut buckets, mut next) = (Vec::with_capacity(list.len().div_ceil(2)), 0_u64);
     let (mut number, mut is_skip) = (0_u64, false);
     let end = if list.is_empty() { "" } else { "," };
     for byte in list.bytes().chain(end.bytes()) {
