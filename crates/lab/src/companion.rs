@@ -1,21 +1,18 @@
 //! Companions of a trial: processes that the server needs. They start before it and stop after it,
 //! or are kept for later trials.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use study::plan::CompanionPlan;
-use study::record::{Failure, FailureKind, ProxyUse, SubjectUse};
+use study::record::{Failure, FailureKind, ProxyUse};
 use study::{Warning, WarningKind};
 
-use crate::container::Images;
 use crate::end::End;
-use crate::process::{Child, Supervisor};
+use crate::process::Child;
 use crate::sample::{Reading, Sampler};
-use crate::server::{self, Server, Started};
+use crate::server::{self, Ground, Kept, Running, Server, Started};
 
 pub(crate) struct Companion<'a> {
     plan: &'a CompanionPlan,
@@ -23,35 +20,6 @@ pub(crate) struct Companion<'a> {
     started: Option<Started>,
     pub(crate) sampler: Sampler,
     pub(crate) port: u16,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
-    pub(crate) supervisor: &'a Supervisor,
-    pub(crate) kept: &'a Kept,
-    /// Base of relative paths in commands.
-    pub(crate) directory: &'a Path,
-    pub(crate) interrupted: &'a dyn Fn() -> bool,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Kept {
-    pub(crate) images: Images,
-    /// Companions that are not restarted for each trial, by name.
-    companions: RefCell<BTreeMap<String, Running>>,
-}
-
-#[derive(Debug)]
-struct Running {
-    plan: CompanionPlan,
-    started: Started,
-    used: SubjectUse,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
-    }
 }
 
 impl Kept {

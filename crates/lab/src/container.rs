@@ -15,7 +15,7 @@ use study::plan::{ContainerPlan, EngineChoice};
 use study::record::{ContainerUse, SubjectUse};
 use study::words;
 
-use crate::process::{Exit, Launch, MARK, Supervisor, kill, output};
+use crate::process::{Exit, Job, Launch, MARK, Supervisor, kill, output};
 use crate::procfs;
 
 pub(crate) const LABEL: &str = "quintain";
@@ -195,25 +195,7 @@ impl Image {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
-    pub(crate) client: Vec<String>,
-    pub(crate) name: String,
-}
-
 impl Job {
-    /// Parses a watchdog line after its sign: one of our names, then the client.
-    pub(crate) fn parse(text: &str) -> Option<Job> {
-        let (name, client) = text.split_once(' ')?;
-        let client = words::split(client).ok().filter(|client| !client.is_empty())?;
-        name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
-    }
-
-    /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
-    pub(crate) fn line(&self, sign: char) -> String {
-        format!("container{sign}{} {}", self.name, words::join(&self.client))
-    }
-
     /// Removes the remains and returns whether none are left. After a killed client the container
     /// may still appear, so it is checked repeatedly.
     pub(crate) fn remove(&self, killed: bool) -> bool {

@@ -5,13 +5,15 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use study::plan::LoadPlan;
 use study::seam::{Heard, Told};
-use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
+use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::end::{End, saying};
 use crate::lines::{Lines, Writer, parse};
 use crate::load::{Engine, RemoteFacts, broken};
 use crate::process::{Child, Launch, Supervisor};
+use crate::topology::Share;
 
 const WARMUP_MAX: Duration = Duration::from_secs(120);
 /// Time that a generator may leave messages unread.
@@ -78,6 +80,32 @@ impl Engine for Generator {
 /// Polling time before each intended send of the open loop, ns.
 pub(crate) fn spin_ns(has_own_cpus: bool, arrivals: Arrivals) -> u64 {
     if has_own_cpus && !matches!(arrivals, Arrivals::Closed { .. }) { 100_000 } else { 0 }
+}
+
+/// The load of a trial on these CPUs.
+pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u64) -> LoadSpec {
+    let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
+    // A worker without a client would only spin.
+    let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);
+    LoadSpec {
+        version: SPEC_VERSION,
+        target,
+        clients: load.clients,
+        pipeline: load.pipeline,
+        connection: load.connection,
+        threads,
+        cpus: share.generator.clone(),
+        backend: load.backend,
+        arrivals: load.arrivals,
+        warmup: load.warmup,
+        stop: load.stop,
+        window_ns: load.window_ns,
+        timeout_ns: load.timeout_ns,
+        spin_ns: spin_ns(!share.shared && threads <= cpus, load.arrivals),
+        seed,
+        part: None,
+        gate: false,
+    }
 }
 
 /// Time after which a generator has ended in any case; `margin` is its time besides the load.

@@ -22,6 +22,7 @@ pub mod cpus;
 pub mod doctor;
 mod end;
 pub mod exec;
+mod files;
 pub mod fold;
 mod generator;
 mod hooks;

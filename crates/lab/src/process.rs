@@ -22,9 +22,9 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
     waitid,
 };
+use study::words;
 
 use crate::clock;
-use crate::container::Job;
 use crate::end::saying;
 use crate::procfs::{self, Stat};
 use crate::tail::Tail;
@@ -53,6 +53,27 @@ pub(crate) struct Supervisor {
 }
 
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
+
+/// A container that outlives its client unless the watchdog removes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) client: Vec<String>,
+    pub(crate) name: String,
+}
+
+impl Job {
+    /// Parses a watchdog line after its sign: one of our names, then the client.
+    pub(crate) fn parse(text: &str) -> Option<Job> {
+        let (name, client) = text.split_once(' ')?;
+        let client = words::split(client).ok().filter(|client| !client.is_empty())?;
+        name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
+    }
+
+    /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
+    pub(crate) fn line(&self, sign: char) -> String {
+        format!("container{sign}{} {}", self.name, words::join(&self.client))
+    }
+}
 
 pub(crate) struct Launch<'a> {
     pub(crate) cpus: &'a [u32],

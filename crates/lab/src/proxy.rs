@@ -12,12 +12,11 @@ use study::proxy::ProxyPlan;
 use study::record::{Failure, FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
 
-use crate::companion::Ground;
 use crate::end::{End, failed};
+use crate::files::read_limited;
 use crate::ready;
 use crate::sample::{Reading, Sampler};
-use crate::server::{self, Fill, Server, Started};
-use crate::target::read_limited;
+use crate::server::{self, Fill, Ground, Server, Started};
 use crate::wire::{self, Table};
 
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;

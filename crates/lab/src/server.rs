@@ -1,24 +1,53 @@
 //! Starts a listening process, a server or proxy, and waits until its port accepts connections.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use study::plan::ContainerPlan;
+use study::plan::{CompanionPlan, ContainerPlan};
 use study::record::{FailureKind, SubjectUse};
 use study::{Warning, WarningKind, words};
 
-use crate::companion::Ground;
-use crate::container::Order;
+use crate::container::{Images, Order};
 use crate::end::{End, failed, unrunnable};
-use crate::process::{Child, Launch};
+use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
 use crate::{clock, listener};
 
 const PORT_TRIES: u32 = 3;
 
 pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    pub(crate) kept: &'a Kept,
+    /// Base of relative paths in commands.
+    pub(crate) directory: &'a Path,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) images: Images,
+    /// Companions that are not restarted for each trial, by name.
+    pub(crate) companions: RefCell<BTreeMap<String, Running>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) plan: CompanionPlan,
+    pub(crate) started: Started,
+    pub(crate) used: SubjectUse,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
+    }
+}
 
 pub(crate) struct Server<'a> {
     pub(crate) ground: Ground<'a>,

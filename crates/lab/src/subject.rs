@@ -11,12 +11,13 @@ use study::node::{Serve, Standing, Stopped};
 use study::record::{Failure, FailureKind, ProxyUse};
 use study::seam::{Announced, Span};
 
-use crate::companion::{self, Companion, Ground, Kept};
+use crate::companion::{self, Companion};
 use crate::end::{End, failed};
 use crate::process::Child;
 use crate::proxy::{Proxy, ProxyContext};
 use crate::sample::{CpuTime, Reading, Sampler};
 use crate::server::{self, Server, Started};
+use crate::server::{Ground, Kept};
 use crate::{clock, network, ready, wire};
 
 /// Interval between reads of the proxies' connection tables while measuring. With very many

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -11,6 +11,8 @@ use study::limits::BODY_MAX_BYTES;
 use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
+
+use crate::files::read_limited;
 
 /// Fills ports into a text; `None` if this trial lacks one of them.
 fn fill(text: &str, ports: Standing) -> Option<String> {
@@ -105,15 +107,6 @@ fn text(path: &Path) -> Result<String, String> {
     let text =
         read_limited(path, JOURNEY_MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
     text.map_err(|error| format!("cannot read `{}`: {error}", path.display()))
-}
-
-pub(crate) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("more than {limit} bytes")));
-    }
-    Ok(bytes)
 }
 
 /// `Host` (RFC 9110, 7.2): the requested address, or the certificate's name.

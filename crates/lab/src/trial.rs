@@ -5,22 +5,21 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use study::node::Serve;
-use study::plan::{LoadPlan, Plan, Point};
+use study::plan::{Plan, Point};
 use study::record::{
     Agent, Failure, FailureKind, IdlePolicy, Measurement, NetworkCounters, Outcome, Probe, Probes, RECORD_VERSION,
     Record, Step, SubjectUse,
 };
 use study::seam::Heard;
-use study::spec::{LoadSpec, SPEC_VERSION, Target};
 
 use crate::cluster::Cluster;
-use crate::companion::{Ground, Kept};
 use crate::end::{End, failed};
 use crate::generator::{self, Generator};
 use crate::hooks::{LabError, Live, Options, Phase, Progress};
 use crate::load::{self, Event, Load};
 use crate::perf::Perf;
 use crate::process::{Supervisor, wait_readable};
+use crate::server::{Ground, Kept};
 use crate::subject::{Seen, Side, Subject};
 use crate::topology::{self, Share};
 use crate::{clock, target};
@@ -200,7 +199,7 @@ impl Trial<'_> {
         let plan = self.point().load.at(self.step);
         let target = target::target(&plan, host, side.standing(), &options.directory);
         let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
-        let spec = load_spec(&plan, target, share, record.seed);
+        let spec = generator::load_spec(&plan, target, share, record.seed);
         let mut load = match self.cluster() {
             None => {
                 let generator = Generator::start(supervisor, &spec, &share.generator, &options.directory);
@@ -397,31 +396,6 @@ pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
         return topology::alone(cluster.subject_cpus(), behind);
     }
     topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
-}
-
-pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u64) -> LoadSpec {
-    let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
-    // A worker without a client would only spin.
-    let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);
-    LoadSpec {
-        version: SPEC_VERSION,
-        target,
-        clients: load.clients,
-        pipeline: load.pipeline,
-        connection: load.connection,
-        threads,
-        cpus: share.generator.clone(),
-        backend: load.backend,
-        arrivals: load.arrivals,
-        warmup: load.warmup,
-        stop: load.stop,
-        window_ns: load.window_ns,
-        timeout_ns: load.timeout_ns,
-        spin_ns: generator::spin_ns(!share.shared && threads <= cpus, load.arrivals),
-        seed,
-        part: None,
-        gate: false,
-    }
 }
 
 #[cfg(test)]

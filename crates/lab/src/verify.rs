@@ -10,9 +10,11 @@ mod conversation;
 mod http;
 mod page;
 mod pingpong;
+mod receive;
 mod response;
 mod server;
 mod suite;
+mod trouble;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,12 +25,13 @@ use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
 use crate::clock;
-use crate::companion::Kept;
 use crate::hooks::Options;
 use crate::process::Supervisor;
-pub use check::NotStarted;
-use check::{Check, Trouble};
+use crate::server::Kept;
+use check::Check;
 use server::{Home, Server, quoted};
+pub use trouble::NotStarted;
+use trouble::Trouble;
 
 /// What to verify.
 #[derive(Clone, Debug)]

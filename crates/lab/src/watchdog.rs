@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
-use crate::container::Job;
+use crate::process::Job;
 use crate::process::{SCRATCH, kill_marked};
 
 /// Reads `input` to its end, then kills everything registered. It starts its own session, safe from

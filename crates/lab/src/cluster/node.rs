@@ -13,12 +13,12 @@ use study::node::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped};
 use study::record::{BuildOutcome, NetworkCounters, Probe};
 use study::spec::LoadSpec;
 
-use crate::companion::{Ground, Kept};
 use crate::end::End;
 use crate::generator::Generator;
 use crate::lines::{Lines, Writer, parse};
 use crate::load::Engine;
 use crate::process::{Supervisor, wait_readable};
+use crate::server::{Ground, Kept};
 use crate::spinner::Spinner;
 use crate::subject::{Seen, Side, Subject};
 use crate::{build, clock, network};

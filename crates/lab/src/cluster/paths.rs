@@ -11,10 +11,10 @@ use study::spec::{Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, 
 
 use crate::cluster::{Cluster, Member, sides};
 use crate::end::{End, failed};
+use crate::generator::load_spec;
 use crate::load::Load;
 use crate::subject::Side;
 use crate::topology::Share;
-use crate::trial::load_spec;
 
 /// Duration of each of the two measurements of a path, ns.
 const DURATION_NS: u64 = 200_000_000;

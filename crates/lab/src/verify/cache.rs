@@ -11,8 +11,9 @@ use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::Duration;
 
-use super::check::{Check, Trouble};
+use super::check::Check;
 use super::server::{Client, Server, reason};
+use super::trouble::Trouble;
 use rows::{Answer, Row, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {

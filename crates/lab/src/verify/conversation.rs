@@ -7,10 +7,10 @@ use study::cases::split::{Cut, cuts};
 use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, Value, Values, bytes_of_hex};
 use study::verification::Miss;
 
-use super::check::{Trouble, excerpt};
 use super::page::{differ, miss};
 use super::response::Response;
 use super::server::{Client, Noise, Server};
+use super::trouble::{Trouble, excerpt};
 
 /// Time without bytes that is required after a piece and after the last response; the latter is
 /// shorter after the first connection of a case.

@@ -4,8 +4,9 @@
 use std::thread;
 use std::time::Duration;
 
-use super::check::{Check, Trouble};
+use super::check::Check;
 use super::server::Server;
+use super::trouble::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -2,8 +2,8 @@
 
 use study::verification::Miss;
 
-use super::check::excerpt;
 use super::response::Response;
+use super::trouble::excerpt;
 
 /// A path with the properties that its responses share.
 pub(super) struct Page {

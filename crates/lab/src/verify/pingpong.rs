@@ -1,31 +1,17 @@
 //! Cases for ping-pong servers that a conversation of one client cannot express:
 //! subjects/REQUIREMENTS.md, "Ping-pong".
 
-use std::io::Read;
 use std::thread;
 
-use super::check::{Check, END, Trouble};
-use super::server::{Server, reason};
+use super::check::Check;
+use super::server::{Server, expect_words};
+use super::trouble::{END, Trouble};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::code("pipelined", "many words in one write all get their responses, in order", pipelined),
         Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
     ]
-}
-
-/// Reads the responses to these words.
-pub(super) fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
-    for (index, word) in words.into_iter().enumerate() {
-        let mut bytes = [0; 4];
-        let of = format_args!("word {} ({word:#x})", index + 1);
-        reader.read_exact(&mut bytes).map_err(|error| format!("no response to {of}: {}", reason(&error)))?;
-        let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
-        if answer != right {
-            return Err(format!("the response to {of} is {answer:#x} instead of {right:#x}"));
-        }
-    }
-    Ok(())
 }
 
 fn to_bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {

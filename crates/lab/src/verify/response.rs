@@ -1,14 +1,10 @@
 //! Reads HTTP/1.1 responses as strictly as RFC 9112 allows a client to be. It shares no code with
 //! the codec of the generator, so that the suite can judge quintain's own server.
 
-use std::io::Read;
+use super::trouble::excerpt;
 
-use super::check::excerpt;
-use super::page::Page;
-use super::server::{Client, reason};
-
-const HEAD_MAX: usize = 64 * 1024;
-const BODY_MAX: usize = 16 << 20;
+pub(super) const HEAD_MAX: usize = 64 * 1024;
+pub(super) const BODY_MAX: usize = 16 << 20;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Response {
@@ -21,7 +17,7 @@ pub(super) struct Response {
 
 /// How the end of a body is determined: RFC 9112 section 6.3.
 #[derive(Debug, PartialEq)]
-enum Framing {
+pub(super) enum Framing {
     Length(usize),
     Chunked,
     UntilEnd,
@@ -33,7 +29,7 @@ impl Response {
     }
 
     /// Whether the server announces that it closes the connection.
-    fn has_connection_close(&self) -> bool {
+    pub(super) fn has_connection_close(&self) -> bool {
         let options = self.header("connection").into_iter().flat_map(|value| value.split(','));
         options.into_iter().any(|option| option.trim().eq_ignore_ascii_case("close"))
     }
@@ -41,7 +37,7 @@ impl Response {
 
 /// Parses a head without its final empty line. The response has no body yet; `head`: the request
 /// was HEAD.
-fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), String> {
+pub(super) fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), String> {
     let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is not text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");
     let line = lines.next().unwrap_or_default();
@@ -98,124 +94,8 @@ fn framing(status: u16, headers: &[(String, String)], head: bool) -> Result<Fram
     }
 }
 
-fn quoted(bytes: &[u8]) -> String {
+pub(super) fn quoted(bytes: &[u8]) -> String {
     format!("`{}`", excerpt(bytes))
-}
-
-impl Client {
-    /// Reads a response, to HEAD if `head`. `None`: closed before it began.
-    pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
-        loop {
-            let Some(end) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
-            let bytes: Vec<u8> = self.received.drain(..end + 4).collect();
-            let (mut response, framing) = parse(&bytes[..end], head)?;
-            if response.status < 200 {
-                continue; // an interim response: RFC 9110 section 15.2
-            }
-            response.body = match framing {
-                Framing::Length(length) => self.receive_exactly(length)?,
-                Framing::Chunked => self.receive_chunks()?,
-                Framing::UntilEnd => {
-                    while self.receive_some()? > 0 {
-                        if self.received.len() > BODY_MAX {
-                            return Err(format!("a body longer than {BODY_MAX} bytes"));
-                        }
-                    }
-                    std::mem::take(&mut self.received)
-                }
-            };
-            self.responses += 1;
-            self.is_closing = response.has_connection_close();
-            return Ok(Some(response));
-        }
-    }
-
-    /// Reads once; returns the number of bytes, 0 at the end.
-    fn receive_some(&mut self) -> Result<usize, String> {
-        let mut bytes = [0; 16 * 1024];
-        let got = self.read(&mut bytes).map_err(|error| reason(&error))?;
-        self.received.extend_from_slice(&bytes[..got]);
-        Ok(got)
-    }
-
-    /// Reads until `mark` and returns its offset; `None`: the end came before any byte.
-    fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<usize>, String> {
-        let mut looked = 0;
-        loop {
-            if let Some(found) = self.received[looked..].windows(mark.len()).position(|window| window == mark) {
-                return Ok(Some(looked + found));
-            }
-            looked = self.received.len().saturating_sub(mark.len() - 1);
-            if self.received.len() > limit {
-                return Err(format!("{limit} bytes without the end of a head or a line: {}", quoted(&self.received)));
-            }
-            if self.receive_some()? == 0 {
-                return match self.received.is_empty() {
-                    true => Ok(None),
-                    false => Err(format!("the connection was closed after {}", quoted(&self.received))),
-                };
-            }
-        }
-    }
-
-    fn receive_exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
-        while self.received.len() < length {
-            if self.receive_some()? == 0 {
-                return Err(format!("the connection was closed after {} of {length} bytes", self.received.len()));
-            }
-        }
-        Ok(self.received.drain(..length).collect())
-    }
-
-    /// Reads a chunked body (RFC 9112 section 7.1).
-    fn receive_chunks(&mut self) -> Result<Vec<u8>, String> {
-        let mut body = Vec::new();
-        loop {
-            let line = self.receive_line()?;
-            let digits = line.split(';').next().unwrap_or_default().trim_end_matches([' ', '\t']);
-            let is_size = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-            let size = usize::from_str_radix(digits, 16).ok().filter(|size| is_size && *size <= BODY_MAX);
-            match size {
-                None => return Err(format!("`{}` is not a chunk size", line.escape_default())),
-                Some(0) => break,
-                Some(size) => body.extend(self.receive_exactly(size)?),
-            }
-            if body.len() > BODY_MAX {
-                return Err(format!("a body longer than {BODY_MAX} bytes"));
-            }
-            if self.receive_exactly(2)? != b"\r\n" {
-                return Err("a chunk does not end with its last byte".to_owned());
-            }
-        }
-        while !self.receive_line()?.is_empty() {} // trailers
-        Ok(body)
-    }
-
-    /// Reads a line of at most `limit` bytes, without its end.
-    pub(super) fn line(&mut self, limit: usize) -> Result<Vec<u8>, String> {
-        let end = self.receive_until(b"\n", limit)?.ok_or("no response: the connection was closed")?;
-        let mut line: Vec<u8> = self.received.drain(..=end).collect();
-        line.pop();
-        line.pop_if(|last| *last == b'\r');
-        Ok(line)
-    }
-
-    fn receive_line(&mut self) -> Result<String, String> {
-        let end = self.receive_until(b"\r\n", HEAD_MAX)?.ok_or("the connection was closed in a chunked body")?;
-        let line: Vec<u8> = self.received.drain(..end + 2).collect();
-        String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is not text: {}", quoted(&line)))
-    }
-
-    /// Reads a response (to HEAD if `head`); a closed connection is an error.
-    pub(super) fn response(&mut self, head: bool) -> Result<Response, String> {
-        let ended = || "no response: the connection was closed".to_owned();
-        self.receive(head).map_err(|why| format!("no valid response: {why}"))?.ok_or_else(ended)
-    }
-
-    pub(super) fn expect_page(&mut self, page: &Page) -> Result<(), String> {
-        let response = self.response(false)?;
-        page.check(&response, false).map_err(|miss| miss.to_string())
-    }
 }
 
 #[cfg(test)]

@@ -13,13 +13,12 @@ use study::record::{FailureKind, SubjectUse};
 use study::verification::{Miss, Suite};
 
 use super::Target;
-use super::check::{END, NotStarted, Trouble, excerpt};
 use super::page::{Page, request};
-use super::pingpong::expect_words;
-use crate::companion::{Ground, Kept};
+use super::trouble::{END, NotStarted, Trouble, excerpt};
 use crate::end::End;
 use crate::process::{Child, Supervisor, pid_of};
 use crate::server::Started;
+use crate::server::{Ground, Kept};
 use crate::{clock, procfs, ready};
 
 /// Time limit of every connect, read and write of a client.
@@ -415,6 +414,20 @@ impl Noise {
             Noise::Broken(why) => format!("the connection broke {place}: {why}").into(),
         }
     }
+}
+
+/// Reads the responses to these words.
+pub(super) fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
+    for (index, word) in words.into_iter().enumerate() {
+        let mut bytes = [0; 4];
+        let of = format_args!("word {} ({word:#x})", index + 1);
+        reader.read_exact(&mut bytes).map_err(|error| format!("no response to {of}: {}", reason(&error)))?;
+        let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
+        if answer != right {
+            return Err(format!("the response to {of} is {answer:#x} instead of {right:#x}"));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn reason(error: &io::Error) -> String {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use study::verification::Suite;
 
-use super::check::{Check, NotStarted, Trouble};
+use super::check::Check;
 use super::server::{PATIENCE, Server};
+use super::trouble::{NotStarted, Trouble};
 use super::{cache, http, pingpong};
 use crate::clock;
 
