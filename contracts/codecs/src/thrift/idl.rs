@@ -1,5 +1,5 @@
 //! Parses Apache Thrift's interface definition language: a file and its includes become a
-//! [`Schema`]. Source: <https://thrift.apache.org/docs/idl>; if the grammar is silent, Apache
+//! `Schema`. Source: <https://thrift.apache.org/docs/idl>; if the grammar is silent, Apache
 //! Thrift's compiler.
 //!
 //! ```
