@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, usually for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// What all connections share.
+/// State shared by all connections.
 struct Server {
     listen: MockListen,
     rng: Mutex<Rng>,

@@ -36,7 +36,7 @@ fn pin(cpus: &[u32]) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpus::format(cpus))))
 }
 
-/// Runs `work` on all of `cpus` at once, in pinned threads; omits CPUs that cannot be used.
+/// Runs `work` on all of `cpus` at once, in pinned threads; omits unusable CPUs.
 pub(crate) fn on_each_cpu<T: Send>(cpus: &[u32], work: impl Fn(u32) -> T + Sync) -> Vec<T> {
     let pinned = |cpu| pin(&[cpu]).ok().map(|()| work(cpu));
     std::thread::scope(|scope| {

@@ -32,7 +32,7 @@ pub(crate) struct Ground<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) images: Images,
-    /// Companions that are not restarted for each trial, by name.
+    /// Companions that keep running between trials, by name.
     pub(crate) companions: RefCell<BTreeMap<String, Running>>,
 }
 

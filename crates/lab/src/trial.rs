@@ -35,7 +35,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// Time for a generator to exit once it has its measurement.
 const EXIT: Duration = Duration::from_secs(2);
 
-/// What the trials of a run share.
+/// State shared by the trials of a run.
 pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) options: &'a Options,

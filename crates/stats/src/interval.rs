@@ -37,7 +37,7 @@ impl Estimate {
         Estimate { point: rising(self.point), low: rising(self.low), high: rising(self.high), ..self }
     }
 
-    /// The estimate of a ratio from that of its logarithm.
+    /// The estimate of a ratio, from the estimate of its logarithm.
     pub fn exp(self) -> Estimate {
         self.map(f64::exp)
     }

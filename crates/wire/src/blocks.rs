@@ -13,12 +13,12 @@ pub(crate) trait StreamError: Copy {
 pub(crate) enum Part<'p> {
     /// Without its LF.
     Line(&'p [u8]),
-    /// A nonempty piece of a block; what follows it is ignored.
+    /// A nonempty piece of a block. The returned [`Next`] is ignored.
     Data(&'p [u8]),
     BlockEnd,
 }
 
-/// What follows a line or a block.
+/// The next part, after a line or a block.
 pub(crate) enum Next<T> {
     Line,
     /// A block of this many bytes, then CRLF.

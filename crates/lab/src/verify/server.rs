@@ -161,7 +161,7 @@ impl<'a> Server<'a> {
         Ok(sent)
     }
 
-    /// Connections that have been served once.
+    /// Connections after one response each.
     pub(super) fn served_clients(&self, count: usize) -> Result<Vec<Client>, String> {
         let mut clients = (0..count).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
         clients.iter_mut().try_for_each(|client| client.ask(7))?;

@@ -76,7 +76,7 @@ pub(crate) struct Client<'a> {
     backoff: Duration,
 }
 
-/// What all clients share.
+/// State shared by all clients.
 pub(crate) struct Common<'a> {
     pub(crate) program: Program,
     /// By the name required in the certificate. Clients can resume each other's sessions.

@@ -57,7 +57,7 @@ pub(crate) struct Response {
     pub(crate) last: bool,
 }
 
-/// Replaces the error response that is kept.
+/// Replaces the stored error response.
 pub(crate) fn keep_error(error: &mut Vec<u8>, text: &[u8]) {
     error.clear();
     error.extend_from_slice(&text[..text.len().min(ERROR_BYTES)]);
