@@ -19,7 +19,6 @@ use crate::svg::{Path, Svg};
 /// Width of every panel, in user units.
 pub(crate) const WIDTH: f64 = 380.0;
 
-/// Font size of labels.
 pub(crate) const FONT: f64 = 11.5;
 
 /// Effective font size of titles for [`text::width`]: 12.5, and bold letters are a tenth wider.
@@ -126,19 +125,16 @@ pub(crate) struct Mark {
     /// Ends of the interval on the value axis.
     pub(crate) bar: Option<(f64, f64)>,
     pub(crate) hollow: bool,
-    /// Tooltip; may be empty.
     pub(crate) tip: String,
 }
 
 impl Mark {
-    /// A filled mark without a bar.
     pub(crate) fn at(x: f64, y: f64, tip: String) -> Mark {
         Mark { x, y, aside: 0.0, bar: None, hollow: false, tip }
     }
 }
 
 impl Panel {
-    /// A panel of default height with values running up.
     pub(crate) fn new(title: String, x: Axis, y: Axis, layers: Vec<Layer>) -> Panel {
         Panel { title, x, y, layers, slot: 0.0, tall: PLOT_HEIGHT, names: Vec::new(), below: Vec::new() }
     }
@@ -207,7 +203,6 @@ impl Panel {
         ends
     }
 
-    /// The names at line ends, without overlaps.
     fn end_names(&self, frame: &Frame) -> Vec<EndName> {
         let lines = self.line_ends();
         let of_series = self.names.iter().filter_map(|(series, name)| {
@@ -236,7 +231,6 @@ impl Panel {
         frame.bottom + BOTTOM + LINE * marks as f64
     }
 
-    /// Draws the panel with its upper left corner at the origin.
     pub(crate) fn draw(&self, svg: &mut Svg) {
         svg.lines("tt", (4.0, 14.0), TITLE_LINE, &self.title_lines());
         for (index, (panel, frame)) in self.all().zip(&self.frames()).enumerate() {
@@ -505,7 +499,6 @@ impl Panel {
         (length.abs() > RADIUS * 2.0 + 1.5).then_some(bar)
     }
 
-    /// Position of a point; `None` outside an axis.
     fn place(&self, frame: &Frame, x: f64, y: f64, aside: f64) -> Option<(f64, f64)> {
         let (dx, dy) = if self.lying() { (0.0, aside) } else { (aside, 0.0) };
         Some((frame.x(&self.x.scale, x)? + dx, frame.y(&self.y.scale, y)? + dy))
@@ -570,9 +563,7 @@ fn ends_fit(ends: &[EndName], frame: &Frame) -> bool {
 struct EndName {
     series: Option<usize>,
     lines: Vec<String>,
-    /// End of the line.
     from: (f64, f64),
-    /// Vertical center of the name.
     y: f64,
 }
 
@@ -581,7 +572,6 @@ impl EndName {
         LINE * self.lines.len() as f64
     }
 
-    /// Draws the name and a thin line from the end of its line.
     fn draw(&self, svg: &mut Svg, frame: &Frame) {
         let class = self.series.map_or("fg".to_owned(), |series| format!("c{}", style::colour_class(series)));
         svg.group(&class);

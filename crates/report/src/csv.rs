@@ -218,7 +218,6 @@ fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     texts.collect::<Vec<_>>().join("; ")
 }
 
-/// Point and ends of an estimate; empty fields without one.
 fn ends(estimate: Option<&Estimate>) -> [String; 3] {
     estimate.map_or([None; 3], |e| [e.point, e.low, e.high].map(Some)).map(number)
 }
@@ -251,7 +250,6 @@ mod tests {
         analyze(&run, &records)
     }
 
-    /// The first columns of the first lines.
     fn corner(text: &str, columns: usize, lines: usize) -> String {
         let short = |line: &str| line.split(',').take(columns).collect::<Vec<_>>().join(",");
         text.lines().take(lines).map(short).collect::<Vec<_>>().join("\n")

@@ -8,11 +8,8 @@ pub(crate) struct Document {
     pub(crate) what: String,
     pub(crate) started: String,
     pub(crate) question: String,
-    /// Warnings before the answer, such as a quick or unfinished run.
     pub(crate) banners: Vec<Banner>,
-    /// Sentences of the answer, each with the anchor of its section.
     pub(crate) answer: Vec<(String, &'static str)>,
-    /// Text if there is no answer.
     pub(crate) no_answer: String,
     pub(crate) facts: Vec<(String, String)>,
     pub(crate) sections: Vec<Section>,
@@ -33,7 +30,6 @@ pub(crate) struct Section {
     pub(crate) blocks: Vec<(Reach, Block)>,
 }
 
-/// The output forms that show a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Short enough for a terminal.
@@ -64,7 +60,6 @@ pub(crate) struct Item {
     pub(crate) details: Vec<String>,
 }
 
-/// A table; every row has one cell per head.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
     /// Empty if the section's heading suffices.
@@ -78,7 +73,6 @@ pub(crate) struct Table {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
     pub(crate) text: String,
-    /// Tooltip.
     pub(crate) hint: String,
     /// Whether the column has numbers, aligned to the right.
     pub(crate) right: bool,
@@ -98,7 +92,6 @@ pub(crate) enum Room {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// Tooltip.
     pub(crate) hint: String,
     pub(crate) tone: Tone,
     /// Whether the text may wrap.
@@ -107,7 +100,6 @@ pub(crate) struct Cell {
     pub(crate) tags: Vec<String>,
 }
 
-/// Emphasis of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     #[default]
@@ -127,7 +119,6 @@ impl Section {
         self.blocks.push((Reach::All, block));
     }
 
-    /// Adds a block that terminals omit.
     pub(crate) fn long(&mut self, block: Block) {
         self.blocks.push((Reach::Long, block));
     }
@@ -144,7 +135,6 @@ impl Item {
 }
 
 impl Table {
-    /// Title, heads and cells for tests.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
         let heads = self.heads.iter().map(|head| head.text.as_str()).collect::<Vec<_>>().join(" | ");

@@ -35,7 +35,6 @@ pub(crate) struct Drawing {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) caption: String,
-    /// The series with data.
     pub(crate) keys: Vec<Key>,
     /// Meaning of hollow markers; empty if there are none.
     pub(crate) hollow: String,
@@ -83,15 +82,12 @@ impl Key {
 pub(crate) struct Detail {
     /// Whether markers have tooltips.
     pub(crate) tips: bool,
-    /// Maximum points of all curves in a figure.
     pub(crate) curve_points: usize,
-    /// Maximum panels in a figure.
     pub(crate) panels: usize,
 }
 
 impl Detail {
     pub(crate) const FULL: Detail = Detail { tips: true, curve_points: 6000, panels: 24 };
-    /// From most to least detail.
     pub(crate) const ALL: [Detail; 4] = [
         Detail::FULL,
         Detail { tips: true, curve_points: 3000, panels: 12 },
@@ -100,7 +96,6 @@ impl Detail {
     ];
 }
 
-/// Name of the only series.
 const ALL: &str = "all";
 
 /// Maximum trials in a figure that get markers with tooltips; more become dots.
@@ -157,7 +152,6 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     drawn.enumerate().map(number).collect()
 }
 
-/// Assigns rows to panels and series.
 struct Grid<'a> {
     findings: &'a Findings,
     x: Option<&'a Factor>,
@@ -201,7 +195,6 @@ impl<'a> Grid<'a> {
         Grid { findings, x, series, facets, colours: Colours::new(findings), detail }
     }
 
-    /// Names of all series, with or without data.
     fn series_labels(&self) -> BTreeMap<usize, String> {
         let levels = match self.series {
             Some(factor) if factor.varies() => factor.levels.iter().map(|level| factor.named(level)).collect(),
@@ -235,7 +228,6 @@ impl<'a> Grid<'a> {
         (facets.into_values().take(self.detail.panels).collect(), left_out)
     }
 
-    /// Everything of a figure but its panels.
     fn drawing(
         &self,
         name: String,
@@ -258,7 +250,6 @@ fn hollow<'a>(marks: impl Iterator<Item = &'a Mark>) -> String {
     marks.into_iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ")
 }
 
-/// Index of a row's level in a factor.
 fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
     let level = row.factors.get(&factor.name)?;
     factor.levels.iter().position(|known| known == level)
@@ -274,7 +265,6 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
     }
 }
 
-/// The caption's explanation of bars and bands.
 fn bars(findings: &Findings, level: f64, rest: &str) -> String {
     match findings.quick {
         true => "a quick run, no stated confidence".to_owned(),
@@ -286,7 +276,6 @@ fn is_drawable(found: &Estimate) -> bool {
     [found.point, found.low, found.high, found.half_width()].iter().all(|value| drawable(*value))
 }
 
-/// Rows without data, by reason.
 fn not_shown(findings: &Findings) -> Vec<String> {
     let reason =
         |row: &Row| format!("{}: {}", row.state.word(), row.state.reason().unwrap_or("no trial has a measurement"));
@@ -305,7 +294,6 @@ fn not_shown(findings: &Findings) -> Vec<String> {
     lines
 }
 
-/// Tooltip of a marker.
 fn tip(series: &str, row: &Row, rest: &str) -> String {
     let marks: Vec<&str> = row.marks.iter().map(|mark| mark.text()).collect();
     let marks = if marks.is_empty() { String::new() } else { format!("\n{}", marks.join(", ")) };

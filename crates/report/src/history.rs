@@ -17,7 +17,6 @@ const POINTS: usize = 6;
 /// Maximum listed steps per machine.
 const STEPS: usize = 8;
 
-/// Width of a bar in cells.
 const BAR: usize = 25;
 
 /// Renders for a terminal: a table per design point, a bar per interval, and with each step the
@@ -165,7 +164,6 @@ fn notes(run: &HistoryRun, value: Option<&PointValue>, step: Option<&Step>) -> S
     words.into_iter().flatten().chain(marks).collect::<Vec<_>>().join(", ")
 }
 
-/// Lowest and highest end of all intervals of a point.
 fn ends(point: &HistoryPoint) -> (f64, f64) {
     let ends = point.values.iter().flatten().flat_map(|value| {
         let of = |end: fn(&Estimate) -> f64| value.estimate.as_ref().map_or(value.mean, end);

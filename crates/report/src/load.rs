@@ -104,7 +104,6 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     out + &crate::paint::wrap(&lines, style.width, 15)
 }
 
-/// A hint for a load without valid responses.
 fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
     let status = failed.only_status()?;
     let accept = format!("`--expect-status {status}` counts it as valid");
@@ -155,7 +154,6 @@ fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>) -> Vec<(String
     lines
 }
 
-/// Target, connections and mode of the load.
 fn load_words(report: &LoadReport) -> String {
     let mut words = vec![
         report.target.clone(),
@@ -175,7 +173,6 @@ fn load_words(report: &LoadReport) -> String {
     words.join(", ")
 }
 
-/// Definition of the latency.
 fn clock_words(report: &LoadReport) -> &'static str {
     match (report.latency_ns.clock, report.connection) {
         (Clock::Response, _) => "response time: from intended send time to response",
@@ -233,7 +230,6 @@ fn about_intervals(report: &LoadReport) -> String {
     }
 }
 
-/// CPU time of the workers, in total and per request.
 fn cpu_words(report: &LoadReport) -> String {
     let cpu_ns = report.generator.cpu_s * 1e9;
     let all = quantity(cpu_ns, "ns");
@@ -258,7 +254,6 @@ fn replayed(trace: &TraceReplay) -> String {
     words
 }
 
-/// Names and texts of lines for a terminal.
 fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let counts = &cache.counts;
@@ -311,7 +306,6 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Names and texts of lines for a terminal.
 fn journey_lines(journey: &JourneyReport) -> Vec<(&'static str, String)> {
     let abandoned = match journey.abandoned {
         0 => String::new(),
@@ -552,7 +546,6 @@ mod tests {
         ");
     }
 
-    /// The same numbers for HTTP.
     fn http(edit: impl FnOnce(&mut Measurement)) -> Measurement {
         measurement(|measurement| {
             measurement.protocol = Protocol::Http;

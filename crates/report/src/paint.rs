@@ -41,7 +41,6 @@ impl Paint<'_> {
     }
 }
 
-/// Columns of a text, without color codes.
 pub(crate) fn columns(text: &str) -> usize {
     let mut shown = 0;
     let mut code = false;

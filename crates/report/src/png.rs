@@ -133,7 +133,6 @@ mod tests {
         runs.into_iter().flat_map(figures).chain(figure_svgs(&wordy(), Background::Light)).collect()
     }
 
-    /// Long titles, names and reasons, with and without spaces.
     fn wordy() -> Findings {
         let (run, records) = example::through();
         let mut findings = analysis::analyze(&run, &records);
@@ -153,7 +152,6 @@ mod tests {
         Pixmap::decode_png(&figure_png("x", svg).unwrap().bytes).unwrap()
     }
 
-    /// A figure with only a text, at the left of a box of 100 x 20.
     fn with_text(text: &str) -> String {
         format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="100" height="20"><text x="5" y="15">{text}</text></svg>"#
@@ -202,7 +200,6 @@ mod tests {
         assert_eq!(figure_png(&name, &svg).unwrap(), figure_png(&name, &svg).unwrap());
     }
 
-    /// Positions of all texts, in SVG units.
     fn words(group: &Group, found: &mut Vec<(String, Rect)>) {
         for node in group.children() {
             match node {

@@ -25,7 +25,6 @@ use analysis::Findings;
 
 use crate::document::{Block, Document, Section};
 
-/// All sections; `None` if a section has no content.
 const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     gate::section,
     figures,
@@ -62,7 +61,6 @@ fn figures(_: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// Series that grow over the requests of a trial.
 fn request_trends(f: &Findings) -> Option<Section> {
     let mut section = Section::new("over-requests", "Over requests");
     if !f.over_requests.is_empty() {
@@ -71,7 +69,6 @@ fn request_trends(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-/// Changes of the machine's speed during the run.
 fn machine_states(f: &Findings) -> Option<Section> {
     let mut section = Section::new("states", "States of the machine");
     section.long(Block::Text(match &f.states {
@@ -81,7 +78,6 @@ fn machine_states(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// The methods behind the numbers.
 fn method(f: &Findings) -> Option<Section> {
     let mut section = Section::new("method", "Method");
     f.method.iter().for_each(|paragraph| section.long(Block::Text(paragraph.clone())));

@@ -50,7 +50,6 @@ impl Svg {
         self.close();
     }
 
-    /// Lines of text, `step` units apart.
     pub(crate) fn lines(&mut self, class: &str, (x, y): (f64, f64), step: f64, lines: &[String]) {
         for (index, line) in lines.iter().enumerate() {
             let text = self.element("text");
@@ -59,14 +58,12 @@ impl Svg {
         }
     }
 
-    /// A tooltip; none if `text` is empty.
     pub(crate) fn tip(&mut self, text: &str) {
         if !text.is_empty() {
             self.element("title").text(text);
         }
     }
 
-    /// Closes the innermost open element.
     pub(crate) fn close(&mut self) {
         let name = self.open.pop().expect("as many opened as closed");
         self.end_tag(name);
@@ -106,18 +103,15 @@ impl Element<'_> {
         self.attr(name, &text)
     }
 
-    /// Ends the start tag; [`Svg::close`] closes the element.
     pub(crate) fn open(self) {
         self.svg.text.push('>');
         self.svg.open.push(self.name);
     }
 
-    /// Ends an element without content.
     pub(crate) fn empty(self) {
         self.svg.text.push_str("/>");
     }
 
-    /// Ends an element with only text.
     pub(crate) fn text(self, text: &str) {
         self.svg.text.push('>');
         escape(&mut self.svg.text, text);
@@ -153,12 +147,10 @@ pub(crate) fn escape(out: &mut String, text: &str) {
     }
 }
 
-/// Commands of a path's `d` attribute.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Path(String);
 
 impl Path {
-    /// A line through points.
     pub(crate) fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Path {
         let mut path = Path::default();
         for (x, y) in points {

@@ -125,7 +125,6 @@ pub struct Curves {
     pub exact: Vec<(f64, f64)>,
 }
 
-/// Names of the kinds in the order of the table.
 const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
 
 /// Renders the report for a terminal.
@@ -204,7 +203,6 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     figure::svg_file(&drawing, Background::Light)
 }
 
-/// Thins points to as many as are distinguishable.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.iter().copied().step_by(points.len() / 40 + 1).chain(points.last().copied()).collect()
 }

@@ -14,7 +14,6 @@ use serde_json::Value;
 use study::plan::Level;
 use study::record::{Record, Run};
 
-/// A hostile server name.
 const HOSTILE: &str = "a, \"b\"\n'c';\\ d=/../%41\u{1b}[2J\u{202e} <script> ä #[";
 
 fn files(name: &str, findings: &Findings, records: &[Record]) -> Result<Vec<File>, ExportError> {
@@ -155,7 +154,6 @@ fn github_benchmark() {
     assert!(read.iter().any(|one| one.extra.as_ref().unwrap().ends_with("\ngenerator-bound")));
 }
 
-/// Fields of a line of CSV whose quotes are closed.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut quoted) = (vec![String::new()], false);
     for c in line.chars() {
@@ -256,7 +254,6 @@ fn base64(text: &str) -> Vec<u8> {
     bits.chunks(4).flat_map(group).collect()
 }
 
-/// Values and counts of percentile text, as a plotter reads them.
 fn percentiles(text: &str) -> Vec<[f64; 3]> {
     let lines = text.lines().skip(1).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let numbers =

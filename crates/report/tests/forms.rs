@@ -12,7 +12,6 @@ fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }
 
-/// A run with changed trials of the first point.
 fn with(trials: usize, edit: impl Fn(&mut Measurement)) -> (Run, Vec<Record>) {
     let (run, mut records) = example::compared();
     for record in records.iter_mut().filter(|record| record.point == 0).take(trials) {
@@ -62,7 +61,6 @@ fn all() -> Vec<(&'static str, Findings)> {
     .collect()
 }
 
-/// Visible text of a page: without tags, with decoded entities.
 fn seen(page: &str) -> String {
     let (mut text, mut inside) = (String::new(), false);
     for letter in page.chars() {

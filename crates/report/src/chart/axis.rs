@@ -7,11 +7,8 @@ use super::unit;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) scale: Scale,
-    /// Values with a label.
     pub(crate) major: Vec<(f64, String)>,
-    /// Values without a label.
     pub(crate) minor: Vec<f64>,
-    /// Label with unit.
     pub(crate) label: String,
 }
 
@@ -46,7 +43,6 @@ impl Axis {
         Axis::linear(low, high, unit, &note)
     }
 
-    /// A linear axis that covers `low` to `high`, in one unit named in the label.
     pub(crate) fn linear(low: f64, high: f64, unit: &str, label: &str) -> Axis {
         let (divisor, name) = analysis::number::scale(unit, low.abs().max(high.abs()));
         let (low, high) = (low / divisor, high / divisor);
@@ -87,7 +83,6 @@ impl Axis {
         Axis { scale: scale.padded(margin), major: levels.to_vec(), minor: Vec::new(), label }
     }
 
-    /// Smallest and largest value on a value axis.
     pub(crate) fn ends(&self) -> (f64, f64) {
         match self.scale {
             Scale::Linear { low, high } | Scale::Log { low, high } => (low, high),
@@ -96,13 +91,11 @@ impl Axis {
         }
     }
 
-    /// An axis for words, the first at the start.
     pub(crate) fn slots(names: &[String], label: &str) -> Axis {
         let major = names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect();
         Axis { scale: Scale::Slots { count: names.len().max(1) }, major, minor: Vec::new(), label: label.to_owned() }
     }
 
-    /// An axis for quantiles up to `nines` nines.
     pub(crate) fn nines(nines: usize, label: &str) -> Axis {
         let all =
             [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (0.99999, "p99.999")];

@@ -4,16 +4,12 @@
 pub(crate) enum Scale {
     /// Equal differences take equal space.
     Linear {
-        /// Value at the start.
         low: f64,
-        /// Value at the end.
         high: f64,
     },
     /// Equal ratios take equal space; both ends are positive.
     Log {
-        /// Value at the start.
         low: f64,
-        /// Value at the end.
         high: f64,
     },
     /// Quantiles `q` in `[0, 1)` by their number of nines: 0.9, 0.99 and 0.999 are equally spaced.
@@ -23,7 +19,6 @@ pub(crate) enum Scale {
     },
     /// Slots for words, the first at the start; the value is the slot's index.
     Slots {
-        /// Number of slots.
         count: usize,
     },
 }

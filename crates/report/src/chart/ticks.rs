@@ -28,7 +28,6 @@ fn round_up(step: f64) -> f64 {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct LogTicks {
-    /// Labeled marks, at most about `target`.
     pub(crate) major: Vec<f64>,
     /// Unlabeled marks: whole multiples between powers of ten, if they fit.
     pub(crate) minor: Vec<f64>,

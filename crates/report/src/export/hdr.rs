@@ -75,7 +75,6 @@ fn read(stored: &study::record::Histogram) -> Option<stats::Histogram> {
     stats::Histogram::try_from(stored).ok().filter(|histogram| !histogram.is_empty())
 }
 
-/// Percentiles of each design point, with all trials merged.
 pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
     let one = |(name, row): (String, &analysis::findings::Row)| {
         let latency = read(row.latency.as_ref()?)?;
@@ -92,7 +91,6 @@ struct Interval<'a> {
     measurement: &'a Measurement,
 }
 
-/// A log of every trial with a measurement, in running order.
 pub(super) fn hlog(findings: &Findings, records: &[Record]) -> Vec<File> {
     let mut records = records.iter().collect::<Vec<_>>();
     records.sort_by_key(|record| record.order);

@@ -29,7 +29,6 @@ pub(super) fn measured(findings: &Findings) -> impl Iterator<Item = (String, &Ro
     findings.rows.iter().filter(|row| row.n > 0).map(|row| (name(findings, row), row))
 }
 
-/// Converts a name to a unique file name, shortened if needed.
 pub(super) fn file(name: &str, row: &Row, ending: &str) -> String {
     let plain = name.replace('/', ",");
     if plain.len() <= FILE_MAX {

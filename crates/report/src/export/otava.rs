@@ -11,7 +11,6 @@ use super::names::{file, measured, name};
 use crate::csv;
 
 const TIME: &str = "time";
-/// Columns shown along with a change.
 const ATTRIBUTES: [&str; 4] = ["run", "revision", "quintain", "limited_by"];
 
 #[derive(Serialize)]

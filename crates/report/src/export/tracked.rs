@@ -100,7 +100,6 @@ pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
     files.into_iter().filter_map(|(name, list)| file(name, list.is_empty(), &list)).collect()
 }
 
-/// Tooltip of a value in a chart.
 fn extra(row: &Row, found: &Tracked<'_>) -> String {
     let mut lines = vec![found.info.text.clone(), analysis::number::count(row.n as u64, "trial")];
     if let Some(interval) = found.interval {

@@ -38,7 +38,6 @@ impl<'a> Colours<'a> {
         if style::colour_class(taken) == taken { taken } else { 0 }
     }
 
-    /// First number for the levels of a factor.
     pub(crate) fn first_of(&self, factor: Option<&Factor>) -> usize {
         let is_contender = |factor: &Factor| self.contender.is_some_and(|contender| contender.name == factor.name);
         if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
@@ -49,7 +48,6 @@ impl<'a> Colours<'a> {
         first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
     }
 
-    /// Number of the row's contender; 0 without contenders.
     pub(crate) fn of_row(&self, row: &Row) -> usize {
         let place = self.contender.and_then(|factor| place_of(factor, row)).unwrap_or(0);
         self.number(0, place, row)
@@ -68,7 +66,6 @@ impl<'a> Colours<'a> {
         taken
     }
 
-    /// Names of series from `first` on, each with its idle policy if there are two.
     pub(crate) fn named(&self, first: usize, names: Vec<String>) -> BTreeMap<usize, String> {
         let both = |name: String| {
             [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", idle_word(idle)))

@@ -70,7 +70,6 @@ fn place(x: f64, y: f64) -> String {
     place
 }
 
-/// The marker of a series for an HTML legend.
 pub(crate) fn key_svg(series: usize, face: Face) -> String {
     let mut svg = Svg::default();
     svg.element("svg").attr("class", "q key").attr("viewBox", "0 0 26 12").attr("aria-hidden", "true").open();
@@ -79,7 +78,6 @@ pub(crate) fn key_svg(series: usize, face: Face) -> String {
     svg.finish()
 }
 
-/// How a legend shows a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Face {
     /// Line and marker.
@@ -110,7 +108,6 @@ fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
     svg.close();
 }
 
-/// A placed legend entry; long names wrap.
 struct Entry {
     x: f64,
     y: f64,
@@ -119,7 +116,6 @@ struct Entry {
     lines: Vec<String>,
 }
 
-/// Entries side by side, on as many lines as needed.
 struct Legend {
     entries: Vec<Entry>,
     height: f64,

@@ -13,11 +13,8 @@ const WIDE: f64 = WIDTH * 3.0 + 36.0;
 /// Height of a row, and of the box within it.
 const ROW: f64 = 17.0;
 const BOX: f64 = 16.0;
-/// Maximum boxes per graph.
 const BOXES_MAX: usize = 500;
-/// Minimum width of a drawn box.
 const NARROW: f64 = 1.0;
-/// Minimum space for a name in a box.
 const NAME_ROOM: f64 = 24.0;
 /// Box classes of the program's functions, kernel functions and other samples.
 const OWN: &str = "c5";
@@ -30,7 +27,6 @@ pub(crate) struct Flame {
     depth: usize,
 }
 
-/// A function as called from the box below.
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
     /// Left and right end, as fractions of the width.
@@ -44,7 +40,6 @@ struct Frame {
     tip: String,
 }
 
-/// One flame graph per profile with samples.
 pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let sampled = findings.cpu_profiles.iter().filter(|profile| profile.samples > 0).collect::<Vec<_>>();
     let shown = sampled.len().min(detail.panels);
@@ -76,13 +71,11 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     drawings
 }
 
-/// Converts a label to a part of a file name.
 fn stem(label: &str) -> String {
     let words = label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").chars().take(60).collect()
 }
 
-/// Calls of a function from one caller.
 #[derive(Default)]
 struct Call {
     samples: f64,
@@ -162,7 +155,6 @@ impl Flame {
     }
 }
 
-/// Shortens a name to fit.
 fn shortened(name: &str, room: f64) -> String {
     if text::width(name, FONT) <= room {
         return name.to_owned();

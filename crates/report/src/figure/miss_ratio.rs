@@ -13,7 +13,6 @@ use analysis::group::distinct;
 use analysis::miss_ratio::capacity;
 use analysis::number::{self, quantity};
 
-/// A panel per combination of the other factors' levels.
 pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, detail: Detail) -> Drawing {
     let found = || findings.miss_ratios.iter().filter(|found| found.figure == index);
     let colours = Colours::new(findings);
@@ -84,7 +83,6 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     }
 }
 
-/// Range of capacity over footprint in a panel.
 fn shares(found: &MissRatios) -> Option<String> {
     let shares = found.curves.iter().flat_map(|curve| curve.points.iter().filter_map(|point| point.footprint_share));
     let (low, high) = shares.fold((f64::INFINITY, 0.0_f64), |(low, high), share| (low.min(share), high.max(share)));

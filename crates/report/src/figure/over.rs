@@ -112,7 +112,6 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
 /// Suffix of metrics in bytes per request.
 const A_REQUEST: &str = "_bytes_per_request";
 
-/// Unit and label of the value axis.
 fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
     let (unit, text) = metric_of(findings, &metrics[0]);
     match metrics {
@@ -126,7 +125,6 @@ fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
     }
 }
 
-/// Names of all series: the levels of a factor, or the metrics if there are several.
 fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
     if metrics.len() == 1 {
         return grid.series_labels();
@@ -146,7 +144,6 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
 }
 
 impl<'a> Over<'a> {
-    /// Numbers if at least two levels have data, otherwise words.
     fn across(&self, facets: &[Facet<'a>]) -> Across<'a> {
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
         let Some(factor) = self.grid.x else { return Across::Series(self.used(rows())) };
@@ -169,7 +166,6 @@ impl<'a> Over<'a> {
     }
 }
 
-/// A slot for each of these levels, and the function from rows to slots.
 fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Option<f64>) {
     let names = places.iter().map(|place| factor.levels[*place].to_string()).collect::<Vec<_>>();
     let place = move |row: &Row, _| {
@@ -187,7 +183,6 @@ impl Over<'_> {
         Some(self.grid.colours.number(self.grid.colours.others(), metric, row))
     }
 
-    /// The series in use, ascending.
     fn used<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<usize> {
         let of = |row: &'r Row| (0..self.metrics.len()).filter_map(move |metric| self.series_of(row, metric));
         let used = rows.flat_map(of).collect::<BTreeSet<_>>();
@@ -198,7 +193,6 @@ impl Over<'_> {
         self.metrics.iter().flat_map(|metric| self.marks_of(row, metric, 0.0, 0.0)).collect()
     }
 
-    /// File name, title and caption.
     fn words(&self, findings: &Findings, wanted: &Wanted) -> (String, String, String) {
         let kind = match (self.trials, self.interaction) {
             (true, _) => "scatter",
@@ -340,7 +334,6 @@ impl Over<'_> {
         self.metrics == ["throughput"] && self.grid.findings.scalability.iter().any(of_it)
     }
 
-    /// The fitted scaling laws of this panel, each with its series.
     fn curves(&self, facet: &Facet<'_>) -> Vec<(usize, &Scalability)> {
         let Across::Levels(factor, _) = &self.across else { return Vec::new() };
         if !self.has_curves(factor) {
@@ -354,7 +347,6 @@ impl Over<'_> {
         of_factor.filter_map(|found| Some((with_series(found)?, found))).collect()
     }
 
-    /// The fitted laws as lines on their bands, clipped to the axes.
     fn fits(&self, facet: &Facet<'_>, x: &Axis, y: &Axis) -> Vec<Layer> {
         let within =
             |axis: &Axis, value: f64| axis.scale.place(value).is_some_and(|place| (0.0..=1.0).contains(&place));
@@ -370,7 +362,6 @@ impl Over<'_> {
         layers.collect()
     }
 
-    /// A layer per series; all series side by side fit into `width` units.
     fn layers(
         &self,
         facet: &Facet<'_>,

@@ -15,7 +15,6 @@ use analysis::{label, number};
 
 /// Quantiles with a panel each, if known.
 const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];
-/// Maximum lines per panel.
 const LINES_MAX: usize = 8;
 /// Rates that differ by less than this share count as equal.
 const SAME: f64 = 0.01;
@@ -28,7 +27,6 @@ struct Line<'a> {
     points: Vec<Point<'a>>,
 }
 
-/// Measurements at one offered rate.
 struct Point<'a> {
     rate_per_s: f64,
     /// In the order of [`QUANTILES`].
@@ -167,7 +165,6 @@ fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
     lines
 }
 
-/// Every rate of a search, or the offered rate of a row.
 fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
     let Some(search) = &row.search else {
         let value = |(metric, _): (&str, &str)| {

@@ -11,7 +11,6 @@ use analysis::findings::{Added, AddedMetric, Findings};
 use analysis::number::drawable;
 use analysis::proxy_overhead;
 
-/// A panel per metric, a slot per design point through proxies.
 pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| "latency_p50".to_owned())];
     metrics.extend(wanted.y_more.iter().cloned());

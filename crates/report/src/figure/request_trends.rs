@@ -59,7 +59,6 @@ struct Line<'a> {
     series: usize,
 }
 
-/// A panel for each of `whats`, one series per row.
 fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line<'a>> {
     let found = || findings.over_requests.iter().filter(|found| whats.contains(&found.what.as_str()));
     let rows = distinct(found().map(|found| found.row));

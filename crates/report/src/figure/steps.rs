@@ -21,7 +21,6 @@ fn series(step: &SearchStep) -> usize {
     }
 }
 
-/// A panel per search; `None` without searches.
 pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let searches = findings.searches().filter(|(_, search)| search.steps.iter().any(|step| step.rate_per_s.is_some()));
     let searches = searches.collect::<Vec<_>>();

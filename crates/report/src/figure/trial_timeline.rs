@@ -7,9 +7,7 @@ use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
 use analysis::number::{self, drawable};
 use analysis::trial_timeline::{band_ns, rule};
 
-/// Maximum number of trials at full detail.
 const TRIALS: usize = 12;
-/// Maximum bands of latency; more are merged.
 const BANDS_MAX: f64 = 32.0;
 /// Share of a column's requests from which a cell is one shade darker.
 const SHADES_FROM: [f64; style::SHADES - 1] = [0.003, 0.01, 0.03, 0.1, 0.3];
@@ -25,7 +23,6 @@ struct Scales {
     errors: Option<Axis>,
 }
 
-/// A stack of panels per trial; `None` without trials.
 pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let shown = &findings.inside[..findings.inside.len().min(TRIALS).min(detail.panels)];
     let scales = Scales::new(findings, shown)?;
@@ -143,7 +140,6 @@ fn error_rate(column: &Column) -> f64 {
     per_second(column.errors, column)
 }
 
-/// The heat map with two quantiles.
 fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
     let (lowest, step, end) = scales.bands;
     let mut cells = Vec::new();
@@ -184,7 +180,6 @@ fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
 
 type Names = Vec<(usize, String)>;
 
-/// A line per observed process, and the generator's level if `generator`.
 fn used(
     trial: &InsideTrial,
     series: usize,

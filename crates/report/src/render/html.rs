@@ -52,7 +52,6 @@ pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     page(&sections::document(findings), |detail| figure::figures(findings, detail))
 }
 
-/// A document as a page, with figures in the highest detail that fits.
 pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
     let failed = |source| HtmlError { what: document.what.clone(), source };
     let render = |figures: Vec<Drawing>, left_out: &[String], hints: bool, rows: usize| {
@@ -100,7 +99,6 @@ struct Page<'a> {
     script: &'static str,
     /// Sentences with the anchor of their section and the text of the link, if any.
     answer: Vec<(&'a str, &'static str, Option<&'a str>)>,
-    /// Anchor and text of a link to each section.
     links: Vec<(&'static str, String)>,
     sections: Vec<String>,
 }
@@ -131,7 +129,6 @@ impl<'a> Page<'a> {
 #[template(path = "figures.html")]
 struct FiguresHtml {
     figures: Vec<Drawing>,
-    /// Titles of omitted figures.
     left_out: String,
 }
 
@@ -151,7 +148,6 @@ fn figures(mut drawings: Vec<Drawing>) -> Vec<Drawing> {
 
 /// For the template.
 impl Drawing {
-    /// Width in columns, 1 to 3, or 4 for panels at full width.
     fn columns(&self) -> usize {
         if self.flames.is_empty() { self.panels.len().clamp(1, 3) } else { 4 }
     }

@@ -6,7 +6,6 @@ use analysis::visible;
 
 use crate::document::{Block, Cell, Document, Table};
 
-/// All blocks except figures.
 pub(crate) fn markdown(document: &Document) -> String {
     let mut out = format!("# {}\n\n", plain(&document.question));
     for banner in &document.banners {
@@ -95,7 +94,6 @@ fn code(text: &str) -> String {
     visible(text).lines().map(|line| format!("    {}\n", line.trim_end())).collect()
 }
 
-/// Escapes text for one line of Markdown.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     for c in visible(text).chars() {

@@ -44,7 +44,6 @@ fn percents(found: &Option<MedianRange>) -> String {
     format!("{median:.decimals$} [{min:.decimals$}, {max:.decimals$}] %")
 }
 
-/// The limit of the generator's part in most trials.
 fn limited_by(agent: &AgentFinding) -> String {
     let Some((limit, most)) = agent.limits.iter().max_by_key(|(_, count)| **count) else { return String::new() };
     let all = agent.limits.values().sum::<usize>();

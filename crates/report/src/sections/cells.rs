@@ -7,7 +7,6 @@ use study::Metric;
 
 use crate::document::{Cell, Head, Room};
 
-/// Metrics of the first table; the others are collapsed.
 pub(crate) const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
 
 pub(crate) fn metric_head(f: &Findings, name: &str) -> Head {
@@ -15,7 +14,6 @@ pub(crate) fn metric_head(f: &Findings, name: &str) -> Head {
     Head::number(Metric::heading_of(name)).hint(hint).room(Room::Drop)
 }
 
-/// Heads of the columns that identify a row.
 pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
     let varying = f.factors.iter().filter(|factor| factor.varies());
     let mut heads = varying
@@ -61,7 +59,6 @@ fn has_fewer_cpus(f: &Findings) -> bool {
     f.rows.iter().any(|row| row.cpus_wanted.is_some())
 }
 
-/// A metric of a row, with its bounds as tooltip.
 pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
     let unit = f.unit(name);
     let Some(metric) = row.metrics.get(name) else { return Cell::default() };
@@ -88,7 +85,6 @@ pub(crate) fn shown_estimate(e: &Estimate, unit: &str) -> String {
     if finite { number::estimate(e, unit) } else { "–".to_owned() }
 }
 
-/// An estimate, a mean without one, or the reason for neither.
 pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
     let unit = f.unit(metric);
     let mark = if row.is_marked() { "*" } else { "" };

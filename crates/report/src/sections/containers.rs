@@ -5,7 +5,6 @@ use analysis::findings::{Findings, HostedFinding, MedianRange};
 use super::cells::shown;
 use crate::document::{Block, Head, Section, Table};
 
-/// Resources used by containers and companions.
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     if f.hosted.is_empty() {
         return None;

@@ -34,7 +34,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// One line per distinct description of profiles.
 fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
     let lines = profiles.iter().map(|profile| (profile.sentence.as_str(), profile.label.as_str()));
     let lines = analysis::group::grouped(lines);

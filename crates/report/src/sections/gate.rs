@@ -77,7 +77,6 @@ enum Kind {
     Null,
 }
 
-/// The change, or for absolute limits the interval of the candidate's value.
 fn changed(test: &GateTest, unit: &str) -> String {
     let points = |share: f64| format!("{:+.2}", share * 100.0);
     match (&test.ratio, &test.value, &test.difference) {

@@ -7,7 +7,6 @@ use study::record::IdlePolicy;
 
 use crate::document::{Banner, Document};
 
-/// The document without sections.
 pub(crate) fn head(f: &Findings) -> Document {
     let measured = f.rows.iter().any(|row| row.n > 0);
     Document {
@@ -76,7 +75,6 @@ fn facts(f: &Findings) -> Vec<(String, String)> {
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Idle policies of the run.
 fn idle(f: &Findings) -> String {
     let has = |policy| f.all_rows().any(|row| row.idle == Some(policy));
     match (has(IdlePolicy::Machine), has(IdlePolicy::Spin)) {

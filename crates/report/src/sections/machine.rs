@@ -43,7 +43,6 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
     facts
 }
 
-/// Facts that are the same for all runs on a machine.
 pub(super) fn facts(host: &Host) -> Vec<(String, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let switch = |value: Option<bool>| match value {
@@ -133,7 +132,6 @@ fn builds(f: &Findings) -> Option<Table> {
     Table { heads, rows: f.builds.iter().map(cells).collect(), ..Table::default() }.unless_empty()
 }
 
-/// A table of the machines, with collapsed facts of each.
 fn nodes(section: &mut Section, f: &Findings) {
     if f.nodes.is_empty() {
         return;

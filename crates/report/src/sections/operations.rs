@@ -6,7 +6,6 @@ use analysis::number;
 
 use crate::document::{Head, Table};
 
-/// `None` if no design point has journeys.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let numbers = ["calls", "errors", "mean", "p50", "p99"].map(Head::number);
     let heads = ["design point", "operation"].map(Head::text).into_iter().chain(numbers);

@@ -16,7 +16,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-/// Difference from `direct` and resource usage, per point through proxies.
 fn table(findings: &Findings) -> Table {
     let compared = COMPARED.iter().filter(|name| {
         let in_all =

@@ -26,7 +26,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// The command line, quoted for a shell.
 fn command(f: &Findings) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     let word = |word: &String| {

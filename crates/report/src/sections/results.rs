@@ -82,12 +82,10 @@ fn results(f: &Findings) -> Table {
     Table { title: String::new(), heads, rows: f.rows.iter().map(cells).collect(), below: below.collect() }
 }
 
-/// State of a row without numbers.
 fn state_words(row: &Row) -> String {
     format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default())
 }
 
-/// Explains the table.
 fn legend(f: &Findings) -> String {
     let of_level = format!("half-width of the {} confidence interval", number::percent(f.level));
     let half = if f.quick { "half-width of a quick run (no stated confidence)" } else { &of_level };
@@ -100,7 +98,6 @@ fn legend(f: &Findings) -> String {
     legend + "." + &label::throughout(&f.factors) + &scope
 }
 
-/// Explanations of the marks in use.
 fn marks_legend(f: &Findings) -> Vec<&'static str> {
     let rows = || f.rows.iter();
     let others = match rows().any(|row| row.marks.contains(&Mark::NetworkBound)) {

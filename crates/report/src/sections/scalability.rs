@@ -56,7 +56,6 @@ fn peak(fit: &UslFit) -> String {
     }
 }
 
-/// Measured and fitted throughput with efficiency, per N.
 fn points(f: &Findings) -> Option<Table> {
     let several = f.scalability.len() > 1;
     let mut rows = Vec::new();

@@ -30,7 +30,6 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
     Some(Table::plain(title, heads, rows))
 }
 
-/// Steps of each search, in running order.
 pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
     let table = |(row, search): (&Row, &SearchFinding)| {
         let line = |step: &SearchStep| {

@@ -84,7 +84,6 @@ fn element(html: &mut String, name: &str, class: &str, text: &str) {
     let _ = writeln!(html, "</{name}>");
 }
 
-/// The number of omitted rows, if any.
 fn left_out(html: &mut String, name: &str, all: usize, shown: usize) {
     if let Some(more @ 1..) = all.checked_sub(shown) {
         let text =
@@ -142,7 +141,6 @@ fn classes(cell: &Cell, right: bool) -> String {
     [shape, tone].into_iter().filter(|class| !class.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Omits empty attributes.
 fn attribute(html: &mut String, name: &str, value: &str) {
     if !value.is_empty() {
         let _ = write!(html, " {name}=\"");

@@ -17,7 +17,6 @@ use analysis::findings::{
 };
 use fixtures as example;
 
-/// Findings of an empty run.
 pub(crate) fn nothing() -> Findings {
     Findings {
         version: FINDINGS_VERSION,
@@ -634,7 +633,6 @@ fn trials_without_values_have_no_marker() {
     assert_eq!(marks, measured);
 }
 
-/// All texts of a figure except caption and notes.
 fn names(drawing: &figure::Drawing) -> Vec<String> {
     let of_panel = |panel: &crate::chart::Panel| {
         let slots = [&panel.x, &panel.y].into_iter().flat_map(|axis| axis.major.iter().map(|(_, label)| label.clone()));
