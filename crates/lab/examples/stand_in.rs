@@ -266,7 +266,6 @@ fn answer(listener: &TcpListener) -> Done {
     }
 }
 
-/// Forwards each word to the next port and returns the response.
 fn forward(listener: &TcpListener, next: &str) -> Done {
     let next: u16 = next.parse()?;
     loop {

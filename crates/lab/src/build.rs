@@ -80,7 +80,6 @@ pub fn build_all(
     Ok(builds)
 }
 
-/// Builds so far, each with the directory of its command.
 #[derive(Default)]
 struct Builds<'p>(Vec<(Option<&'p str>, Build)>);
 

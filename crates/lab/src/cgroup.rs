@@ -155,7 +155,6 @@ fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// Splits `total_ns` in the ratio of `user` to `system`.
 fn split(total_ns: u64, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
     let (user, system) = (user.unwrap_or(0), system.unwrap_or(0));
     let share = if user == 0 && system == 0 { 0.0 } else { user as f64 / (user as f64 + system as f64) };

@@ -109,7 +109,6 @@ fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyU
 }
 
 impl Companion<'_> {
-    /// The process that ends with this trial; `None`: it is kept.
     pub(crate) fn child(&self) -> Option<&Child> {
         self.started.as_ref().map(|started| &started.child)
     }

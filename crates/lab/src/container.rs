@@ -35,13 +35,11 @@ const NOT_FOUND: i32 = 127;
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) engine: String,
-    /// Identifier used to start it: its name may move to another image during a run.
     pub(crate) id: String,
     client: Vec<String>,
     options: Vec<&'static str>,
 }
 
-/// Results per engine and image; each is tried once.
 #[derive(Debug, Default)]
 pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), FoundImage>>);
 
@@ -132,14 +130,12 @@ pub(crate) struct Order<'a> {
     pub(crate) plan: &'a ContainerPlan,
     pub(crate) name: &'a str,
     pub(crate) cpus: &'a [u32],
-    /// Names of the container's environment variables; the client has the values.
     pub(crate) variables: &'a [&'a str],
     pub(crate) address: SocketAddr,
     pub(crate) arguments: &'a [String],
 }
 
 impl Image {
-    /// Command line of a container, with our own limits and mark, which a child inherits.
     pub(crate) fn words(&self, order: &Order<'_>) -> Result<Vec<String>, String> {
         let mut options = words::arguments(&order.plan.options).map_err(|mistake| mistake.to_string())?;
         for variable in order.variables {
@@ -231,7 +227,6 @@ fn run_client(client: &[String], arguments: &[&str], limit: Duration) -> std::io
     output(&words, Path::new("."), limit)
 }
 
-/// Kills podman's monitor of a container and its descendants; returns how many were killed.
 fn kill_monitor(proc: &Path, name: &str) -> usize {
     let all = procfs::pids(proc).collect::<Vec<_>>();
     let mut found = all.iter().copied().filter(|pid| is_monitor(proc, *pid, name)).collect::<Vec<_>>();
@@ -276,7 +271,6 @@ fn is_id(text: &str) -> bool {
     digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether the engine's message means that the image does not exist.
 fn is_missing(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["not known", "no such image", "no such object", "unable to find", "failed to find"]

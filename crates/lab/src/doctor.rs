@@ -326,7 +326,6 @@ mod tests {
         (host, Limits { open_files: Some(65_536), io_uring: Some(Ok(())), noise, labs: Some(Vec::new()) })
     }
 
-    /// Checks that `change` affects only the finding of one check.
     fn check(name: &str, change: impl FnOnce(&mut Host, &mut Limits), state: FindingState, text: &str) {
         let (mut host, mut limits) = fit();
         let before = examine(&host, &limits);

@@ -29,7 +29,6 @@ pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> End {
     End::Failed(Failure { kind, message: message.into() })
 }
 
-/// `; last output: ...` with the last line of `text`, or nothing if that has no information.
 pub(crate) fn saying(text: &str) -> String {
     let line = text.lines().rev().find(|line| !line.trim().is_empty()).filter(|line| !line.starts_with("ready "));
     line.map_or_else(String::new, |line| format!("; last output: {}", line.trim()))

@@ -22,7 +22,6 @@ pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -
     }
 }
 
-/// Pins this thread.
 fn pin(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {

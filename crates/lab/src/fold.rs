@@ -33,7 +33,6 @@ pub struct Fold {
     own: HashMap<u32, u64>,
     events: BTreeMap<String, u64>,
     samples: u64,
-    /// Samples of stacks beyond the limit.
     others: u64,
 }
 
@@ -174,7 +173,6 @@ fn without_hash(symbol: &str) -> &str {
     }
 }
 
-/// Truncates a text to `most` characters and replaces control characters.
 fn clean(text: &str, most: usize) -> String {
     let shown = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
     match text.chars().nth(most) {

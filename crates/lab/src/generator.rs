@@ -82,7 +82,6 @@ pub(crate) fn spin_ns(has_own_cpus: bool, arrivals: Arrivals) -> u64 {
     if has_own_cpus && !matches!(arrivals, Arrivals::Closed { .. }) { 100_000 } else { 0 }
 }
 
-/// The load of a trial on these CPUs.
 pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u64) -> LoadSpec {
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
     // A worker without a client would only spin.

@@ -301,7 +301,6 @@ impl Files {
     }
 }
 
-/// The system's description of an error, without its number.
 fn plain(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file",

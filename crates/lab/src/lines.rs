@@ -33,7 +33,6 @@ impl Lines {
         self.input.as_fd()
     }
 
-    /// Reads once, waiting if necessary, and returns complete lines. `None`: end of stream.
     pub(crate) fn read(&mut self) -> Result<Option<Vec<Vec<u8>>>, String> {
         let mut buffer = [0; 64 * 1024];
         let count = match self.input.read(&mut buffer) {

@@ -25,7 +25,6 @@ pub(crate) fn is_held_by(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
     seen_all.then_some(false)
 }
 
-/// TCP addresses that `pids` listen on, as far as visible, each once.
 pub(crate) fn addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
     let held =
@@ -43,7 +42,6 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     Some(tables.iter().flatten().flat_map(|table| listeners(table)).collect())
 }
 
-/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)).
 fn listeners(table: &str) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
     let listener = |line: &str| {

@@ -82,7 +82,6 @@ impl<'a> Load<'a> {
         self.talking().map(|(_, engine)| engine.handle()).collect()
     }
 
-    /// Reads from the generators whose handles are readable; `readable` has one flag per handle.
     pub(crate) fn hear(&mut self, readable: &[bool]) -> Result<Vec<Event>, End> {
         let mut events = Vec::new();
         let talking = self.talking().map(|(nth, _)| nth).collect::<Vec<_>>();
@@ -171,7 +170,6 @@ impl<'a> Load<'a> {
     }
 }
 
-/// Combines the progress of generators into that of one load.
 fn together(lives: &[&Progress]) -> Progress {
     let earliest = |phases: &mut dyn Iterator<Item = Phase>| phases.min_by_key(|phase| *phase as u8);
     let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use study::record::NetworkCounters;
 
-/// Reads the counters under `net`, such as `/proc/self/net`; `None` if they cannot be read.
 pub(crate) fn read(net: &Path) -> Option<NetworkCounters> {
     let snmp = std::fs::read_to_string(net.join("snmp")).ok()?;
     let netstat = std::fs::read_to_string(net.join("netstat")).ok()?;
@@ -23,7 +22,6 @@ pub(crate) fn between(before: NetworkCounters, after: NetworkCounters) -> Networ
     }
 }
 
-/// Finds a value in two lines: `Tcp: names...` and `Tcp: values...`.
 fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(": ")).filter(|(head, _)| *head == group);
     let (names, values) = (lines.next()?.1, lines.next()?.1);

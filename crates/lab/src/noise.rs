@@ -34,7 +34,6 @@ fn listen_on(cpu: u32, duration: Duration) -> Noise {
     Noise { cpu, ..of_steps(steps) }
 }
 
-/// Evaluates the clock readings of the loop, in ns since its start.
 fn of_steps(steps: impl Iterator<Item = u64>) -> Noise {
     let (mut before, mut lost_ns, mut longest_ns) = (0, 0, 0);
     for at in steps {

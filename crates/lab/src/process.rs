@@ -77,10 +77,8 @@ impl Job {
 
 pub(crate) struct Launch<'a> {
     pub(crate) cpus: &'a [u32],
-    /// Program and arguments; the program `quintain` is our own executable.
     pub(crate) words: &'a [String],
     pub(crate) directory: &'a Path,
-    /// Variables added to our own environment.
     pub(crate) environment: &'a BTreeMap<String, String>,
     /// Whether stdin and stdout are pipes to us. If not, null and joined with stderr.
     pub(crate) talk: bool,
@@ -136,7 +134,7 @@ impl Supervisor {
         Ok(folder)
     }
 
-    /// Starts a child, which ends no later than the [`Child`] is dropped.
+    /// Starts a child, which ends at the latest when its [`Child`] is dropped.
     pub(crate) fn spawn(&self, launch: Launch<'_>) -> io::Result<Child> {
         if let Some(container) = &launch.container {
             self.watchdog.tell(&container.line('+'))?;
@@ -182,7 +180,6 @@ impl Watchdog {
         }
     }
 
-    /// Adds how the watchdog ended to a broken-pipe error.
     fn gone(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::BrokenPipe {
             return error;
@@ -226,7 +223,7 @@ impl fmt::Display for Exit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
     Ended(Exit),
-    /// It was killed this long after SIGTERM.
+    /// Killed this long after SIGTERM.
     Forced(Duration),
 }
 
@@ -312,7 +309,6 @@ impl Child {
         Ok(this)
     }
 
-    /// Its process ID, which is also the ID of its group.
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw_pid().cast_unsigned()
     }
@@ -458,7 +454,6 @@ pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
     (exit == Exit::Code(0)).then_some(text)
 }
 
-/// Runs `words` for at most `patience`; returns how it ended and the end of its output.
 pub(crate) fn output(words: &[&str], directory: &Path, patience: Duration) -> io::Result<(Exit, String)> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command(program);
@@ -520,13 +515,11 @@ fn kill_if_marked(pid: u32, mark: &str) -> bool {
     handle.is_some_and(|handle| carries(pid, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok())
 }
 
-/// Whether a process has an environment entry that begins with `mark`.
 fn carries(pid: u32, mark: &str) -> bool {
     let environment = std::fs::read(format!("{PROC}/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
 }
 
-/// Whether a process belongs to the group and still runs.
 fn is_of_group(pid: u32, group: u32) -> bool {
     let text = procfs::read(PROC.as_ref(), pid, "stat").unwrap_or_default();
     Stat::parse(&text).is_some_and(|stat| stat.runs && stat.group == group)

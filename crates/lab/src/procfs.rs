@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::{fs, io};
 
-/// IDs of all processes.
 pub(crate) fn pids(proc: &Path) -> impl Iterator<Item = u32> + use<> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -15,7 +14,6 @@ pub(crate) fn read(proc: &Path, pid: u32, file: &str) -> Option<String> {
     Some(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// Value in a line such as `State: S (sleeping)`.
 pub(crate) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
@@ -26,7 +24,6 @@ pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
     value(text, key)?.split_whitespace().next()?.parse().ok()
 }
 
-/// Descriptor and inode of each open socket of a process.
 pub(crate) fn sockets(proc: &Path, pid: u32) -> io::Result<Vec<(i32, u64)>> {
     let socket = |entry: fs::DirEntry| {
         let inode = socket_inode(&fs::read_link(entry.path()).ok()?)?;
@@ -52,7 +49,6 @@ pub(crate) struct Stat<'a> {
     pub(crate) runs: bool,
     pub(crate) parent: u32,
     pub(crate) group: u32,
-    /// CPU time of its own.
     pub(crate) own_ns: u64,
     /// Includes children that have ended and been waited for.
     pub(crate) user_ns: u64,

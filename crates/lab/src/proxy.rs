@@ -28,7 +28,6 @@ pub(crate) struct Proxy<'a> {
     pub(crate) sampler: Sampler,
     pub(crate) port: u16,
     next_port: u16,
-    /// Its admin port, if its command uses one.
     pub(crate) admin_port: Option<u16>,
     /// Removed after the process has ended: fields are dropped in this order.
     folder: tempfile::TempDir,
@@ -46,7 +45,6 @@ pub(crate) struct ProxyContext<'a> {
 }
 
 impl<'a> Proxy<'a> {
-    /// Starts it. `used` receives the facts gathered so far, even on failure.
     pub(crate) fn start(plan: &'a ProxyPlan, place: &ProxyContext<'_>, used: &mut ProxyUse) -> Result<Self, End> {
         let who = format!("proxy `{}`: ", plan.name);
         let broken = |text: String| failed(FailureKind::Proxy, format!("{who}{text}"));

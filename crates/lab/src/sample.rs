@@ -95,7 +95,6 @@ impl Reading {
 }
 
 impl Sampler {
-    /// Samples group `group` under `proc` (`/proc`); its leader was started at `started` on `cpus`.
     pub(crate) fn new(proc: &Path, group: u32, started: Instant, cpus: &[u32]) -> Self {
         Self {
             proc: proc.to_owned(),

@@ -24,7 +24,6 @@ pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
 pub(crate) struct Ground<'a> {
     pub(crate) supervisor: &'a Supervisor,
     pub(crate) kept: &'a Kept,
-    /// Base of relative paths in commands.
     pub(crate) directory: &'a Path,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
@@ -51,7 +50,6 @@ impl Drop for Running {
 
 pub(crate) struct Server<'a> {
     pub(crate) ground: Ground<'a>,
-    /// Program and arguments; for a container only its arguments.
     pub(crate) command: &'a str,
     pub(crate) container: Option<&'a ContainerPlan>,
     pub(crate) environment: &'a BTreeMap<String, String>,
@@ -63,7 +61,6 @@ pub(crate) struct Server<'a> {
     pub(crate) directory: Option<&'a str>,
     pub(crate) cpus: &'a [u32],
     pub(crate) address: IpAddr,
-    /// Port that it listens on; `None`: a free one.
     pub(crate) port: Option<u16>,
     pub(crate) ready_timeout_ns: u64,
     pub(crate) stop_timeout_ns: u64,
@@ -77,7 +74,6 @@ pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) pid: u32,
     pub(crate) at: Instant,
-    /// Time from its start until its port accepts connections, ns.
     pub(crate) ready_ns: u64,
 }
 
@@ -186,7 +182,6 @@ impl Server<'_> {
     }
 }
 
-/// Stops a process and writes how it ended to `used`; warns if it had to be killed.
 pub(crate) fn stop(child: &mut Child, stop_timeout_ns: u64, who: &str, used: &mut SubjectUse) -> Option<Warning> {
     let exit = child.stop(Duration::from_nanos(stop_timeout_ns));
     used.exit = Some(exit.to_string());

@@ -75,7 +75,6 @@ pub(crate) struct Subject<'a> {
     readings: Readings,
     before: Option<study::record::NetworkCounters>,
     standing: Standing,
-    /// Results so far.
     known: Stopped,
 }
 
@@ -117,7 +116,6 @@ impl<'a> Subject<'a> {
         Ok(Self { order, child, pid, sampler, proxies, companions, kept, readings, before, standing, known })
     }
 
-    /// Processes that may be the server.
     pub(crate) fn processes(&self) -> Vec<u32> {
         self.child.servers()
     }
@@ -355,7 +353,6 @@ impl Readings {
         }
     }
 
-    /// Pairs of the first connection table with a later one, the latest first.
     fn tables(&self) -> Vec<(&wire::Table, &wire::Table)> {
         let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
         let end = self.end.as_ref().and_then(|end| end.wire.as_ref());

@@ -44,7 +44,6 @@ impl Tail {
         Ok(Self(shared))
     }
 
-    /// The last lines. Waits up to `patience` for the last writer to end.
     pub(crate) fn text(&self, patience: Duration) -> String {
         let state = self.0.lock();
         let waited = self.0.ended.wait_timeout_while(state, patience, |state| !state.ended);

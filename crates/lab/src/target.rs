@@ -14,7 +14,6 @@ use study::spec::{HttpRequest, Protocol, Target};
 
 use crate::files::read_limited;
 
-/// Fills ports into a text; `None` if this trial lacks one of them.
 fn fill(text: &str, ports: Standing) -> Option<String> {
     let ports = [
         ("{port}", Some(ports.port)),
@@ -82,7 +81,7 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
     })
 }
 
-/// The journey of a plan with the text of its schemas, or everything that is wrong with it.
+/// The journey of a plan with the text of its schemas, or all its errors.
 fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<String>> {
     if let Some(journey) = study::preset_journey(&plan.source) {
         return Ok(journey);

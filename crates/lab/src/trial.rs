@@ -35,7 +35,6 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// Time for a generator to exit once it has its measurement.
 const EXIT: Duration = Duration::from_secs(2);
 
-/// State shared by the trials of a run.
 pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) options: &'a Options,
@@ -267,7 +266,6 @@ impl Trial<'_> {
     }
 }
 
-/// Handles the server's events; generators may disconnect after the final reading.
 fn handle_server_events(
     side: &mut dyn Side,
     readable: &[bool],

@@ -117,7 +117,6 @@ pub fn verify(
     Ok(verification)
 }
 
-/// The selected cases in order: data of the suite, the user's data, then code.
 fn checks(order: &Order) -> Vec<Check> {
     let data = order.suite.map(Suite::cases).unwrap_or_default().into_iter().chain(order.cases.iter().cloned());
     let code = order.suite.map(suite::checks).unwrap_or_default();

@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::clock;
 use crate::process::command;
 
-/// Prefix of the names of worktree directories.
 const PREFIX: &str = "quintain-";
 
 const SWEEP_MAX: Duration = Duration::from_secs(10);

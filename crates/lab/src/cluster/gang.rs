@@ -77,7 +77,6 @@ pub(super) fn mpirun() -> Result<String, String> {
     }
 }
 
-/// Parses `mpirun (Open MPI) 4.1.4`.
 fn version(said: &str) -> Option<&str> {
     said.lines().next()?.split_once("(Open MPI) ").map(|(_, version)| version.trim())
 }
@@ -172,7 +171,6 @@ impl Gang {
         }
     }
 
-    /// The end of the command's output. mpirun prints long messages between rules.
     fn words(&self) -> String {
         let text = self.process.last_words();
         let is_rule = |line: &str| line.trim().is_empty() || line.chars().all(|c| c == '-');
@@ -190,7 +188,6 @@ fn towards(address: IpAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// One application context per machine: ranks follow the machines; each has its own program.
 fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<String> {
     let mut words = vec!["mpirun".to_owned()];
     for ((host, _), node) in machines.iter().zip(nodes) {

@@ -25,7 +25,6 @@ const DEPLOYED: &str = ".cache/quintain";
 /// Nodes with their roles, and the gang of those that one command started.
 type Started = (Vec<(Role, Member)>, Option<Gang>);
 
-/// Starts all nodes and waits for them. The error has one line per node that is missing.
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
     // Deadline for all nodes, whatever hangs.
     let deadline = clock::now() + hosts.within;
@@ -92,7 +91,6 @@ fn together(
     }
 }
 
-/// Copies this binary to the machines that lack it. The error has one line per failed machine.
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
     let copy = |host: &HostPlan| {
         let (folder, file) = (DEPLOYED, &reach.build);
@@ -189,7 +187,6 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     started.map_err(|error| format!("cannot start `{}`: {error}", command[0]))
 }
 
-/// Command line of an ssh session that never prompts and that notices a lost connection.
 fn ssh(host: &str, command: &str) -> Vec<String> {
     let options = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2", "ServerAliveCountMax=3"]
         .map(|option| ["-o", option]);

@@ -22,7 +22,6 @@ const PINGS: u32 = 100;
 
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Name in messages: `l2 (10.0.0.13)`.
     pub(crate) name: String,
     writer: Writer,
     lines: RefCell<Lines>,
@@ -65,7 +64,6 @@ impl Offset {
 }
 
 impl Link {
-    /// Connects to the node behind these pipes; `process` was started here for it.
     pub(crate) fn new(
         name: String,
         input: impl Into<OwnedFd>,
@@ -115,7 +113,6 @@ impl Link {
         Ok(())
     }
 
-    /// Takes the messages received so far; fails if the node is lost.
     pub(crate) fn take(&self) -> Result<Vec<Said>, End> {
         while self.is_readable(Duration::ZERO) {
             self.read()?;
@@ -173,7 +170,6 @@ impl Link {
         }
     }
 
-    /// Measures the offset of the node's clock, from the shortest of many round trips.
     pub(crate) fn offset(&self, interrupted: &dyn Fn() -> bool) -> Result<Offset, End> {
         let mut best: Option<Offset> = None;
         for _ in 0..PINGS {
@@ -188,7 +184,6 @@ impl Link {
         Ok(best.unwrap_or_default())
     }
 
-    /// The end of a run that has lost this node.
     pub(crate) fn lost(&self, why: &str) -> End {
         let process = self.process.as_ref().map(|process| {
             let mut process = process.borrow_mut();

@@ -85,7 +85,6 @@ impl Node<'_> {
         }
     }
 
-    /// Handles orders that are allowed at any time.
     fn aside(&self, order: Order) -> Result<(), Gone> {
         match order {
             Order::Probe { cpus } => self.lab.say(&Said::Probed((self.options.probe)(&cpus, &[]))),
@@ -294,7 +293,6 @@ impl Lab {
         Ok(self.orders.try_recv().ok())
     }
 
-    /// Waits for `handles`, an order or the time `due`; returns one flag per handle.
     fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, Gone> {
         let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(clock::now()).min(BEAT));
         let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);
@@ -310,7 +308,6 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads orders until the lab is gone, and responds to pings at once.
 fn read_orders(mut lines: Lines, writer: &Writer, sender: &mpsc::Sender<Order>, waker: &Writer, heard_ns: &AtomicU64) {
     while let Ok(Some(lines)) = lines.read() {
         let now_ns = clock::monotonic_ns();

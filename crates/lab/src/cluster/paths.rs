@@ -92,7 +92,6 @@ fn cpus(member: &Member) -> Vec<u32> {
     member.cpus.iter().map(|cpu| cpu.index).collect()
 }
 
-/// Received bytes per second, including parts of unfinished bodies.
 fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }

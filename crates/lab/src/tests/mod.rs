@@ -14,7 +14,6 @@ use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 
 use crate::Options;
 
-/// The stand-in, linked as `name` in `folder`: some names make it misbehave.
 fn stand_in(folder: &Path, name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let exe = tests.ancestors().nth(2).unwrap().join("examples/stand_in");
@@ -36,7 +35,6 @@ fn options(exe: PathBuf) -> Options {
     }
 }
 
-/// A point with the server `command`, loaded for 100 ms.
 fn point(command: &str) -> Point {
     Point {
         factors: BTreeMap::new(),
@@ -110,7 +108,6 @@ fn plan(points: Vec<Point>, max: u32) -> Plan {
     }
 }
 
-/// Waits until `condition` is true; false after ten seconds.
 fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     for _ in 0..1000 {
         if condition() {

@@ -31,7 +31,6 @@ struct Question<'c> {
     is_first: bool,
 }
 
-/// Runs a case; the first deviation is the error.
 pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(), Trouble> {
     let mut behind = BEHIND;
     for repetition in 0..case.repeat {

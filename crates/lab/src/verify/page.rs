@@ -37,7 +37,6 @@ impl Page {
         request("GET", &self.path, "")
     }
 
-    /// Compares a response with the page; `head`: it is a response to HEAD.
     pub(super) fn check(&self, response: &Response, head: bool) -> Result<(), Miss> {
         let path = &self.path;
         if response.status != self.status {

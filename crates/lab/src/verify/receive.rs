@@ -34,7 +34,6 @@ impl Client {
         }
     }
 
-    /// Reads once; returns the number of bytes, 0 at the end.
     fn receive_some(&mut self) -> Result<usize, String> {
         let mut bytes = [0; 16 * 1024];
         let got = self.read(&mut bytes).map_err(|error| reason(&error))?;
@@ -95,7 +94,6 @@ impl Client {
         Ok(body)
     }
 
-    /// Reads a line of at most `limit` bytes, without its end.
     pub(super) fn line(&mut self, limit: usize) -> Result<Vec<u8>, String> {
         let end = self.receive_until(b"\n", limit)?.ok_or("no response: the connection was closed")?;
         let mut line: Vec<u8> = self.received.drain(..=end).collect();
@@ -110,7 +108,6 @@ impl Client {
         String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is not text: {}", quoted(&line)))
     }
 
-    /// Reads a response (to HEAD if `head`); a closed connection is an error.
     pub(super) fn response(&mut self, head: bool) -> Result<Response, String> {
         let ended = || "no response: the connection was closed".to_owned();
         self.receive(head).map_err(|why| format!("no valid response: {why}"))?.ok_or_else(ended)

@@ -28,7 +28,6 @@ impl Response {
         self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Whether the server announces that it closes the connection.
     pub(super) fn has_connection_close(&self) -> bool {
         let options = self.header("connection").into_iter().flat_map(|value| value.split(','));
         options.into_iter().any(|option| option.trim().eq_ignore_ascii_case("close"))
@@ -102,7 +101,6 @@ pub(super) fn quoted(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Compares the framing, or the beginning of the error.
     fn check(head: &str, is_head: bool, expected: &str) {
         let text = match parse(head.as_bytes(), is_head) {
             Ok((response, framing)) => format!("{} {framing:?}", response.status),

@@ -26,7 +26,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Time limit of a case, however slowly the server responds.
 const CASE: Duration = Duration::from_secs(60);
 
-/// The server to verify and what starting it takes.
+/// The server to verify, and how to start it.
 pub(super) struct Home<'a> {
     pub(super) target: Target<'a>,
     /// `None`: the server runs already.
@@ -86,7 +86,6 @@ impl<'a> Server<'a> {
         Ok(Client::new(stream, self.until))
     }
 
-    /// Connects with the suite's protocol, ready for requests.
     pub(super) fn connect(&self) -> Result<Client, String> {
         let speech = match self.suite {
             None => Speech::None,
@@ -161,7 +160,6 @@ impl<'a> Server<'a> {
         Ok(sent)
     }
 
-    /// Connections after one response each.
     pub(super) fn served_clients(&self, count: usize) -> Result<Vec<Client>, String> {
         let mut clients = (0..count).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
         clients.iter_mut().try_for_each(|client| client.ask(7))?;
@@ -228,7 +226,6 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     }
 }
 
-/// The end of a process's output, as the end of a message; empty if there is none.
 pub(super) fn quoted(last_words: &str) -> String {
     let mut lines = last_words.lines().filter(|line| !line.starts_with("ready ")).rev().take(5).collect::<Vec<_>>();
     lines.reverse();
@@ -301,7 +298,6 @@ impl Client {
         Ok(Client::new(stream, self.until))
     }
 
-    /// Sends bytes in one write, unless the socket accepts only a part of them.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
     }
@@ -357,7 +353,6 @@ impl Client {
         self.stream.shutdown(Shutdown::Write).map_err(|error| format!("cannot shut down: {error}"))
     }
 
-    /// Expects the server to close the connection without sending anything.
     pub(super) fn expect_end(&mut self) -> Result<(), String> {
         if !self.received.is_empty() {
             return Err(format!("unsolicited bytes: `{}`", excerpt(&self.received)));
@@ -397,14 +392,12 @@ impl Client {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Noise {
-    /// The first bytes, escaped.
     Bytes(String),
     End,
     Broken(String),
 }
 
 impl Noise {
-    /// The failure, if `bytes_are` at a `place` in the conversation that must be silent.
     pub(super) fn miss(self, bytes_are: &str, place: &str) -> Miss {
         match self {
             Noise::Bytes(bytes) => {
@@ -416,7 +409,6 @@ impl Noise {
     }
 }
 
-/// Reads the responses to these words.
 pub(super) fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
     for (index, word) in words.into_iter().enumerate() {
         let mut bytes = [0; 4];

@@ -28,7 +28,6 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// Puts the place of a failure before its message.
     pub(super) fn at(self, place: &str) -> Trouble {
         match self {
             Trouble::Failed(miss) => Trouble::Failed(Miss { message: format!("{place}{}", miss.message), ..miss }),
@@ -55,7 +54,6 @@ impl From<NotStarted> for Trouble {
     }
 }
 
-/// The first bytes, escaped; `...` marks a truncation.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(80)];
     format!("{}{}", shown.escape_ascii(), if shown.len() < bytes.len() { "..." } else { "" })

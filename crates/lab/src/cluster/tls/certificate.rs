@@ -26,7 +26,6 @@ pub(super) fn make() -> io::Result<(Arc<ServerConfig>, String)> {
     Ok((Arc::new(config), fingerprint(made.cert.der())))
 }
 
-/// Configuration of a node that trusts the certificate with this fingerprint.
 pub(super) fn trust(fingerprint: &str) -> Result<Arc<ClientConfig>, rustls::Error> {
     let provider = provider();
     let only = Only { fingerprint: fingerprint.to_owned(), provider: Arc::clone(&provider) };
@@ -43,7 +42,6 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// SHA-256, hexadecimal.
 pub(super) fn fingerprint(certificate: &CertificateDer<'_>) -> String {
     hex(digest(&SHA256, certificate).as_ref())
 }

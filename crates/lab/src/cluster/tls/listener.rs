@@ -16,9 +16,7 @@ use super::opening::{Broken, Opening};
 use super::{Answer, Asked, Join, Pipes};
 use crate::clock;
 
-/// Maximum number of connections that have not joined yet.
 pub(super) const HALF_OPEN_MAX: usize = 64;
-/// Time in which a connection must join.
 const OPENING_MAX: Duration = Duration::from_secs(2);
 /// If [`HALF_OPEN_MAX`] connections are half open, the oldest may be refused after this time, so
 /// silent connections cannot keep nodes out. A refused node connects again.

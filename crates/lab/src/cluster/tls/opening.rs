@@ -45,7 +45,6 @@ impl Opening {
         Ok(Self { stream, tls: tls.into(), text: Vec::new(), is_ended: false })
     }
 
-    /// Queues a line, which is sent once the handshake has authenticated the other side.
     pub(super) fn say(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
@@ -113,7 +112,6 @@ impl Opening {
         (self.stream.as_fd(), PollFlags::IN | write)
     }
 
-    /// Closes the connection with a last line, sent only if there is room.
     pub(super) fn close(mut self, line: &impl Serialize) {
         if self.say(line).is_ok() {
             self.tls.send_close_notify();

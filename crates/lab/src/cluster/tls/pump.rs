@@ -15,10 +15,8 @@ use crate::clock;
 
 /// Time for our last bytes to be sent and for the other side to end.
 const LINGER: Duration = Duration::from_secs(2);
-/// Size of one read from our side, bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Starts the thread. `pending` was already read from the connection.
 pub(super) fn start(stream: TcpStream, mut tls: Connection, pending: Vec<u8>) -> io::Result<Pipes> {
     let (input, to) = pipe()?;
     let (from, output) = pipe()?;
@@ -72,7 +70,6 @@ enum Peer {
 struct Pump {
     stream: TcpStream,
     tls: Connection,
-    /// Bytes received; those before `written` are already in `to`.
     pending: Vec<u8>,
     written: usize,
     /// Our side's input; `None`: closed at either end.

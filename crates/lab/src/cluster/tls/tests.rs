@@ -31,7 +31,6 @@ impl Known {
         join(self.address, &self.fingerprint, rank, &self.ticket, LONG)
     }
 
-    /// An intruder that has completed the handshake.
     fn encrypted(&self) -> StreamOwned<ClientConnection, TcpStream> {
         let tls = ClientConnection::new(trust(&self.fingerprint).unwrap(), ServerName::try_from(NAME).unwrap());
         let mut stream = StreamOwned::new(tls.unwrap(), TcpStream::connect(self.address).unwrap());

@@ -34,7 +34,7 @@ pub(super) struct Answer {
 }
 
 impl Row {
-    /// A row begins with a command that lets a server detect the protocol.
+    /// Creates a row. It begins with a command that lets a server detect the protocol.
     fn new(speech: Speech, name: &'static str, asked: &[u8], answered: &str) -> Row {
         let greeting: &[u8] = if speech == Speech::Text { b"mn\r\n" } else { b"PING\r\n" };
         let usual = Answer::new(speech, answered, None);
