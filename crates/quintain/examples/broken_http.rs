@@ -64,7 +64,6 @@ struct Request {
     used: usize,
 }
 
-/// Input that is not HTTP.
 struct Garbage;
 
 /// Held by `sends-under-one-lock` while it sends a response.
@@ -97,7 +96,6 @@ impl Connection {
         while self.stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
     }
 
-    /// Reads once. Returns whether the client is still connected.
     fn fill(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {
@@ -115,7 +113,6 @@ impl Connection {
         }
     }
 
-    /// Responds to all complete requests. Returns whether to keep the connection open.
     fn answer_all(&mut self) -> bool {
         let mut count = 0;
         let mut answers = Vec::new();
@@ -154,7 +151,6 @@ impl Connection {
         true
     }
 
-    /// The next request, or `None` if it is incomplete.
     fn next(&self) -> Result<Option<Request>, Garbage> {
         let find = |bytes: &[u8], mark: &[u8]| bytes.windows(mark.len()).position(|window| window == mark);
         if self.is("answers-early") && self.bytes.starts_with(b"GET / HTTP/1.1\r\n") && self.bytes.len() < 30 {
@@ -195,7 +191,6 @@ impl Connection {
         Ok(Some(Request { method, path, is_1_0: version == "HTTP/1.0", close, used: end + 4 + length }))
     }
 
-    /// Returns whether to keep the connection open.
     fn answer(&mut self, request: &Request) -> bool {
         let head = request.method == "HEAD" && !self.is("sends-a-body-to-head");
         let size = request.path.strip_prefix("/bytes/").and_then(|size| size.parse::<usize>().ok());

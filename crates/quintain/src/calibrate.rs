@@ -101,7 +101,6 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// Describes other labs or processes that would disturb the calibration.
 fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String> {
     match labs {
         [] => lab::busy::words(users),

@@ -46,7 +46,6 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
     text + &output::columns(&rows)
 }
 
-/// A remark on a point that cannot run here, or that runs with fewer CPUs than it would use.
 fn remark(point: &Point) -> Option<String> {
     let fewer = || {
         let wanted = point.subject.cpus_wanted?;

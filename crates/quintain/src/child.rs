@@ -5,7 +5,6 @@ use crate::cli::{ExecArgs, SpinArgs, SweepArgs};
 use crate::message::{Done, Exit, Problem, machine};
 use crate::output;
 
-/// Runs a command pinned to CPUs; it exits when its parent exits.
 pub(crate) fn exec(args: ExecArgs) -> Done {
     let cpus = args.cpus.map(|cpus| cpus.0).unwrap_or_default();
     let error = lab::exec::become_command(&cpus, args.parent, &args.command);

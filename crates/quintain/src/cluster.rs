@@ -122,7 +122,6 @@ fn launcher_words(launcher: Launcher) -> &'static str {
     }
 }
 
-/// SHA-256 of a quintain binary, in hexadecimal.
 pub(crate) fn build(exe: &Path) -> Result<String, Problem> {
     lab::cluster::hash(exe).map_err(cannot(Exit::Machine, "read", exe))
 }

@@ -95,7 +95,6 @@ struct Side {
     command: String,
     build: Option<String>,
     directory: Option<String>,
-    /// The name in the question, for example `main, 3f2a1c0d9e21`.
     name: Option<String>,
 }
 
@@ -492,7 +491,6 @@ fn carry_out(
     run::exit(&carried)
 }
 
-/// The program that both commands name, if both are files with the same content.
 fn the_same_program(plan: &Plan) -> Option<String> {
     let program = |point: &study::Point| {
         let program = study::words::split(&point.subject.command).ok()?.into_iter().next()?;

@@ -22,7 +22,6 @@ pub(crate) fn doctor(args: DoctorArgs) -> Done {
     Ok(exit(&findings))
 }
 
-/// Reports each machine, then the findings about all machines.
 fn of_cluster(args: &DoctorArgs) -> Done {
     let interrupted = signals::interrupted()?;
     let interrupted = || signals::is_set(&interrupted);

@@ -70,7 +70,6 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
 /// The build that made a digest: another version may find something else in the same trials.
 const MAKER: &str = env!("ANALYSIS_HASH");
 
-/// The digest of a run, if this version of the analysis has stored one.
 fn cached(store: &Store, run: &Run) -> Result<Option<Digest>, Problem> {
     let text = store.digest(&run.id, MAKER)?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -114,7 +113,6 @@ pub(crate) fn keep(store: &Store, run: &Run, digest: &Digest, trials: u64) {
     }
 }
 
-/// The findings of a stored run and its number of trials.
 pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), StoreError> {
     let (analysis, trials) = read_trials(store, run, readers())?;
     Ok((analysis.finish(), trials))
@@ -170,7 +168,6 @@ fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
     }
 }
 
-/// The name of the study in the store: the given name, or the file name without its extension.
 fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
     let stem =
         Path::new(given).file_stem().map_or_else(|| given.to_owned(), |stem| stem.to_string_lossy().into_owned());
@@ -202,7 +199,6 @@ fn levels(text: &str) -> Result<Levels, Problem> {
     })
 }
 
-/// Fails if there is nothing to show, with the available alternatives.
 fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result<(), Problem> {
     if history.machines.iter().any(|machine| !machine.points.is_empty()) {
         return Ok(());

@@ -119,7 +119,6 @@ fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// The address to connect to, and its mention in the name of the load.
 fn address_over(socket: Option<String>, url: &Url) -> (String, String) {
     socket.map_or_else(|| (url.address(), String::new()), |path| (format!("unix:{path}"), format!(" over {path}")))
 }
@@ -160,7 +159,6 @@ pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
     Expect { status, body }
 }
 
-/// The body given as text, or the content of the file that `flag` names.
 fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
     let text = text.as_ref().map(|text| text.clone().into_bytes());
     text.or_else(|| mistakes.ok(read_file(flag, file?, BODY_MAX_BYTES)))
@@ -253,7 +251,6 @@ impl Parts {
     }
 }
 
-/// Reads a whole file, or stdin for `-`.
 fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {

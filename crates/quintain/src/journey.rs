@@ -49,7 +49,6 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
     mistakes.refuse(all, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
 }
 
-/// A preset, or a journey from a file with the schemas next to it.
 fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     if let Some(journey) = study::preset_journey(name) {
         return Some(journey);

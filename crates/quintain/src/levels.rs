@@ -6,7 +6,6 @@ use study::{Level, Plan};
 
 use crate::message::{Problem, usage};
 
-/// Parses levels separated by commas. The error is the first invalid part.
 pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
     let level = |part| match str::split_once(part, '=') {
         Some((name, level)) if !name.trim().is_empty() && !level.trim().is_empty() => {
@@ -17,7 +16,6 @@ pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
     text.split(',').map(level).collect()
 }
 
-/// Checks that both sides name the same factors, each once, and differ in at least one.
 pub(crate) fn check_sides(words: [&str; 2], sides: [&Levels; 2]) -> Result<(), Problem> {
     let [base, head] = sides;
     for (word, side) in words.into_iter().zip(sides) {

@@ -8,7 +8,6 @@ use crate::message::{Exit, Problem};
 
 /// Descriptors per worker in addition to its connections: the backend's, timers, temporary files.
 const FILES_A_WORKER: u64 = 8;
-/// Descriptors kept free for temporary use.
 const FILES_SPARE: u64 = 16;
 /// A load that uses more than this share of the ports gets a warning.
 const PORTS_SHARE: f64 = 0.8;
@@ -94,7 +93,6 @@ fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
 struct Ports {
     first: u16,
     last: u16,
-    /// Number of reserved ports in the range.
     reserved: u32,
 }
 

@@ -49,12 +49,10 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Draws only if `wanted` and stderr is a terminal.
     pub(crate) fn new(wanted: bool) -> Self {
         Self { bar: output::bar("{msg}", None, wanted), strip: Strip::default() }
     }
 
-    /// Draws a line, with the live view of the load below it.
     pub(crate) fn show(&mut self, text: &str, progress: Option<&Progress>) {
         if self.bar.is_hidden() {
             return;

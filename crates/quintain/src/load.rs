@@ -34,9 +34,7 @@ const WINDOWS_MAX: u64 = 36_000;
 pub(crate) struct Prepared {
     pub(crate) spec: LoadSpec,
     pub(crate) name: String,
-    /// Settings of `--find`; `None` without a search.
     pub(crate) search: Option<SearchPlan>,
-    /// The address for `/metrics`.
     pub(crate) metrics: Option<SocketAddr>,
 }
 
@@ -111,7 +109,6 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     })
 }
 
-/// Reads the command line, prints its notes, and raises limits for the load on this machine.
 pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
     let (prepared, notes) = read(args)?;
     if !prepared.spec.cpus.is_empty() {
@@ -129,7 +126,6 @@ fn tell(args: &LoadArgs, notes: &[String]) {
     }
 }
 
-/// Parses the command line into a load and notes, or fails with all errors.
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let mut mistakes = Mistakes::of_flags();
     let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);

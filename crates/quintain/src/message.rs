@@ -7,12 +7,9 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Fine = 0,
-    /// There are findings, for example with `--strict`, or a gate failed.
     Findings = 1,
     Usage = 2,
-    /// The server failed.
     Subject = 3,
-    /// Not possible on this machine.
     Machine = 4,
     /// No result; the caller should skip this revision, as `git bisect run` does.
     Skip = 125,
@@ -51,7 +48,6 @@ impl Problem {
         Self { exit, error: anyhow::Error::msg(text), hint: None, rendered: true }
     }
 
-    /// Adds the hint that the run can be resumed with the command line `resume`.
     pub(crate) fn resumable(self, resume: &str) -> Self {
         self.hint(format!("the trials so far are stored; once the cause is removed, continue with `{resume}`"))
     }
@@ -80,7 +76,6 @@ impl Display for Problem {
     }
 }
 
-/// An error and its causes, without causes that the text already contains.
 fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -118,7 +113,6 @@ impl From<store::StoreError> for Problem {
     }
 }
 
-/// The path of this binary, which is also the generator.
 pub(crate) fn exe() -> Result<std::path::PathBuf, Problem> {
     std::env::current_exe().map_err(|error| {
         Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))

@@ -96,7 +96,6 @@ fn lock(snapshot: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
     snapshot.lock().unwrap_or_else(PoisonError::into_inner) // The value is only ever replaced as a whole.
 }
 
-/// Serves one connection at a time until the load has ended.
 fn serve(listener: &TcpListener, ended: &AtomicBool, snapshot: &Mutex<Snapshot>) {
     for stream in listener.incoming() {
         if ended.load(Ordering::Relaxed) {
@@ -134,7 +133,6 @@ fn answer(mut stream: TcpStream, ended: &AtomicBool, snapshot: &Mutex<Snapshot>)
     stream.shutdown(std::net::Shutdown::Write)
 }
 
-/// The response to a request; `None` if more of its head is needed.
 fn answer_to(head: &[u8], snapshot: &Mutex<Snapshot>) -> Option<String> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);

@@ -54,7 +54,6 @@ pub(crate) struct Mistakes {
 }
 
 impl Mistakes {
-    /// Starts with the invalid values of [`Collected`] flags.
     pub(crate) fn of_flags() -> Self {
         let problems = INVALID_FLAGS.take();
         Self { count: problems.len(), problems }
@@ -70,7 +69,6 @@ impl Mistakes {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Adds an error for each given one of `flags`.
     pub(crate) fn refuse<const N: usize>(
         &mut self,
         flags: [(&str, bool); N],

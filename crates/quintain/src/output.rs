@@ -96,12 +96,10 @@ pub(crate) fn end(done: Done) -> ExitCode {
     }
 }
 
-/// Whether stderr is a terminal that can overwrite lines (`TERM` is not `dumb`).
 pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal() && variable("TERM").as_deref() != Some("dumb")
 }
 
-/// Whether the user can answer questions: stdin and stderr are terminals.
 pub(crate) fn is_conversation() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -150,7 +148,6 @@ fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<(usize, usi
     Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, rows)| *columns > 0 && *rows > 0)
 }
 
-/// A bar that is only drawn if `wanted` and stderr is a terminal.
 pub(crate) fn bar(template: &str, length: Option<u64>, wanted: bool) -> ProgressBar {
     let draws = wanted && stderr_is_terminal();
     let target = if draws { ProgressDrawTarget::stderr_with_hz(DRAWS_HZ) } else { ProgressDrawTarget::hidden() };
@@ -189,7 +186,6 @@ pub(crate) fn time_words(seconds: f64) -> String {
     }
 }
 
-/// Aligns rows in columns, each as wide as its widest cell.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0);
     let line = |row: &Vec<String>| {

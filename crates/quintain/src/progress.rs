@@ -35,7 +35,6 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Starts the bar; a resumed run has `done` trials already.
     pub(crate) fn new(plan: &Plan, done: usize) -> Self {
         let estimate = plan.estimate();
         let template = "{bar:24} {pos} of {len}+ trials, {elapsed}, {eta} left\n{msg}";
@@ -65,7 +64,6 @@ impl Bar {
         bar
     }
 
-    /// Writes a permanent line above the bar.
     pub(crate) fn note(&self, text: &str) {
         self.bar.suspend(|| output::message(text));
     }
@@ -116,7 +114,6 @@ impl Bar {
         }
     }
 
-    /// The estimates and the current activity.
     fn picture(&self, point: usize, now: &str) -> String {
         let (columns, rows) = output::room_on_stderr();
         let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
@@ -178,7 +175,6 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// The levels of a point; `None` if the study has no factors.
     fn label(&self, point: usize) -> Option<String> {
         let factors = &self.plan.points[point].factors;
         let levels = self.plan.factors.iter().filter_map(|name| {

@@ -28,7 +28,6 @@ struct Job {
     record: usize,
 }
 
-/// Whether a run has figures with simulated policies.
 pub(crate) fn may_have(run: &Run) -> bool {
     run.plan.figures.iter().any(|figure| figure.kind == FigureKind::MissRatio)
 }

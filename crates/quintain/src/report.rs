@@ -91,7 +91,6 @@ fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
     shown(args, &text)
 }
 
-/// Writes a text to `--out` or stdout, or nowhere if only figures were requested.
 fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
     match (&args.out, &args.figures) {
         (Some(path), _) => output::file(path, text),
@@ -100,7 +99,6 @@ fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
     }
 }
 
-/// Writes the raw files, in a directory per trial that recorded calls.
 fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), Problem> {
     let Some(folder) = folder else {
         let problem = usage("`--raw whip` needs an output directory");

@@ -242,7 +242,6 @@ fn present(work: &str) -> Option<lab::presence::Presence> {
     presence.map_err(|error| output::message(&format!("note: cannot announce this run to other labs: {error}"))).ok()
 }
 
-/// The warning about other labs running on this machine, if there are any.
 pub(crate) fn other_labs() -> Option<String> {
     let labs = lab::presence::others().filter(|labs| !labs.is_empty())?;
     let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -401,7 +400,6 @@ fn changed(before: &Plan, now: &Plan) -> Option<&'static str> {
     }
 }
 
-/// Describes machines by the properties that make their results comparable.
 fn machines(nodes: &[Node]) -> String {
     if nodes.is_empty() {
         return "one machine".to_owned();
@@ -493,7 +491,6 @@ pub(crate) fn exit(carried: &Carried) -> Done {
     })
 }
 
-/// The requested CPUs, or all CPUs available to this process.
 pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
     let allowed = net::thread::affinity().map_err(machine)?;
     let Some(Cpus(asked)) = asked else { return Ok(allowed) };

@@ -25,7 +25,6 @@ const OTHER_DESCRIPTORS: u64 = 512;
 struct TrueTimes {
     requests: u64,
     service_ns: Times,
-    /// The whole histogram, in the format of records.
     histogram: study::record::Histogram,
 }
 

@@ -19,10 +19,8 @@ const STDIN: &str = "stdin";
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 
-/// The text of a study and its origin.
 struct Source {
     name: String,
-    /// The name in messages.
     shown: String,
     text: String,
     /// The directory that commands and file names of the study are relative to.
@@ -34,7 +32,6 @@ struct Source {
 
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// The name of the study in messages.
     pub(crate) shown: String,
     pub(crate) plan: Plan,
     pub(crate) profile: Profile,
@@ -60,7 +57,6 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster
     find(&args.study)?.expand(args, machine_cpus, cluster)
 }
 
-/// Does the same for a study made from flags.
 pub(crate) fn of_flags(
     name: &str,
     text: String,

@@ -19,7 +19,6 @@ const FILES: u64 = 2_000;
 enum Subject {
     Running(SocketAddr, Order),
     Command(SubjectPlan, Order),
-    /// Not built, with the reason.
     Skipped(SubjectPlan, String),
 }
 
@@ -124,7 +123,6 @@ fn one(
     }
 }
 
-/// The line of a case, followed by the details of a failure.
 fn line(case: &CaseResult) -> String {
     let (word, below) = match &case.outcome {
         CaseOutcome::Ok => ("ok", String::new()),
@@ -167,7 +165,6 @@ fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
     if rendered.is_empty() { Ok(all) } else { Err(Problem::rendered(Exit::Usage, rendered.trim_end().to_owned())) }
 }
 
-/// Fails if a name on the command line is not the name of a case.
 fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
     let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
     let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
@@ -182,7 +179,6 @@ fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
     Err(usage(format!("unknown case `{unknown}`")).hint(hint))
 }
 
-/// The cases to run for one server; flags override the URL or study.
 fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more: &[Case]) -> Order {
     Order {
         suite: args.protocol.map_or(suite, |protocol| protocol.0),
@@ -235,7 +231,6 @@ fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
     Ok((address, suite, path))
 }
 
-/// Makes the order of cases from a suite, a path and additional cases.
 type MakeOrder<'a> = &'a dyn Fn(Option<Suite>, &str, &[Case]) -> Order;
 
 /// Builds a study and returns its distinct servers.

@@ -18,7 +18,6 @@ const DENSITIES: [&str; 5] = ["·", "░", "▒", "▓", "█"];
 /// Responses by latency class; the bounds between classes are [`LATENCY_BOUNDS_NS`].
 type Counts = [u64; LATENCY_BOUNDS_NS.len() + 1];
 
-/// One load over time, with a column for each report in which a window ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strip {
     columns: VecDeque<(f64, Counts)>,
@@ -122,7 +121,6 @@ pub(crate) fn clipped(text: &str, columns: usize) -> String {
     console::truncate_str(&analysis::visible(text), columns, "…").into_owned()
 }
 
-/// The index of the step that a fraction falls in.
 fn step(fraction: f64, steps: usize) -> usize {
     ((fraction * steps as f64).ceil() as usize).clamp(1, steps) - 1
 }

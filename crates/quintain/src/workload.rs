@@ -16,7 +16,6 @@ use crate::{output, study_file};
 
 /// Number of lengths that the test distinguishes; longer ones share one cell.
 const CELLS: u64 = 8192;
-/// Number of ranks that the popularity test distinguishes.
 const RANKS: u64 = 1000;
 
 pub(crate) fn workload(args: WorkloadArgs) -> Done {
@@ -193,7 +192,6 @@ fn head_mass(popularity: Popularity, count: u64, ranks: u64) -> f64 {
     }
 }
 
-/// Steps of 1 at first, then steps that grow with the value.
 fn grid(low: u64, high: u64) -> Vec<u64> {
     let next = |at: &u64| (*at < high).then(|| (at + (at / 24).max(1)).min(high));
     std::iter::successors(Some(low), next).collect()

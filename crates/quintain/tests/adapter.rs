@@ -16,7 +16,6 @@ use serde_json::Value;
 const CONTRACT: &str =
     "contract 1\nservice Any { GET \"/\"(args) { index args.who  ensures fine: result.code == 200 } }\n";
 
-/// A service that responds to every request with this status and no body.
 fn service(status: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -37,7 +37,6 @@ fn sum<'a>(values: impl IntoIterator<Item = &'a Value>, of: impl Fn(&Value) -> &
     values.into_iter().map(|value| of(value).as_u64().unwrap()).sum()
 }
 
-/// The node processes of a run, found by the directory in their command lines.
 fn nodes(folder: &Folder) -> Vec<u32> {
     let directory = folder.path().canonicalize().unwrap();
     let mark = format!("node --directory {}", directory.display());

@@ -16,7 +16,6 @@ use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::common::{Folder, QUINTAIN};
 
-/// Time limit for a command of a guide, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Time limit for a server in the background to print the shown output.
 const READY: Duration = Duration::from_secs(30);
@@ -58,7 +57,6 @@ struct Step {
 }
 
 impl Step {
-    /// Whether the step prints the exit code of the previous step.
     fn is_exit_code(&self) -> bool {
         self.command == "echo $?"
     }
@@ -101,7 +99,6 @@ fn without_measurements(line: &str) -> String {
     SEVERAL.replace_all(&line, "#").into_owned()
 }
 
-/// Whether a line matches the shown line, in which `...` stands for any text.
 fn line_fits(shown: &str, line: &str) -> bool {
     let mut parts = shown.split("...");
     let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };

@@ -19,7 +19,6 @@ fn spec(url: &str) -> Value {
     })
 }
 
-/// Starts a generator and sends it `text`.
 fn generator(folder: &Folder, text: &str) -> (std::process::Child, ChildStdin, BufReader<ChildStdout>) {
     let mut command = folder.command(&["load", "--spec", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -38,7 +37,6 @@ fn lines(output: &mut impl BufRead) -> Vec<Told> {
     std::iter::from_fn(|| line(output)).collect()
 }
 
-/// Reads lines up to and including the first that is `last`.
 fn lines_until(output: &mut impl BufRead, last: fn(&Told) -> bool) -> Vec<Told> {
     let mut told = Vec::new();
     while !told.last().is_some_and(last) {

@@ -17,7 +17,6 @@ fn text(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// The program name for the question, or the script: `server.pl` for `perl server.pl`.
 fn program(command: &str) -> String {
     let words = words::split(command).unwrap_or_default();
     let is_script = |word: &&String| !word.starts_with('-') && Path::new(word).extension().is_some();
