@@ -167,7 +167,6 @@ pub struct Running {
     /// The thread that drives all connections, or waits for the threads that do.
     thread: Option<JoinHandle<()>>,
     app: Arc<App>,
-    /// Open connections at the last [`Running::take_burst`].
     connections: AtomicU64,
     /// Listening addresses by purpose: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`,
     /// `adapters ENDPOINT`.

@@ -39,17 +39,13 @@ pub(crate) struct App {
     pub(crate) budget: Arc<Budget>,
     pub(crate) calls: Option<Worker<Line>>,
     pub(crate) pool: Pool,
-    /// Becomes true when the adapter is ending.
     pub(crate) ends: watch::Sender<bool>,
-    /// One permit per allowed connection.
     pub(crate) slots: Arc<Semaphore>,
-    /// Local listeners by authority and whether that uses `https`.
     pub(crate) listeners: tokio::sync::Mutex<HashMap<(Scheme, String), std::net::SocketAddr>>,
     pub(crate) learned_max: usize,
     pub(crate) local: std::net::IpAddr,
     /// Reported unsupported body encodings.
     pub(crate) unread_codings: Mutex<HashSet<String>>,
-    /// Reported operations outside the contract: service and name.
     pub(crate) unlisted: Mutex<HashSet<(String, String)>>,
     /// Adapters that timed out, and when.
     pub(crate) silent_peers: Mutex<HashMap<String, Instant>>,
@@ -144,7 +140,6 @@ impl App {
         content
     }
 
-    /// The totals in a line of the call log.
     pub(crate) fn log_totals(&self) -> Line {
         let metrics = &self.watch.metrics;
         let [store_bytes, store_file_bytes] = [&metrics.store_bytes, &metrics.store_file_bytes].map(value_of);
@@ -167,7 +162,6 @@ impl App {
         }
     }
 
-    /// Returns once the adapter is ending.
     pub(crate) async fn ending(&self) {
         // The sender lives as long as `self`, so there is no error.
         let _ = self.ends.subscribe().wait_for(|ends| *ends).await;

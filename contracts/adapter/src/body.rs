@@ -84,12 +84,10 @@ impl Drop for Watch {
 const FRAME_BYTES: usize = 64 << 10;
 
 impl Body {
-    /// A complete body.
     pub(crate) fn of(bytes: impl Into<Bytes>) -> Self {
         Self { read: pieces([bytes.into()]), ..Self::default() }
     }
 
-    /// A body of which nothing was read.
     pub(crate) fn streaming(rest: Incoming) -> Self {
         Self { rest: Some(rest), ..Self::default() }
     }
@@ -210,11 +208,8 @@ pub(crate) struct WholeBody {
 }
 
 pub(crate) enum Read {
-    /// The complete body, and the body to forward.
     Whole(WholeBody, Body),
-    /// An incomplete body and the reason; the rest streams through.
     Part(Body, Skip),
-    /// The part before the connection failed, and the failure.
     Cut(Body, hyper::Error),
 }
 

@@ -16,14 +16,10 @@ use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
 use crate::shared_monitor::{Judged, Stopped};
 
-/// The party whose messages pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The adapter's own party calls.
     Client,
-    /// Others call the adapter's own party.
     Server {
-        /// Whether callers may be adapters.
         peers: bool,
     },
 }
@@ -38,7 +34,6 @@ pub(crate) enum Caller {
     Unproved(SocketAddr),
 }
 
-/// The purpose of a listener.
 #[derive(Clone, Debug)]
 pub(crate) enum ListenerKind {
     /// Thrift without a scheme, otherwise HTTP.
@@ -86,12 +81,11 @@ pub(crate) struct InFlightCall {
     sent: Option<RequestMetadata>,
     got: ReplyMetadata,
     since: Instant,
-    /// The call in the call log, so far.
     pub(crate) line: Line,
 }
 
 impl InFlightCall {
-    /// `since`: when the request had arrived.
+    /// Starts a call. `since` is the time at which the request had arrived.
     pub(crate) fn new(
         app: &Arc<App>,
         hop: &Arc<Hop>,
@@ -235,12 +229,10 @@ impl InFlightCall {
         self.ticket.as_ref().is_some_and(Ticket::enhanced)
     }
 
-    /// Starts a wait for another party.
     pub(crate) fn pause(&mut self) {
         self.line.own_ns += self.lap_ns();
     }
 
-    /// Ends a wait.
     pub(crate) fn resume(&mut self) {
         self.line.waited_ns += self.lap_ns();
     }

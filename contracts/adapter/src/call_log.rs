@@ -24,7 +24,6 @@ const LINES_A_LOOK: u64 = 20;
 /// The logged values of a call, in the order of [`HEADER`].
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// The number of the call in this adapter, from 1.
     pub(crate) call: u64,
     /// The side of the adapter: `client` or `server`. `end` for the last line, which is not a call:
     /// totals after everything has been written to the store.
@@ -50,7 +49,6 @@ pub(crate) struct Line {
     pub(crate) verdict: &'static str,
 }
 
-/// Starts a call log.
 pub(crate) fn start(path: &Path) -> std::io::Result<Worker<Line>> {
     let mut file = BufWriter::new(std::fs::File::create(path)?);
     writeln!(file, "{HEADER}")?;

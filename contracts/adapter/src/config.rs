@@ -254,7 +254,6 @@ pub struct Draft {
     pub mistakes: Vec<Diagnostic>,
     /// Services whose `[protocols.NAME]` exists but has errors.
     pub(crate) doubtful: Vec<String>,
-    /// Whether a part of the file is not TOML.
     pub(crate) is_partial: bool,
 }
 

@@ -19,7 +19,6 @@ use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::schema::{File, Files};
 
-/// An operation of the contract.
 #[derive(Debug)]
 pub(crate) struct Op {
     pub(crate) id: OperationId,
@@ -30,10 +29,8 @@ pub(crate) struct Op {
     pub(crate) introduces_by_reply: bool,
 }
 
-/// How to read the messages of one service.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// The contract of the service, kept while a call uses it.
     pub(crate) contract: Arc<Contract>,
     pub(crate) id: ServiceId,
     pub(crate) name: String,
@@ -128,7 +125,6 @@ impl Services {
     }
 }
 
-/// The services of the current contract.
 #[derive(Debug)]
 pub(crate) struct CurrentServices(pub(crate) RwLock<Services>);
 
@@ -289,7 +285,6 @@ impl Service {
     }
 }
 
-/// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
     /// They may be a message but exceed a limit of this reader.

@@ -31,7 +31,6 @@ pub(crate) struct Dial {
     pub(crate) own: OwnSockets,
 }
 
-/// The kind of peer at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Whom {
     Plain,

@@ -7,11 +7,9 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_ENCODING;
 
-/// A body as its receiver reads it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content<'b> {
     Plain(Cow<'b, [u8]>),
-    /// An unsupported encoding.
     Unread(String),
     /// Bytes that do not fit the declared encoding, and why.
     Broken(String),

@@ -68,7 +68,6 @@ impl Endpoint {
     }
 }
 
-/// Splits `host:port` or `[v6]:port`.
 fn split_authority(authority: &str, otherwise: Option<u16>) -> Option<(&str, u16)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {

@@ -44,7 +44,6 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// sections 3.4, 6.8 and 7.
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
 
-/// Serves one connection until either side ends.
 pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerKind) -> io::Result<()> {
     if let ListenerKind::Service(hop) = &purpose {
         let is_http_2 = tokio::select! {
@@ -173,7 +172,6 @@ fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed 
     respond(code, "application/problem+json", problem.to_string()).into()
 }
 
-/// One request and its destination.
 struct Exchange {
     app: Arc<App>,
     kept: KeptConn,
@@ -183,11 +181,8 @@ struct Exchange {
     /// The path after the endpoint's own path.
     path: String,
     is_listed: bool,
-    /// The number of the call.
     number: u64,
-    /// When the request had arrived.
     since: Instant,
-    /// The metadata of the request.
     block: Option<Block>,
     upgrade: Option<OnUpgrade>,
 }
@@ -583,7 +578,6 @@ fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
 }
 
-/// A call whose reply is checked after it has been forwarded.
 struct StreamedCall {
     call: InFlightCall,
     head: RequestHead,

@@ -121,7 +121,6 @@ async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
 /// The address for the party to reach an endpoint through this adapter.
 #[derive(serde::Serialize)]
 pub(crate) struct Resolved {
-    /// The requested endpoint.
     pub(crate) endpoint: String,
     /// Whether it is reached through the adapter.
     pub(crate) intercepted: bool,

@@ -44,7 +44,6 @@ impl Skip {
         }
     }
 
-    /// The name in the call log.
     pub(crate) fn name(self) -> &'static str {
         SKIPS[self as usize]
     }
@@ -241,7 +240,6 @@ struct Family {
 #[derive(Debug)]
 struct Scrape {
     families: Vec<Family>,
-    /// Calls by own time: upper bound and count of each bucket.
     own: Vec<(f64, u64)>,
     own_sum_s: f64,
 }

@@ -17,13 +17,11 @@ use crate::worker::Worker;
 
 /// Reports that may wait for a slow reader; more are dropped and counted.
 const WAITING_MAX: usize = 1024;
-/// Number of different reports remembered.
 const KNOWN_MAX: usize = 4096;
 
 /// Reports a text about the adapter itself.
 pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
 
-/// The queue of reports. Adding to it never blocks.
 #[derive(Debug)]
 pub(crate) struct Reports {
     worker: Worker<Message>,
@@ -37,7 +35,6 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-/// The properties by which two reports count as the same.
 fn identity(report: &Report) -> String {
     let Report { kind, found, clause, endpoint, index, blamed, vouched_for_by, .. } = report;
     format!("{:?}", (kind, found, clause, endpoint, index, blamed, vouched_for_by))

@@ -29,7 +29,6 @@ fn origin(scheme: Scheme, authority: &str) -> Origin {
 }
 
 impl Routes {
-    /// Adds an endpoint. Returns whether it is known now.
     pub(crate) fn add(&self, endpoint: &str, parsed: &Endpoint) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = known.count >= ENDPOINTS_MAX;
@@ -51,7 +50,6 @@ impl Routes {
         known.origins.get(&origin(scheme, authority)).is_some_and(|of| !of.is_empty())
     }
 
-    /// The endpoint of a request, and the rest of the path.
     pub(crate) fn find<'p>(&self, scheme: Scheme, authority: &str, path: &'p str) -> Option<(Arc<str>, &'p str)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = known.origins.get(&origin(scheme, authority))?;

@@ -21,7 +21,6 @@ pub(crate) type Files = HashMap<PathBuf, File>;
 
 const FILE_MAX_BYTES: u64 = 16 << 20;
 
-/// Reads a file and its includes. Fails with an I/O error or all errors in them.
 fn load(path: &Path) -> Result<Result<File, Mistakes>, String> {
     let source = path.display().to_string();
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -51,7 +50,6 @@ pub struct Loaded {
     pub schemas: Vec<Mistake>,
     /// Schemas given by the caller that cannot be read, and why.
     pub(crate) unreadable: Vec<String>,
-    /// Schema files with usable types.
     pub(crate) files: Files,
 }
 
@@ -109,7 +107,6 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
     Ok(loaded)
 }
 
-/// Finds paths of HTTP operations that are not valid templates.
 fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
     let operations = checked.file.services.iter().flat_map(|service| &service.operations);
     let paths = operations.filter(|operation| operation.method.is_some()).map(|operation| &operation.name);

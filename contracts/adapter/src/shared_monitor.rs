@@ -35,7 +35,6 @@ pub(crate) struct Watch {
     pub(crate) numbers: AtomicU64,
 }
 
-/// A message to forward, with metadata for the other adapter.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     pub(crate) ticket: Option<Ticket>,
@@ -118,7 +117,6 @@ impl Watch {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the next call, and whether to check it.
     pub(crate) fn next_call(&self) -> (u64, bool) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         // The finalizer of SplitMix64 turns consecutive numbers into unrelated ones.

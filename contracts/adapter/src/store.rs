@@ -76,15 +76,12 @@ impl Shared {
 
 struct Waiting {
     batch: Batch,
-    /// All names, for a new file.
     names: Vec<String>,
-    /// The contract hash to write to the file.
     contract_hash: Option<u64>,
     /// Entries being written. Reads need them, since the cache may have evicted them.
     going: Arc<MemoryStore>,
     /// Keys of entries that the file may lack: dropped, expired, or lost in a crash.
     lost: Forgotten,
-    /// Number of entries dropped or expired.
     forgotten: u64,
 }
 
@@ -175,7 +172,6 @@ impl EntryStore {
         }
     }
 
-    /// Writes all entries, compacts the file and closes it.
     pub(crate) fn close(&mut self) {
         if let Some(file) = &mut self.file {
             file.close();

@@ -58,7 +58,6 @@ impl Stream {
         Self { _own: Some(own), ..Self::new(inner) }
     }
 
-    /// The counter, readable while the stream is elsewhere.
     pub(crate) fn count(&self) -> Arc<AtomicU64> {
         self.bytes.clone()
     }

@@ -46,7 +46,6 @@ async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages>
     Ok(Messages::new(stream, false, limit, &app.budget))
 }
 
-/// A connection whose messages are checked.
 struct Connection<'a> {
     app: &'a Arc<App>,
     hop: Arc<Hop>,
@@ -56,7 +55,6 @@ struct Connection<'a> {
     /// Bytes on `up` before the current call. 0 at first: the greeting between adapters belongs to
     /// the first call.
     seen_bytes: u64,
-    /// Whether `up` has carried a call.
     was_called: bool,
 }
 

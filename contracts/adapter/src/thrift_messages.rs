@@ -28,7 +28,6 @@ const READ_BYTES: usize = 8 << 10;
 #[derive(Debug)]
 pub(crate) enum Received {
     Message(ReceivedMessage),
-    /// A frame that exceeds a limit, and its remaining length.
     Large {
         length: usize,
         skip: Skip,
@@ -38,16 +37,13 @@ pub(crate) enum Received {
         /// A description, if it is certainly not a message.
         what: Option<String>,
     },
-    /// The other side has closed the connection.
     End,
 }
 
-/// A complete message.
 #[derive(Debug)]
 pub(crate) struct ReceivedMessage {
     /// The metadata in front of it, between adapters.
     pub(crate) block: Option<Bytes>,
-    /// The bytes as they arrived.
     pub(crate) bytes: Bytes,
     /// The offset of the message after its frame's length.
     begin: usize,
@@ -76,7 +72,6 @@ pub(crate) struct Messages {
     how: Option<(Protocol, Framing)>,
     reader: Option<MessageReader>,
     pub(crate) is_adapter: bool,
-    /// Whether the other side has announced raw bytes.
     pub(crate) is_opaque: bool,
     limits: Limits,
     /// The memory of the buffer and of the message last taken from it.
@@ -234,7 +229,6 @@ impl Messages {
         Ok(length_bytes)
     }
 
-    /// Forwards `length` bytes as they arrive.
     pub(crate) async fn pass(&mut self, to: &mut Messages, length: usize) -> io::Result<()> {
         to.send(None, &[]).await?;
         let mut left = length;
@@ -269,7 +263,6 @@ impl Messages {
     }
 }
 
-/// Decodes a number and its length. `None` if bytes are missing.
 fn leb128(bytes: &[u8]) -> io::Result<Option<(usize, usize)>> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate().take(4) {

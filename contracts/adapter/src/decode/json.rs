@@ -14,9 +14,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use super::{Op, Reply, Request, RequestHead, Unread};
 use crate::encoding::Content;
 
-/// Maximum number of query parameters.
 const PARAMETERS_MAX: usize = 1024;
-/// Maximum number of values in a body.
 const VALUES_MAX: usize = 1 << 20;
 /// Maximum nesting of values. Lower than serde_json's limit, whose error looks like one for invalid
 /// JSON.
@@ -102,7 +100,6 @@ fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
 /// Valid JSON that 64 bits or UTF-8 cannot represent: wide numbers and unpaired surrogates.
 #[derive(Debug, Default, PartialEq)]
 struct Beyond {
-    /// Integers over 64 bits, by their position among the numbers of the text.
     wide_integers: Vec<usize>,
     /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate, or `None` if
     /// it has neither.
@@ -181,7 +178,6 @@ struct Room<'w> {
     values: usize,
     depth: usize,
     is_over: bool,
-    /// Positions of numbers that clauses cannot represent.
     wide: &'w [usize],
     numbers: usize,
 }

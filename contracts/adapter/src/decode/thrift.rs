@@ -28,7 +28,6 @@ pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
     decode(protocol, body)
 }
 
-/// Decodes a message without its frame's length.
 pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, Unread> {
     Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| match error.fault.is_limit() {
         true => Unread::Over,

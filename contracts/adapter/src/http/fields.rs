@@ -14,7 +14,6 @@ use crate::pool::{GREETING, META};
 const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
 
-/// The response to a greeting, or `None` for other requests.
 pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Response<Body>> {
     let is_greeting = request.method() == Method::OPTIONS && request.headers().get(META)? == GREETING;
     let response = || Response::builder().header(META, GREETING).body(Body::default());
@@ -97,7 +96,6 @@ fn unwrapped(value: &[u8]) -> Option<Vec<u8>> {
     Some(block)
 }
 
-/// The size of a block's field line: name, colon, blank, value, CR LF.
 pub(super) fn field_bytes(value: &HeaderValue) -> usize {
     META.as_str().len() + 4 + value.len()
 }

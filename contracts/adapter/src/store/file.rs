@@ -66,7 +66,6 @@ pub(super) struct Opened {
     /// Size of keys, entries and names. The file is longer: pages are not full, and it grows in
     /// steps.
     pub(super) content_bytes: u64,
-    /// Keys of entries that the file may have lost.
     pub(super) lost: Forgotten,
     /// Whether the last adapter ended without closing it.
     pub(super) is_unclean: bool,
@@ -180,7 +179,6 @@ pub(super) fn open(path: &Path, owner: StoreOwner) -> Result<Opened, StoreError>
     })
 }
 
-/// The size of an entry with a value of this many bytes.
 pub(super) fn row_bytes(value: usize) -> u64 {
     (size_of::<Key>() + value) as u64
 }
@@ -283,7 +281,6 @@ pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u6
     })
 }
 
-/// Renames a file to a free name next to it.
 pub(super) fn put_aside(path: &Path) -> Result<PathBuf, StoreError> {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();

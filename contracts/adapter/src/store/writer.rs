@@ -38,7 +38,6 @@ const REOPENED_WITHIN_MS: u32 = 1_000;
 /// Batches between two searches for expired entries.
 const SWEEP_EVERY: u64 = 120;
 
-/// The channel to notify after the flush, if a caller waits for it.
 type FlushRequest = Option<SyncSender<()>>;
 
 /// An open file and its writer.
@@ -54,7 +53,6 @@ struct Work {
     path: PathBuf,
     owner: StoreOwner,
     names_written: usize,
-    /// Time of the next attempt, or `None` if the last write succeeded.
     retry_at: Option<Instant>,
     content_bytes: u64,
     expire_after_s: Option<u64>,

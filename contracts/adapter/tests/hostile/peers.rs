@@ -7,7 +7,6 @@ const INTRODUCES: &str = r#"contract 1
 service Any { POST "/"(body) { index body.who  requires given: body.a > 0  ensures fine: result.body.a > 0 } }
 "#;
 
-/// A certificate authority and an adapter that requires its certificates.
 struct Guarded {
     authority: Authority,
     server: Adapter,

@@ -10,7 +10,6 @@ use std::time::Duration;
 use proptest::prelude::*;
 use world::{Adapter, contract, free_port};
 
-/// Echoes all bytes of a connection when it ends.
 fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -26,7 +25,6 @@ fn echo() -> u16 {
     port
 }
 
-/// Echoes each complete frame, like a Thrift server.
 fn mirror() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

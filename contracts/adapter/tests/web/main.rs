@@ -30,7 +30,6 @@ service Echo {
 }
 "#;
 
-/// A server with scripted replies that records its requests.
 #[derive(Clone, Default)]
 struct Script {
     next: Arc<Mutex<VecDeque<(Message, usize)>>>,
