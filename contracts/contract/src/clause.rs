@@ -74,7 +74,6 @@ impl Clause {
 pub(crate) struct Identify {
     pub(crate) clause: Clause,
     pub(crate) direction: Direction,
-    /// The position of the service in the contract.
     pub(crate) service: u16,
     pub(crate) steps: Vec<IdentifyStep>,
     pub(crate) at: Id,

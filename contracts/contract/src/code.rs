@@ -17,10 +17,8 @@ pub(crate) enum Op {
     Param(u16),
     /// The result, or the exception or fault.
     Outcome,
-    /// The endpoint of the request.
     Receiver,
     Local(u16),
-    /// A field; its name is a text.
     Field {
         of: Id,
         name: u32,
@@ -70,7 +68,6 @@ pub(crate) enum Op {
         value: Id,
         body: Id,
     },
-    /// Operands are `operands[first..first + count]`.
     List {
         first: u32,
         count: u32,
@@ -100,6 +97,5 @@ pub(crate) struct Code {
     pub(crate) operands: Vec<Id>,
     pub(crate) texts: Vec<Box<str>>,
     pub(crate) patterns: Vec<Regex>,
-    /// Maximum number of local values at once.
     pub(crate) locals: u16,
 }

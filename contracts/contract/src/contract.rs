@@ -34,10 +34,8 @@ pub(crate) struct Service {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// `findNotes`, `GET /1.1/friends/list.json`.
     pub(crate) name: String,
     pub(crate) params: Vec<String>,
-    /// All clauses with one expression, in the order of the text.
     pub(crate) clauses: Vec<Clause>,
     pub(crate) identifies: Vec<Identify>,
     pub(crate) typed: Vec<Typed>,

@@ -14,7 +14,6 @@ use crate::types::{Field, Schema, Signature, Type};
 /// Maximum nesting of checked values. Codecs allow less.
 const DEPTH_MAX: u16 = 256;
 
-/// The declared types of a request or reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     /// For reports; it has no expression.
@@ -26,7 +25,6 @@ pub(crate) struct Typed {
 /// The part of a message to check.
 #[derive(Clone, Debug)]
 enum PromisedPart {
-    /// Arguments by position.
     Arguments(Vec<(usize, Field)>),
     Result(Type),
     /// Over HTTP: the body of a successful reply.
@@ -87,7 +85,6 @@ impl Typed {
 }
 
 impl Type {
-    /// Whether every value has this type.
     fn is_unchecked(&self) -> bool {
         matches!(self, Self::Any | Self::Tuple(_))
     }

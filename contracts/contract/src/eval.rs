@@ -101,7 +101,6 @@ pub enum Why {
 }
 
 impl Why {
-    /// Whether the message lacks the value, as opposed to an impossible operation.
     pub(crate) fn is_unknown(self) -> bool {
         matches!(self, Self::Missing | Self::Opaque)
     }
@@ -126,7 +125,6 @@ impl Scratch {
         Self::default()
     }
 
-    /// Evaluates with `evaluate`, then frees the memory.
     fn run<T>(&mut self, code: &Code, env: Env<'_>, steps: u64, evaluate: impl FnOnce(Run<'_>) -> T) -> T {
         let result = evaluate(Run::new(code, env, steps, &self.bump));
         self.bump.reset();
@@ -175,7 +173,6 @@ fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     }
 }
 
-/// Evaluates an index.
 pub(crate) fn index(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Result<String, Stop> {
     scratch.run(&clause.code, env, steps, |mut run| {
         run.index_text(clause.root).map(str::to_owned).map_err(|NoValue| run.reason())
@@ -426,7 +423,6 @@ impl<'a> Run<'a> {
         Ok(values.into_bump_slice())
     }
 
-    /// The items to loop over. For a map, these are its keys.
     fn items(&mut self, id: Id) -> Outcome<Items<'a>> {
         match self.needed(id)? {
             Value::Node(node) if node.shape() == Shape::Map => Ok(Items::Keys(node)),
@@ -456,7 +452,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The text form of an index.
     fn index_text(&mut self, id: Id) -> Outcome<&'a str> {
         let value = self.needed(id)?;
         let text = self.shown(id, value)?;
@@ -521,7 +516,6 @@ enum Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// The items of a list or tuple.
     fn of_list(value: Value<'a>) -> Option<Self> {
         match value {
             Value::Node(node) if node.shape() == Shape::List => Some(Self::Node(node)),

@@ -121,7 +121,6 @@ impl Findings {
         self.raw.iter().any(|finding| finding.severity == Severity::Mistake)
     }
 
-    /// Sorts the findings by location and removes duplicates.
     pub(crate) fn finish(mut self, text: &str) -> Vec<Finding> {
         let lines = Lines::new(text);
         for finding in &mut self.raw {

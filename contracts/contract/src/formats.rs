@@ -98,7 +98,6 @@ pub(crate) fn url_host(url: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// The first value of a parameter in a URL's query, still percent-encoded.
 pub(crate) fn query_param<'u>(url: &'u str, name: &str) -> Option<&'u str> {
     let query = url.split_once('?')?.1.split('#').next()?;
     query.split('&').find_map(|pair| {

@@ -24,18 +24,15 @@ pub(crate) enum Function {
     TextIs(fn(&str) -> bool),
     /// A test of two texts, in linear time.
     TextsAre(fn(&str, &str) -> bool),
-    /// A test of any value.
     ValueIs(fn(Value<'_>) -> bool),
 }
 
-/// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgKind {
     Any,
     Text,
     /// A literal text, since patterns are compiled before any message arrives.
     Pattern,
-    /// `int` or `float`.
     Number,
     /// A number, or a text that contains one.
     Numeral,
@@ -44,7 +41,6 @@ pub(crate) enum ArgKind {
     Map,
 }
 
-/// The type of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReturnKind {
     Bool,

@@ -197,7 +197,6 @@ impl Lint<'_> {
         }
     }
 
-    /// Checks for unreachable parts of an expression, and for names that hide others.
     fn inside(&mut self, expr: &Expr, names: &[String]) {
         let mut unreachable = |part: &Expr, why: &str| {
             let message = format!("`{}` is never evaluated: {why}", expression(part));
@@ -256,7 +255,6 @@ impl Lint<'_> {
         }
     }
 
-    /// Checks the position in a literal list.
     fn position(&mut self, expr: &Expr, of: &Expr, at: &Expr) {
         let (ExprKind::List(items) | ExprKind::Tuple(items)) = &of.kind else { return };
         let Some(ExprKind::Int(position)) = constant(at) else { return };

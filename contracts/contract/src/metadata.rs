@@ -248,7 +248,6 @@ fn put_entries(out: &mut Vec<u8>, entries: &[Identified], known: CallContext<'_>
     }
 }
 
-/// Labels numbered for references.
 struct Table {
     labels: Vec<String>,
 }

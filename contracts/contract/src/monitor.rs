@@ -147,7 +147,6 @@ pub struct Monitor<S> {
 /// An event in progress: the known facts about its call, and its results so far.
 struct Step<'a> {
     call: Call<'a>,
-    /// Missing for requests.
     outcome: Value<'a>,
     /// `None` until the invoked entry is known.
     ticket: Option<&'a Ticket>,

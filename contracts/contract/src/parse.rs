@@ -106,7 +106,6 @@ impl Parser<'_> {
         is
     }
 
-    /// The current token, for messages.
     fn here(&self) -> String {
         match self.token() {
             Token::End => "the end of the file".to_owned(),
@@ -341,7 +340,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips to the next clause, or to the brace that closes the operation.
     fn skip_clause(&mut self) {
         let mut open = 0_usize;
         while !self.at_end() && !self.is_service() {

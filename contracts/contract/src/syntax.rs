@@ -293,7 +293,6 @@ impl Binary {
 }
 
 impl File {
-    /// All `identifies` clauses.
     pub(crate) fn identifies(&self) -> impl Iterator<Item = &Identifies> {
         let operations = self.services.iter().flat_map(|service| &service.operations);
         operations.flat_map(|operation| &operation.clauses).filter_map(|clause| match &clause.kind {
@@ -304,7 +303,6 @@ impl File {
 }
 
 impl Expr {
-    /// The direct subexpressions.
     pub(crate) fn parts(&self) -> Vec<&Expr> {
         use ExprKind::{Binary, Bool, Call, Field, Float, If, Index, Int, Let, List, Minus, Name, Not, Quantifier};
         use ExprKind::{Text, Tuple};

@@ -26,7 +26,6 @@ const SIGNS: [&str; 31] = [
     "-", "*", "/", "%", "!", "=", "&", "|", "@", "$",
 ];
 
-/// All tokens with their locations and an [`Token::End`]. Anything else is reported and left out.
 pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -87,7 +86,6 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
 static NUMBER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?").expect("it is constant"));
 
-/// The unmatched braces of a text, with their positions.
 fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
     let mut lone: Vec<(usize, &'static str)> = Vec::new();
     for (at, byte) in text.bytes().enumerate() {

@@ -22,7 +22,6 @@ impl Tally {
     }
 }
 
-/// Runs `OPS` operations in trials of `calls`: endpoint, operation, arguments, result.
 fn run(
     name: &str,
     servers: &[(&str, &str)],

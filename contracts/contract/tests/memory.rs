@@ -41,7 +41,6 @@ fn evernote(world: &mut World, number: usize) {
     world.call(&ask("a", "https://127.0.0.1:9443/edam/user", "getNoteStoreUrl", json!([token]), notes));
 }
 
-/// Adds a new Twitter user with a new friend: two entries.
 fn twitter(world: &mut World, number: usize) {
     let args = json!([{"user_id": format!("{number}")}, {"authorization": "OAuth"}]);
     let result = json!({"body": {"users": [{"id_str": format!("11{number:010}")}]}});

@@ -50,7 +50,6 @@ impl<'c> Compiler<'c> {
         (self.code.texts.len() - 1) as u32
     }
 
-    /// Puts a local value in scope and returns its number.
     pub(super) fn bind(&mut self, name: &Name, of: Type) -> u16 {
         let local = self.locals;
         if local == LOCALS_MAX {
@@ -74,7 +73,6 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// Compiles an expression that must be a `bool`.
     pub(super) fn truth(&mut self, expr: &Expr, what: &str) -> Id {
         let (id, of) = self.expression(expr);
         if !matches!(of, Type::Bool | Type::Any) {
@@ -83,7 +81,6 @@ impl<'c> Compiler<'c> {
         id
     }
 
-    /// Compiles the index of a member.
     pub(super) fn index_text(&mut self, expr: &Expr) -> Id {
         let (id, of) = self.expression(expr);
         if matches!(of, Type::Record(_) | Type::Named(_) | Type::Map(..) | Type::Bytes) {
@@ -98,7 +95,6 @@ impl<'c> Compiler<'c> {
         self.found.mistake("type", span, message);
     }
 
-    /// The type of the items that a loop visits.
     pub(super) fn items_of(&mut self, of: &Type, span: Span) -> Type {
         match of {
             Type::List(of) => (**of).clone(),
@@ -427,7 +423,6 @@ impl<'c> Compiler<'c> {
     }
 }
 
-/// A type with its article, for messages.
 pub(super) fn described(of: &Type) -> String {
     match of {
         Type::Any => "anything".to_owned(),
@@ -437,7 +432,6 @@ pub(super) fn described(of: &Type) -> String {
     }
 }
 
-/// The common type of two types, or `None`.
 pub(super) fn joined(a: &Type, b: &Type) -> Option<Type> {
     let is_record = |of: &Type| matches!(of, Type::Record(_) | Type::Named(_));
     Some(match (a, b) {

@@ -72,7 +72,6 @@ pub(super) fn shape(
     Shape { params: params.collect(), result }
 }
 
-/// The signature of an operation in the schema.
 fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Findings) -> Option<&'s Signature> {
     let Name { text: name, span } = &operation.name;
     let Some(signature) = service.get(name) else {

@@ -81,7 +81,6 @@ impl<'a> Run<'a> {
         Ok(Value::Int(length as i64))
     }
 
-    /// The value of a key, or `otherwise` if it is missing.
     fn get(&mut self, id: Id, map: Id, key: Id, otherwise: Id) -> Outcome<Value<'a>> {
         let found = match self.at(id, map, key) {
             Err(NoValue) if self.reason().why == Why::Missing => Value::Missing,

@@ -6,7 +6,6 @@ use crate::code::{Id, Op};
 use crate::syntax::Quantifier;
 use crate::tape::Value;
 
-/// Maximum number of values reported.
 const VALUES_MAX: usize = 8;
 
 /// Takes the name of a part of a message and its value.
@@ -24,7 +23,6 @@ pub(crate) fn guilty(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Sc
 
 struct Look<'a, 't> {
     run: Run<'a>,
-    /// The source of names.
     clause: &'t Clause,
     /// The names of the items in local variables, if they have any.
     names: Vec<Option<String>>,

@@ -41,7 +41,6 @@ pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> boo
     out.out
 }
 
-/// Writes up to a number of bytes and then fails.
 struct Limited<W> {
     out: W,
     left: usize,

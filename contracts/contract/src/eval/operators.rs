@@ -22,7 +22,6 @@ impl<'a> Run<'a> {
         Ok(order.map_or(how == Binary::Unequal, |order| how.holds(order)))
     }
 
-    /// The order of two values, or `None` for NaN.
     pub(super) fn order(&mut self, at: Id, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
         match (a, b) {
             (Value::Int(a), Value::Int(b)) => Ok(Some(a.cmp(&b))),
@@ -43,7 +42,6 @@ impl<'a> Run<'a> {
         Ok(Some(a.cmp(b)))
     }
 
-    /// Whether two values are equal. Values of different kinds are not.
     pub(super) fn equal(&mut self, at: Id, a: Value<'a>, b: Value<'a>, depth: u16) -> Outcome<bool> {
         if depth > NESTING_MAX {
             return self.stop(at, Why::Depth);

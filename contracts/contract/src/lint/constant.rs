@@ -32,7 +32,6 @@ pub(super) fn constant(expr: &Expr) -> Option<ExprKind> {
     }
 }
 
-/// The value of a constant condition.
 pub(super) fn is_true(expr: &Expr) -> Option<bool> {
     match constant(expr)? {
         ExprKind::Bool(value) => Some(value),
@@ -40,7 +39,6 @@ pub(super) fn is_true(expr: &Expr) -> Option<bool> {
     }
 }
 
-/// Whether an expression is an empty literal list.
 pub(super) fn is_empty(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::List(items) if items.is_empty())
 }
@@ -175,11 +173,10 @@ fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> 
     Some((expression(term), interval))
 }
 
-/// The values that several comparisons, which must all hold, leave for each term.
+/// For each term, the values that satisfy all comparisons.
 #[derive(Default)]
 pub(super) struct Bounds {
     left: BTreeMap<String, Interval>,
-    /// The required text of a term.
     texts: BTreeMap<String, String>,
 }
 

@@ -30,11 +30,9 @@ pub(crate) struct Entry {
     pub(crate) index: Option<String>,
     /// Whether the index is secret.
     pub(crate) secret: bool,
-    /// The labels that vouch for it, ascending.
     pub(crate) labels: Vec<NameId>,
     pub(crate) peer: Option<NameId>,
     pub(crate) origins: Vec<Origin>,
-    /// Whether further origins were dropped.
     pub(crate) more_origins: bool,
     /// Whether the vouching labels were forgotten. `unknown` replaces them until a message names
     /// some.
@@ -42,7 +40,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Adds a label. Returns whether it is new.
     pub(crate) fn vouch(&mut self, label: NameId) -> bool {
         match self.labels.binary_search(&label) {
             Ok(_) => false,
@@ -71,7 +68,6 @@ impl Entry {
         true
     }
 
-    /// Encodes the entry for a store.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let bit = |is: bool, at: u8| u8::from(is) << at;
         let flags = bit(self.index.is_some(), 0)

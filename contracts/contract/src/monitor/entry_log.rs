@@ -62,7 +62,6 @@ impl Log {
         self.order.len()
     }
 
-    /// Total memory in use.
     pub(super) fn bytes(&self) -> usize {
         let lists = self.segments.capacity() * size_of::<Vec<u8>>()
             + (self.order.capacity() + self.unused.capacity()) * size_of::<u32>();
@@ -78,7 +77,6 @@ impl Log {
         record_at(&self.segments, place)
     }
 
-    /// Marks a record as used.
     pub(super) fn touch(&mut self, place: u32, now_s: u32) {
         let Some(record) = self.at(place) else { return };
         let (used_s, length) = (record.used_s.max(now_s), record.value.len());
@@ -148,7 +146,6 @@ impl Log {
         self.unused.push(number);
     }
 
-    /// Live records, oldest first.
     pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
         let of_segment = |number: &u32| {
             let bytes = &self.segments[*number as usize];
@@ -183,7 +180,6 @@ impl Log {
         place
     }
 
-    /// Starts a segment with room for a record.
     fn begin(&mut self, length: usize) -> u32 {
         let number = self.unused.pop().unwrap_or_else(|| {
             self.segments.push(Vec::new());

@@ -69,7 +69,6 @@ impl Forgotten {
         }
     }
 
-    /// The two bits of a key, which is already a hash.
     fn places(&self, key: &Key) -> [usize; 2] {
         let half = |at: usize| u32::from_le_bytes([key[at], key[at + 1], key[at + 2], key[at + 3]]) as usize;
         [0, 8].map(|at| half(at) % (self.bytes * 8))

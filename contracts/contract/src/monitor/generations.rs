@@ -98,7 +98,6 @@ impl Generations {
         Self { kept: vec![Generation::new(contract)], gone: BTreeMap::new(), blamed: BTreeMap::new() }
     }
 
-    /// Replaces the contract, and drops older ones that are no longer in use.
     pub(super) fn renew(&mut self, contract: Arc<Contract>) {
         let gone = &mut self.gone;
         self.kept.retain(|generation| {
@@ -125,7 +124,6 @@ impl Generations {
         self.position(service).map_or(self.newest(), |at| &self.kept[at].contract)
     }
 
-    /// Whether the contract of a service number is still kept.
     pub(super) fn knows(&self, service: ServiceId) -> bool {
         self.position(service).is_some()
     }

@@ -18,7 +18,6 @@ use crate::eval::{self, Env, Stop, Verdict};
 use crate::syntax::Direction;
 use crate::tape::Value;
 
-/// Maximum number of links in a chain of provenance.
 const LINKS_MAX: usize = 32;
 
 impl<S: Store> Monitor<S> {
@@ -33,7 +32,6 @@ impl<S: Store> Monitor<S> {
         Some((Some(index), clause.secret))
     }
 
-    /// The endpoints that a message introduces, without duplicates.
     pub(super) fn introduced(&mut self, direction: Direction, step: &mut Step<'_>) -> Vec<Introduced> {
         let operation = step.call.operation;
         let contract = self.contracts.of(operation.service).clone();
@@ -55,7 +53,6 @@ impl<S: Store> Monitor<S> {
         all
     }
 
-    /// Evaluates all clauses of one kind, whatever their verdicts.
     pub(super) fn ask(&mut self, kind: Kind, ticket: &Ticket, step: &mut Step<'_>) {
         let call = step.call;
         let contract = self.contracts.of(call.operation.service).clone();
@@ -165,7 +162,6 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// An index as shown in reports.
     fn shown_index(&self, index: &str, secret: bool, key: &Key) -> String {
         if secret && !self.settings.show_secrets { redacted(key) } else { index.to_owned() }
     }
@@ -207,7 +203,6 @@ impl<S: Store> Monitor<S> {
     }
 }
 
-/// Why a clause has no verdict: the expression and the problem.
 fn reason(clause: &Clause, stop: Stop) -> String {
     let Some(expression) = clause.written(stop.span) else { return stop.why.to_string() };
     // Spans refer to the file, and the clause's text starts at its own span.
