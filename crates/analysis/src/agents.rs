@@ -36,7 +36,6 @@ const LOST_LEAST: u64 = 10;
 const LOST_TIMES: f64 = 10.0;
 /// Share of a window by which a generator must start after the first to be late.
 const LATE: f64 = 0.1;
-/// The cause if the measurements do not show one.
 const UNTOLD: &str = "another path, or a slow machine";
 /// Errors that a network path can cause as well as a server.
 const OF_PATH: [&str; 8] =
@@ -70,7 +69,6 @@ fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
     record.agents.iter().zip(differences(&record.agents, nodes)).map(of).collect()
 }
 
-/// The verdict of the worst generator, or else `of_all`, of all generators together.
 pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Verdict {
     if record.agents.is_empty() {
         return of_all;
@@ -332,7 +330,6 @@ fn apart(values: &[Option<Value>], at: usize) -> Option<f64> {
 #[derive(Clone, Debug)]
 struct Difference {
     measure: Measure,
-    /// Value over the median of the others.
     ratio: f64,
     /// For example `its p50 is 1.8 times that of l1 and l2`.
     what: String,
@@ -343,7 +340,6 @@ struct Difference {
     is_named: bool,
 }
 
-/// Compares the generators of a trial: same server, same moments, same share of the load.
 fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
@@ -539,7 +535,6 @@ pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Nod
     lines
 }
 
-/// Details are the warnings of the rows about the same generator.
 pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -> Vec<Warning> {
     let told = || rows.iter().flat_map(|row| row.warnings.iter().map(move |warning| (*row, warning)));
     let told = || told().filter(|(_, warning)| warning.kind == WarningKind::GeneratorsDiffer);
@@ -591,7 +586,6 @@ pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
     first.agents.iter().map(|agent| of_node(&agent.node)).collect()
 }
 
-/// The machines of a run on one line; empty for a single machine.
 pub(crate) fn cluster(nodes: &[Node], trials: &[Kept]) -> String {
     let groups = grouped(nodes.iter().map(|node| ((node.role, node.host.cpus.len()), node.name.as_str())));
     let group = |(at, ((role, cpus), names)): (usize, &((Role, usize), Vec<&str>))| {

@@ -130,7 +130,6 @@ impl<'a> Analysis<'a> {
         self.combine(true)
     }
 
-    /// Combines all trials, and compares rows only if `is_whole`.
     pub(crate) fn combine(self, is_whole: bool) -> Findings {
         let Self { run, mut parts, mut trials, mut probed, network, started, has_hosted, strange } = self;
         let plan = &run.plan;

@@ -18,7 +18,6 @@ use crate::{gate, number};
 
 const NAMED: usize = 3;
 
-/// Builds the answer by importance: the question, other findings, then exclusions with reasons.
 pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let without = findings.rows.iter().filter(|row| row.n == 0).collect::<Vec<_>>();
     if without.len() == findings.rows.len() {
@@ -292,7 +291,6 @@ struct Contest<'a> {
     findings: &'a Findings,
     comparison: &'a Comparison,
     noun: &'a str,
-    /// For example `lowest`; for two contenders `better`, `lower`.
     best: &'static str,
     better: &'static str,
 }
@@ -430,7 +428,6 @@ impl<'a> Contest<'a> {
         sentences
     }
 
-    /// Pairs whose typical ratio and ratio of means disagree.
     fn kinds_of_starts(&self, places: &[&'a ComparedPlace]) -> Option<String> {
         let told = places.iter().flat_map(|place| place.pairs.iter().map(move |pair| (place, pair)));
         let told = told.filter(|(place, pair)| {

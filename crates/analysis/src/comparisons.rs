@@ -70,7 +70,6 @@ pub(crate) fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
     distinct(findings.rows.iter().filter_map(|row| row.idle))
 }
 
-/// The study's metric and those of its figures, as far as they occur.
 pub(crate) fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
     let over = |kind| matches!(kind, FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction);
     let figures = findings.figures.iter().filter(|figure| over(figure.kind));

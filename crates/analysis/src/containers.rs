@@ -4,7 +4,7 @@ use study::record::{ProxyUse, Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
-/// Container engines show as many.
+/// Container engines show this many digits.
 const ID_DIGITS: usize = 12;
 
 /// If any trial had a container or companion, the report lists them for all rows.

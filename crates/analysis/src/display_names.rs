@@ -27,7 +27,6 @@ pub fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `a`, `a and b`, `a, b and c`.
 pub(crate) fn all_of(items: &[impl AsRef<str>], last: &str) -> String {
     let items = items.iter().map(AsRef::as_ref).collect::<Vec<_>>();
     match items.as_slice() {

@@ -91,7 +91,6 @@ fn compared_elsewhere(findings: &Findings, metric: &str) -> BTreeSet<String> {
     compared.chain(trends).cloned().collect()
 }
 
-/// Block and value of each trial that has a value.
 fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + use<'r> {
     let metric = metric.to_owned();
     row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
@@ -409,9 +408,7 @@ struct Speaker<'a> {
     effects: &'a Effects,
     found: &'a EffectAnalysis,
     metric: &'a MetricInfo,
-    /// Accepted probability of a false alarm.
     error: f64,
-    /// Factors whose levels are compared elsewhere in the report.
     told: &'a BTreeSet<String>,
 }
 
@@ -425,7 +422,6 @@ impl Speaker<'_> {
         format!("from {} to {} {change}", found.from, found.to)
     }
 
-    /// `least`: the smallest effect that would have been detected.
     fn not_shown(&self, what: &str, least: f64) -> String {
         let least = match self.found.scale {
             EffectScale::Ratio => number::percent(least),

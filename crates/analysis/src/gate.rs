@@ -210,7 +210,6 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
     })
 }
 
-/// The number of questions of a gate, and the pairs at its first look.
 pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     let Some(gate) = &plan.gate else { return (0, gate::FIRST_LOOK) };
     let is_runnable = |pair: &Pair| pair.points.iter().all(|&point| plan.points[point].unrunnable.is_none());
@@ -674,7 +673,6 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// Differences of the baseline from itself: false alarms, or a statement that there are none.
 fn null_sentences(found: &GateFinding) -> Vec<String> {
     let base = &found.base;
     let scatter = found.null_scatter.map_or(String::new(), |scatter| {

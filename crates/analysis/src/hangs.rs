@@ -9,7 +9,7 @@ use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
 
-/// Shortest silence that counts, ns. A scheduler, a garbage collector or a host can pause as long.
+/// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause this long.
 const SHORTEST_NS: f64 = 100e6;
 /// A connection is silent if it has waited this many times as long as the longest response took.
 const FAR_BEYOND: f64 = 5.0;
@@ -70,7 +70,6 @@ pub fn hang_text(measurement: &Measurement, silent_ns: u64) -> String {
     format!("no response for the last {}, while {waiting} of {all} waited", quantity(silent_ns as f64, "ns"))
 }
 
-/// Warnings about silences, one sentence each.
 pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningKind, String)> {
     let silent = silent_at_end(measurement).map(|silent_ns| {
         let hung = if hung(measurement, waits).is_some() { "hung: " } else { "" };

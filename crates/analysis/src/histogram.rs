@@ -7,7 +7,6 @@ pub(crate) fn from_record(stored: &Stored) -> Option<stats::Histogram> {
     stats::Histogram::try_from(stored).ok()
 }
 
-/// Merges histograms; `None` if there is none that is valid.
 pub(crate) fn merge<'a>(stored: impl IntoIterator<Item = &'a Stored>) -> Option<stats::Histogram> {
     let mut all = stored.into_iter().filter_map(from_record);
     let mut merged = all.next()?;

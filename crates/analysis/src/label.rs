@@ -6,7 +6,6 @@ use study::plan::{Level, Plan};
 
 use crate::findings::{Factor, Row};
 
-/// Label of the only row of a study without factors.
 const ONLY_POINT: &str = "(single design point)";
 
 /// Puts the row's label before `text`, unless it is the only row.

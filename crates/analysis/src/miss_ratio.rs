@@ -27,7 +27,6 @@ pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Ve
     all
 }
 
-/// Decides for all points together which ones deviate from their policies and which match.
 fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, trials: &[Kept]) {
     let series = |curve: &MissRatioCurve, point: &MissRatioPoint| {
         let pairs = curve.policy.as_ref().map(|policy| pairs(&findings.rows[point.row], policy, run, trials));
@@ -227,7 +226,6 @@ pub fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
 }
 
-/// The result of comparing a curve with its policy; `None` if nothing could be compared.
 fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let policy = curve.policy.as_ref()?;
     let compared = curve.points.iter().filter_map(|point| Some((point, point.difference?))).collect::<Vec<_>>();

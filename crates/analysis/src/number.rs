@@ -83,7 +83,6 @@ pub(crate) fn is_unbounded(ratio: f64) -> bool {
     ratio > 1e9
 }
 
-/// Uses two digits of the interval's half-width, down to `finest`.
 fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let half = (numbers[2] - numbers[1]).abs() / 2.0;
     // A half-width due to rounding says nothing about digits.

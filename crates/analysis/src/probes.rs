@@ -5,7 +5,6 @@ use study::record::{Probe, Record};
 use crate::findings::{Probed, ProbedTrial};
 use crate::number::{count, percent, quantity};
 
-/// Whether another process used a CPU before or after the trial.
 pub(crate) fn contended(record: &Record) -> bool {
     record.probes.all().any(Probe::is_contended)
 }

@@ -119,7 +119,6 @@ pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool
     format!("{point:+.decimals$}{unit}{per}{ends}")
 }
 
-/// `tests`: number of differences in all sentences.
 fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
     let place = if found.place.is_empty() { String::new() } else { format!("{}: ", found.place) };
     let blocks = NAMED.iter().filter_map(|(name, _)| found.metric(name)).map(|metric| metric.blocks).min().unwrap_or(0);

@@ -14,11 +14,10 @@ use crate::{proxy_overhead, value};
 
 /// Waye 2017: "each point is the average of the 250 requests around it".
 const CALLS_A_MEAN: usize = 250;
-/// Number of points of series other than calls.
 const POINTS: usize = 40;
 /// Maximum difference between the slopes of both halves of a line, relative to its slope.
 const BEND_SHARE: f64 = 0.5;
-/// Maximum for series of calls, which average over twice as many calls, repeatedly, to stay within.
+/// Maximum points of a series of calls. Longer ones average over twice as many calls, repeatedly.
 const POINTS_MAX: usize = 400;
 
 /// The series of `[slopes]` and figures: name and unit.
@@ -58,11 +57,8 @@ pub(crate) fn over_requests(
 
 pub(crate) struct Trials {
     changes: Series,
-    /// Slopes of both halves of each trial.
     halves: Vec<(f64, f64)>,
-    /// Requests of the shortest trial.
     requests: f64,
-    /// Trials of the row, including those without this series.
     of: usize,
 }
 
@@ -121,7 +117,6 @@ fn largest_gap(trials: &[Vec<(f64, f64)>]) -> f64 {
     gaps.fold(0.0, f64::max)
 }
 
-/// Decides for all series together which grow, are flat or bent.
 fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     let error = 1.0 - findings.level;
     let growths = trend::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
@@ -198,7 +193,6 @@ fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_
     means.iter().enumerate().filter_map(point).collect()
 }
 
-/// Pairs of requests since measuring began and value.
 fn series(record: &Record, what: &str) -> Option<Vec<(f64, f64)>> {
     let measurement = record.measurement()?;
     match what {
@@ -276,7 +270,6 @@ pub fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
     before + measurement.windows.get(whole).map_or(0.0, |window| window.requests as f64 * share)
 }
 
-/// `series`: the number of series the report tests.
 fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: usize) -> String {
     const PER: &str = " per 1,000 requests";
     let label = &findings.rows[found.row].label;

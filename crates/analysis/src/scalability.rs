@@ -15,7 +15,6 @@ const RESOURCES: [&str; 5] = ["cores", "cpus", "threads", "workers", "clients"];
 /// Minimum number of levels for a fit.
 const FEWEST: usize = 4;
 
-/// Fits each series over each resource, or explains why not.
 pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Scalability> {
     let resources = factors.iter().filter(|factor| RESOURCES.contains(&factor.name.as_str()));
     let swept = resources.filter(|factor| factor.numeric && factor.levels.len() >= FEWEST);

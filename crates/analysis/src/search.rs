@@ -65,7 +65,6 @@ pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<
     found.low.map(|end| end.rate_per_s).ok_or_else(|| format!("no capacity found: {}", found.sentence))
 }
 
-/// `records` are in execution order.
 pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding {
     let (steps, trials) = steps_and_trials(&search.objective, records);
     let limited = |limit| records.iter().any(|record| limit_of(record) == Some(limit));
@@ -204,7 +203,6 @@ fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
     value.collect()
 }
 
-/// The verdict of one trial, regardless of the others.
 fn alone(outcome: &Outcome) -> SearchVerdict {
     match *outcome {
         Outcome::Judged { excess, .. } if excess < 0.0 => SearchVerdict::Holds,

@@ -21,7 +21,6 @@ pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
     outliers(rows, error);
 }
 
-/// Differences between the halves of each trial.
 pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
     let places = records.iter().map(|record| (record.order, *record)).collect::<BTreeMap<_, _>>();
     let of_row = row.trials.iter().filter_map(|trial| Some(value::series(places.get(&trial.order)?.measurement()?)));

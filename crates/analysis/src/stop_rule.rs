@@ -42,7 +42,6 @@ fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     }
 }
 
-/// Why the study has, or does not have, enough blocks, as shown in the report.
 pub(crate) fn ended(plan: &Plan, trials: &[Trial<'_>]) -> String {
     let blocks = trials_by_point(plan, trials).into_iter().max().unwrap_or(0);
     reason(plan, trials, blocks).unwrap_or_else(|| {

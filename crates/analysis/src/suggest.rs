@@ -6,10 +6,8 @@ use study::record::Run;
 use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 use study::words::join;
 
-/// Suffix of the revision of a checkout with changes.
 const DIRTY: &str = "-dirty";
 
-/// A command with a note, or a note why there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Suggestion {
     pub(crate) command: Option<String>,
@@ -58,7 +56,6 @@ pub(crate) fn revisions(point: &Point, base: &str, head: &str) -> Suggestion {
     }
 }
 
-/// Compares two commands under the load of the first.
 pub(crate) fn commands(base: &Point, head: &Point) -> Suggestion {
     let words = ["--base".to_owned(), command(base), "--head".to_owned(), command(head)];
     with_load(words.to_vec(), base, "build both first".to_owned())

@@ -7,7 +7,6 @@ use crate::findings::Clock;
 use crate::metric_values::Values;
 use crate::value;
 
-/// A trial, with its record in memory or not.
 #[derive(Clone, Copy)]
 pub(crate) struct Trial<'a> {
     pub(crate) point: usize,

@@ -5,7 +5,6 @@ use study::record::{Run, RunState};
 use crate::findings::Unfinished;
 use crate::number::count;
 
-/// Describes an interrupted or running run for all forms of the report; `None` if it has ended.
 pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
     let effort = run.plan.estimate();
     let trials = trials as u64;

@@ -7,7 +7,6 @@ use crate::findings::{Row, Warning};
 use crate::label::about;
 use crate::number::count;
 
-/// ` (3 of 8 trials)`; empty for all trials.
 pub(crate) fn of_trials(some: usize, all: usize) -> String {
     if some == all { String::new() } else { format!(" ({some} of {all} trials)") }
 }
@@ -59,7 +58,6 @@ pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<
     grouped(told).into_iter().map(one).collect()
 }
 
-/// Warnings of one kind share a line; without a text of their kind they need the same text.
 fn grouped<T>(all: impl Iterator<Item = (WarningKind, String, T)>) -> Vec<Vec<(WarningKind, String, T)>> {
     let key = |kind: WarningKind, text: &str| (kind, kind.text().is_none().then(|| text.to_owned()));
     let groups = crate::group::grouped(all.map(|(kind, text, from)| (key(kind, &text), (kind, text, from))));

@@ -6,7 +6,7 @@ fn curves(measured: impl Fn(&str, usize, u32) -> i64) -> Findings {
     analyze(&run, &records)
 }
 
-/// Symmetric noise of about ten in a hundred thousand.
+/// Symmetric noise of about 1 in 10,000.
 fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }

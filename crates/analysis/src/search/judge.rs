@@ -25,7 +25,6 @@ pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
     /// The deciding value: `p99 7.20 ms`.
     pub(crate) why: String,
-    /// Value of each condition of the objective, if known.
     pub(crate) values: Vec<Option<Value>>,
 }
 
