@@ -59,7 +59,6 @@ pub struct ExpandOptions {
 }
 
 impl Default for ExpandOptions {
-    /// The default profile of an unnamed study on two CPUs.
     fn default() -> Self {
         let (name, sets) = (String::new(), Vec::new());
         Self { name, seed: 1, profile: Profile::Default, machine_cpus: 2, generators_apart: false, sets }
@@ -246,7 +245,6 @@ fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Ta
     table.into_iter().chain(variants)
 }
 
-/// Location of a text, which determines the templates that the lab fills in.
 #[derive(Clone, Copy, PartialEq)]
 enum Spot {
     Command,

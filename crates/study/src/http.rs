@@ -211,7 +211,6 @@ fn encoded(character: char) -> String {
     character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// The header name closest to the start of a text without a colon.
 fn nearest_header(text: &str) -> Option<&'static str> {
     const NAMES: &str = "Accept Accept-Encoding Accept-Language Authorization Cache-Control Connection \
         Content-Length Content-Type Cookie Host Origin User-Agent";

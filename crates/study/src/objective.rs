@@ -240,7 +240,6 @@ impl TryFrom<String> for Objective {
 impl std::str::FromStr for Objective {
     type Err = Invalid;
 
-    /// Returns only the first error; [`Objective::parse`] returns all.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         Self::try_from(text.to_owned())
     }

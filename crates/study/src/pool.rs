@@ -137,7 +137,6 @@ fn add<K: Clone + Ord>(all: &mut BTreeMap<K, u64>, part: &BTreeMap<K, u64>) {
     }
 }
 
-/// The first field in which two parts of a load must not differ but do, and both values.
 fn difference(first: &Measurement, other: &Measurement) -> Option<(&'static str, String, String)> {
     type Field = (&'static str, fn(&Measurement) -> String);
     const FIELDS: [Field; 11] = [

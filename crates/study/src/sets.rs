@@ -8,7 +8,6 @@ use crate::keys::words::chooses;
 
 const TABLES: [&str; 5] = ["subject", "proxy", "load", "trials", "factors"];
 
-/// Applies the sets in order. In the report, the text of set `i` is `KEY=VALUE`.
 pub(crate) fn apply(root: &mut Table, sets: &[(String, String)], report: &Report) {
     for (index, (key, value)) in sets.iter().enumerate() {
         let at = |start: usize, end: usize| Place { set: Some(index), start, end };

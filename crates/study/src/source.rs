@@ -68,7 +68,6 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The study in a profile: keys in the profile's tables replace keys of the study.
 pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Table {
     let mut merged = root.clone();
     let overrides = [Profile::Quick, Profile::Full].map(|other| (other, merged.remove(other.name())));

@@ -35,7 +35,6 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     PROXY.contains(&name) || name.ends_with(PORT_OF)
 }
 
-/// The templates of `text` in order: their bytes including braces, and the name.
 pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
     let mut found = Vec::new();
     let mut start = 0;

@@ -197,7 +197,6 @@ impl Url {
     }
 }
 
-/// Formats the URL without the fragment.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin(), self.target)

@@ -43,7 +43,6 @@ fn plan(machine_cpus: u32) -> Plan {
     expand(&study, &options).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
 }
 
-/// Errors in `STUDY` with replaced texts, with their hints.
 fn mistakes(replacements: &[(&str, &str)]) -> String {
     let mut text = STUDY.to_owned();
     for (old, new) in replacements {

@@ -29,7 +29,6 @@ server = ["a", "b"]
 cores = [1, 2]
 "#;
 
-/// `GOOD` with a line replaced, or with lines added at the end.
 fn with(line: &str, replacement: &str) -> String {
     assert!(GOOD.contains(line), "{line}");
     GOOD.replace(line, replacement)

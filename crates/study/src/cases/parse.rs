@@ -13,9 +13,7 @@ use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Spl
 /// Maximum length of a case file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 const REGEX_MAX_BYTES: usize = 1 << 20;
-/// Names defined in every case.
 const OWN_NAMES: [(&str, Value); 2] = [("index", Value::Integer(0)), ("path", Value::Text(String::new()))];
-/// Headers derived from the body.
 const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
 
 type Section<'a> = config::Section<'a, ()>;
@@ -123,7 +121,6 @@ fn check_filled(case: &Case, section: &Section) {
     }
 }
 
-/// Approximate length of a request, bytes.
 fn length(send: &Send, values: &Values) -> usize {
     match send {
         Send::Text(template) => values.fill(template).len(),

@@ -12,7 +12,6 @@ const EXPRESSION_MAX_BYTES: usize = 120;
 /// Maximum digits of `{n:8x}`.
 const DIGITS_MAX: u32 = 32;
 
-/// Functions in expressions. Each takes a text.
 const FUNCTIONS: [&str; 4] = ["length", "lower", "reverse", "upper"];
 
 /// Value of a name or expression.
@@ -38,7 +37,6 @@ enum Part {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// Unchanged.
     Plain,
     /// A number as text, even if the expression is the whole text.
     Decimal,
@@ -124,7 +122,6 @@ impl Part {
 }
 
 impl Expression {
-    /// The value. Fails if a name is unknown, or a value has the wrong type.
     fn value(&self, of: &dyn Fn(&str) -> Result<Value, Invalid>) -> Result<Value, Invalid> {
         let integer = |expression: &Expression| match expression.value(of)? {
             Value::Integer(number) => Ok(number),

@@ -82,7 +82,6 @@ fn metrics(figure: &Section, apart: bool) -> Vec<String> {
     metrics.into_iter().map(str::to_owned).collect()
 }
 
-/// Bytes per unit of the numbers on `x`.
 fn unit(figure: &Section) -> Option<u64> {
     figure.text_as("unit", |text| {
         config::units::bytes(&format!("1{text}")).map_err(|_| {

@@ -10,7 +10,6 @@ use crate::section::Section;
 use crate::spec::{Connection, Expect, HttpRequest, Protocol, Tls};
 
 const TLS: [&str; 4] = ["insecure", "ca_file", "server_name", "resume"];
-/// Keys of `[load]` that only apply to HTTP.
 const OWN: [&str; 10] = [
     "path",
     "method",
@@ -87,7 +86,6 @@ fn request(section: &Section, common: &[(String, String)], connection: Connectio
     plan
 }
 
-/// Checks the header fields of a request against its body and connection.
 fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection) {
     // Place of a field; if the request inherits it, place of `headers`.
     let mistake = |name: &str, error: Invalid| {

@@ -29,7 +29,6 @@ const SHARED: [&str; 14] = [
     "timeout",
 ];
 
-/// Reports keys of journeys in other loads.
 pub(super) fn check_absent(load: &Section) {
     load.refuse(OWN, "needs `load.journey`", "add `journey = \"evernote\"`, or drop it");
 }

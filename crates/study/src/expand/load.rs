@@ -13,7 +13,6 @@ use crate::section::Section;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
 use crate::workload::Gaps;
 
-/// Reports unknown keys, and missing keys that every load needs.
 pub(super) fn check_keys(load: &Section) {
     load.check_keys();
     subject::check_variants_keys(load);

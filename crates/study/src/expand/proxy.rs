@@ -12,7 +12,6 @@ use crate::plan::Level;
 use crate::proxy::{DIRECT, ProxyPlan, THROUGH};
 use crate::section::{Section, Settings};
 
-/// Maximum proxies in a row.
 const CHAIN_MAX: usize = 8;
 
 pub(super) fn read<'a>(top: &'a Section, factors: &[Factor]) -> BTreeMap<String, Section<'a>> {
@@ -35,7 +34,6 @@ pub(super) fn read<'a>(top: &'a Section, factors: &[Factor]) -> BTreeMap<String,
     proxies
 }
 
-/// The proxies of one design point, from generator to server.
 pub(super) fn of_point(proxies: &BTreeMap<String, Section>, fill: Settings) -> Vec<ProxyPlan> {
     let Some((any, setting)) = proxies.values().next().zip(fill.0.iter().find(|setting| setting.factor == THROUGH))
     else {
@@ -92,7 +90,6 @@ fn plan(name: &str, proxy: &Section) -> ProxyPlan {
     }
 }
 
-/// Its files by name, each with its template.
 fn files(proxy: &Section) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let Some(section) = proxy.section("files") else { return files };

@@ -69,7 +69,6 @@ fn objective(table: &Section) -> Option<Objective> {
     None
 }
 
-/// Arrivals with a rate set by the search.
 pub(super) fn arrivals(load: &Section) -> Arrivals {
     let hint = "drop it: the search chooses the rates";
     load.refuse(["rate", "think"], "cannot be combined with `load.search`", hint);
@@ -86,7 +85,6 @@ pub(super) fn at_rate(load: &Section, rate_per_s: f64) -> Arrivals {
     }
 }
 
-/// Reads `rate` as a share of a capacity; `None` for other rates.
 pub(super) fn share(load: &Section) -> Option<CapacityShare> {
     let (text, place) = load.filled("rate")?;
     let number = text.trim().strip_suffix('%')?;

@@ -15,7 +15,6 @@ use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
 use crate::words;
 
-/// Sections that can have variants.
 pub(super) const VARIED: [&str; 2] = ["subject", "load"];
 
 pub(super) fn check_keys(subject: &Section) {
@@ -88,7 +87,6 @@ pub(super) fn takes_port(command: &str, environment: &BTreeMap<String, String>) 
     has_port(command) || environment.values().any(|value| has_port(value))
 }
 
-/// Reads `verify`: `true`, or a file with more cases.
 fn verify(subject: &Section) -> Option<VerifyPlan> {
     match subject.filled("verify") {
         Some((text, _)) if !["true", "false"].contains(&text.as_str()) => {
@@ -118,7 +116,6 @@ pub(super) fn build(section: &Section) -> Option<String> {
     build
 }
 
-/// Reports a command that needs a shell.
 pub(super) fn check_command(section: &Section, command: &str) {
     check_words(section, "command", command);
 }

@@ -17,7 +17,6 @@ fn table(table: &Section) -> Option<Table> {
     Some(Table { kind, metrics: metrics.into_iter().map(str::to_owned).collect(), title })
 }
 
-/// A list of at least one metric under `key`.
 pub(super) fn metrics(section: &Section, key: &str) -> Vec<&'static str> {
     let metrics = section.choices(key);
     if metrics.as_ref().is_some_and(Vec::is_empty) {

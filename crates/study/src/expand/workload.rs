@@ -306,7 +306,6 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
     checked(size, |must| table.mistake("values", must, None))
 }
 
-/// The trace to replay; `None` also if an error was reported.
 fn trace_of(section: &Section) -> Option<Trace> {
     let table = section.section("trace")?;
     table.check();

@@ -13,7 +13,6 @@ use crate::keys::JOURNEY;
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 const STEPS_MAX: usize = 1000;
 
-/// Header fields that steps cannot set.
 const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];
 const RESERVED: [&str; 2] = ["number", "random"];
 
