@@ -102,7 +102,6 @@ pub struct CacheShared {
     epoch_ns: OnceLock<u64>,
     /// The second at which all keys are deleted; 0: none.
     flush_at_s: AtomicU32,
-    /// Open connections over all threads.
     open: AtomicUsize,
     text: text::Limits,
     redis: redis::Limits,

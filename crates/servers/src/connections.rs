@@ -82,13 +82,11 @@ impl<S: State> Connections<S> {
         self.open -= 1;
     }
 
-    /// Schedules a check of the deadline.
     #[inline]
     pub(crate) fn schedule(&mut self, conn: Conn) {
         self.timers.schedule(conn.index(), self.slots[conn.index()].deadline);
     }
 
-    /// Removes and returns a connection that has waited too long.
     pub(crate) fn pop_expired(&mut self) -> Option<Conn> {
         while let Some(slot) = self.timers.pop(self.now) {
             let connection = &self.slots[slot];
@@ -117,7 +115,6 @@ impl<S: State> Connections<S> {
         }
     }
 
-    /// Waits until the sent bytes have left.
     #[inline]
     pub(crate) fn await_sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.slots[conn.index()].deadline = self.now.saturating_add(self.waits.send_ns);
@@ -133,7 +130,6 @@ impl<S: State> Connections<S> {
         driver.end_stream(conn);
     }
 
-    /// Closes the connection once all bytes are sent.
     pub(crate) fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.slots[conn.index()];
         connection.state.set_closing();
@@ -162,7 +158,6 @@ impl<S: State> Connections<S> {
         }
     }
 
-    /// Starts a shutdown.
     pub(crate) fn end(&mut self, now: Nanos) {
         self.ending = Some(now.saturating_add(GRACE_NS));
     }

@@ -36,7 +36,6 @@ const FLOOD: [u8; 16_384] = [0x55; 16_384];
 pub struct Hostile {
     kind: Kind,
     words: Words,
-    /// Connections and their unsent bytes.
     open: Vec<(Conn, VecDeque<u8>)>,
     step_at: Nanos,
     /// Correct responses of the freezing kinds: of all connections, or of the one that freezes.

@@ -305,7 +305,6 @@ impl Http {
         }
     }
 
-    /// Closes all connections without a complete request.
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         for slot in 0..self.connections.slots.len() {
             let connection = &mut self.connections.slots[slot];

@@ -64,7 +64,6 @@ pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: &str, keep_al
     });
 }
 
-/// Appends a complete head. `stamp` has the headers of every response; omits empty values.
 #[inline]
 pub(crate) fn push_head(
     out: &mut Vec<u8>,
@@ -95,7 +94,6 @@ pub(crate) fn push_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an error response.
 #[cold]
 pub(crate) fn push_failure(
     out: &mut Vec<u8>,

@@ -21,7 +21,6 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Schedules a check of `slot` by `deadline`.
     #[inline]
     pub(crate) fn schedule(&mut self, slot: usize, deadline: Nanos) {
         if deadline < self.earliest.get(slot).copied().unwrap_or(NEVER) {
@@ -37,7 +36,6 @@ impl Timers {
         self.heap.push(Reverse((deadline, slot as u32)));
     }
 
-    /// Removes and returns a slot that is due for a check.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<usize> {
         while let Some(&Reverse((at, slot))) = self.heap.peek() {
             if at > now {

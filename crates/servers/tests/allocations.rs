@@ -15,7 +15,6 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const WARM_UP: usize = 300;
 const ROUNDS: usize = 3_000;
 
-/// Sends `request` and waits for `answer_bytes`, `rounds` times.
 fn play(stream: &mut TcpStream, request: &[&[u8]], answer_bytes: usize, rounds: usize, buffer: &mut [u8]) {
     for _ in 0..rounds {
         for piece in request {

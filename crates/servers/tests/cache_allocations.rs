@@ -47,7 +47,6 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// Sends `request` and waits for as many bytes as `answer` has, `rounds` times.
 fn play(stream: &mut TcpStream, request: &[u8], begins: &str, answer: &mut [u8], rounds: usize) {
     for _ in 0..rounds {
         stream.write_all(request).unwrap();

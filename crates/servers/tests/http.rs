@@ -135,7 +135,6 @@ fn is_served(stream: &mut (impl Read + Write)) {
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body == b"test", "{head}");
 }
 
-/// Reads until the end of the stream or a reset.
 fn rest(stream: &mut impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 65_536];
@@ -231,7 +230,6 @@ fn one_too_many_is_refused(backend: Choice) {
     }
 }
 
-/// Writes `bytes` repeatedly until `most` were written or the server stops reading.
 fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
     let mut written = 0;
     while written < most {

@@ -19,7 +19,6 @@ pub(super) struct Executor {
     /// Current Unix time, ms: the clock of the cache.
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
-    /// Buffers for decoded keys and values.
     pub(super) scratch: [Vec<u8>; 2],
     /// `Date`, with its line end.
     pub(super) date: Vec<u8>,

@@ -296,7 +296,6 @@ impl Executor {
         compose_error(&mut self.out, &format!("ERR invalid expire time in '{}' command", name.text()));
     }
 
-    /// Appends 1 or 0, or the refusal.
     fn redis_done(&mut self, done: &Result<bool, Refusal>) {
         match done {
             Ok(done) => compose_integer(&mut self.out, i64::from(*done)),

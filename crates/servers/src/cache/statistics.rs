@@ -11,7 +11,6 @@ use super::executor::Executor;
 pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
-/// Bytes of all items: keys, values and overhead.
 pub(super) fn item_bytes(stats: &Stats) -> u64 {
     stats.key_bytes + stats.value_bytes + stats.header_bytes + stats.index_bytes + stats.policy_bytes
 }

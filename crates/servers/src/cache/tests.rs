@@ -18,7 +18,6 @@ const MS: Nanos = 1_000_000;
 struct Seen {
     bytes: Vec<u8>,
     ended: Option<Nanos>,
-    /// When the connection closed, and whether by a reset.
     closed: Option<(Nanos, bool)>,
 }
 
@@ -129,7 +128,6 @@ impl World {
         }
     }
 
-    /// Sends `bytes` at once on a new connection and returns the response.
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.say_pieces(&[bytes])
     }

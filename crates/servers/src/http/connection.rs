@@ -20,7 +20,6 @@ pub(super) struct HttpState {
     pub(super) head_begun: bool,
 }
 
-/// The progress of a connection's request.
 #[derive(Debug, Default)]
 pub(super) enum Phase {
     /// No request, or an incomplete head.
@@ -54,9 +53,7 @@ pub(super) struct Incoming {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// Bytes handed to the driver.
     pub(super) position: u64,
-    /// Bytes not handed over yet.
     pub(super) left: u64,
     /// Chunk size; 0: not chunked.
     pub(super) chunk: u32,

@@ -21,7 +21,6 @@ const FORMS: &str = "/delay takes `mean=TIME` with `dist=constant` or `dist=expo
                      and `sigma=NUMBER` with `dist=lognormal`, `low=TIME`, `high=TIME` and `share=FRACTION` with \
                      `dist=bimodal`, and `seed=NUMBER`; TIME is like `1ms`, up to 60s";
 
-/// Numbers in a query.
 const NAMES: [&str; 6] = ["mean", "median", "sigma", "low", "high", "share"];
 
 /// Parses the query of `/delay`: `mean=1ms&dist=exponential`.
@@ -77,7 +76,6 @@ fn time_ns(text: &str) -> Option<f64> {
     (ns <= TIME_NS_MAX).then_some(ns)
 }
 
-/// Draws delays.
 #[derive(Debug)]
 pub(super) struct Delays {
     thread: u64,

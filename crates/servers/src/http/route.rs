@@ -13,11 +13,8 @@ const CHUNK_BYTES: u32 = 8192;
 pub(super) enum Route {
     /// `/`: four fixed bytes.
     Root,
-    /// `/plaintext`.
     Plaintext,
-    /// `/json`.
     Json,
-    /// `/health`.
     Health,
     /// `/bytes/N`: a body with `Content-Length`.
     Bytes(u64),

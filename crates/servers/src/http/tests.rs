@@ -94,7 +94,6 @@ struct World {
     listener: net::Listener,
     address: SocketAddr,
     wake: Option<Nanos>,
-    /// Maximum number of connections; further ones are refused.
     connections: usize,
     largest_out: usize,
 }
