@@ -26,7 +26,6 @@ pub(crate) struct Drawn {
     gap_ns: f64,
     poisson: bool,
     start: Nanos,
-    /// The first send and the next one, both since `start`.
     first_ns: f64,
     next_ns: f64,
     count: u64,

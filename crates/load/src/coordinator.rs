@@ -563,7 +563,6 @@ impl<'a> Coordinator<'a> {
     }
 }
 
-/// Adds one worker's windows to the sums of all.
 pub(crate) fn add_windows<T: Copy + AddAssign>(sums: &mut [(T, T)], worker: &[(T, T)]) {
     for (sum, window) in sums.iter_mut().zip(worker) {
         sum.0 += window.0;

@@ -34,7 +34,6 @@ pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Optio
     None
 }
 
-/// The integer after `label`, once its line is complete.
 fn number_behind(label: &[u8], answer: &[u8]) -> Option<u64> {
     let at = answer.windows(label.len()).position(|window| window == label)? + label.len();
     let digits = answer[at..].split(|byte| *byte == b'\r').next().filter(|digits| at + digits.len() < answer.len())?;

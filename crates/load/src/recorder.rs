@@ -29,7 +29,6 @@ pub(crate) enum Fault {
 
 impl Fault {
     pub(crate) const COUNT: usize = 16;
-    /// Names in records, in the order of the variants.
     pub(crate) const NAMES: [&str; Fault::COUNT] = [
         "wrong-answer",
         "reset",
@@ -67,7 +66,6 @@ pub(crate) struct Slice {
 pub(crate) struct Answered {
     /// The intended send time; in a closed loop, the actual one.
     pub(crate) intended: Nanos,
-    /// When its connection became free.
     pub(crate) free_since: Nanos,
     pub(crate) sent_at: Nanos,
     pub(crate) at: Nanos,
@@ -148,7 +146,6 @@ impl CacheRecorder {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
     window_ns: Nanos,
-    /// Start of measuring, once it is known.
     pub(crate) from: Nanos,
     window_end: Nanos,
     window: Histogram,

@@ -70,7 +70,6 @@ struct Worker<'a, D, P: Protocol> {
     connections: Connections<P::Stream, P::Expected>,
     budget: Budget,
     tally: Tally<'a>,
-    /// Buffers, reused.
     out: Vec<u8>,
     plain: Vec<u8>,
     cipher: Vec<u8>,

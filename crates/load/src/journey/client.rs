@@ -79,7 +79,6 @@ pub(crate) struct Client<'a> {
 /// State shared by all clients.
 pub(crate) struct Common<'a> {
     pub(crate) program: Program,
-    /// By the name required in the certificate. Clients can resume each other's sessions.
     pub(crate) tls: HashMap<String, Connector>,
     pub(crate) insecure: bool,
     pub(crate) ca_file: Option<&'a str>,
@@ -288,7 +287,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the key of a connection to the endpoint, opened if necessary.
     fn connected(&mut self, url: &str, endpoint: &Url) -> Result<(Destination, String), (Fault, String)> {
         let place = self.resolver.destination(url, endpoint)?;
         // Two names at one address are two servers, since their certificates differ.

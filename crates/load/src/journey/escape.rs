@@ -23,7 +23,6 @@ pub(crate) enum Syntax {
 }
 
 impl Syntax {
-    /// The syntax of a body, by its media type or, without one, by its first bytes.
     pub(crate) fn of_body(media_type: Option<&str>, begins: &str) -> Syntax {
         match media_type.map(str::to_ascii_lowercase) {
             Some(media_type) if media_type.contains("json") => Syntax::Json,
@@ -55,7 +54,6 @@ pub(crate) fn escape_after(syntax: Syntax, before: &str) -> Escape {
     }
 }
 
-/// Whether quotes are open at the end of `text`.
 fn is_quoted(text: &str) -> bool {
     let (mut is_open, mut is_escaped) = (false, false);
     for char in text.chars() {

@@ -17,7 +17,6 @@ pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
     })
 }
 
-/// The single value at a path, or the number of elements there.
 pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
     let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the response"))?;
     if path.is_count {
@@ -35,7 +34,6 @@ pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, 
     }
 }
 
-/// Fails with the difference.
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
     let found = match (path.is_count, find(path, reply)) {
         (true, _) => extract(path, words, reply)?,

@@ -18,7 +18,6 @@ use crate::recorder::Fault;
 const KNOWN_MAX: usize = 1024;
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// Parses the URL of a call.
 pub(crate) fn endpoint(text: &str) -> Result<Url, String> {
     let found = url::parse(text).map_err(|error| error.to_string())?;
     match found.protocol {
@@ -35,10 +34,8 @@ pub(crate) struct Destination {
 
 #[derive(Debug)]
 pub(crate) struct Resolver {
-    /// The resolver, `http://host:port`, if any.
     resolve: Option<Url>,
     names: HashMap<(String, u16), SocketAddr>,
-    /// Keyed by the URL without its query.
     destinations: HashMap<String, Destination>,
     timeout_ns: Nanos,
 }
@@ -97,7 +94,6 @@ impl Resolver {
         Ok(address)
     }
 
-    /// Sends `GET /resolve?endpoint=URL`.
     fn query(&mut self, resolver: &Url, url: &str, endpoint: &Url) -> Result<Option<Destination>, (Fault, String)> {
         let about =
             |(fault, why): (Fault, String)| (fault, format!("resolving `{url}` with {}: {why}", resolver.host_field()));

@@ -42,7 +42,6 @@ pub(crate) enum Given {
     Record(Vec<(String, Given)>),
 }
 
-/// Names of a journey in the order of their definition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(pub(crate) Vec<String>);
 

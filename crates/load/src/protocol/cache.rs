@@ -48,7 +48,6 @@ pub(crate) enum Reply {
     Wrong,
 }
 
-/// A complete response; see [`Parsed::Answer`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Response {
     pub(crate) used: usize,
@@ -57,7 +56,6 @@ pub(crate) struct Response {
     pub(crate) last: bool,
 }
 
-/// Replaces the stored error response.
 pub(crate) fn keep_error(error: &mut Vec<u8>, text: &[u8]) {
     error.clear();
     error.extend_from_slice(&text[..text.len().min(ERROR_BYTES)]);

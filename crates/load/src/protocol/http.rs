@@ -41,7 +41,6 @@ pub(crate) struct Stream {
 }
 
 impl Http {
-    /// Fails with one sentence per request that cannot be sent.
     pub(crate) fn new(requests: &[HttpRequest], expect: &Expect, connection: Connection) -> Result<Self, Vec<String>> {
         let mut composed = Vec::new();
         let mut mistakes = Vec::new();

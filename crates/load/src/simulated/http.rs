@@ -39,7 +39,6 @@ fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measu
 
 pub(super) const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 
-/// Responds to request `n` of a connection with `script`, after [`MS`] and in order.
 struct Server<F> {
     script: F,
     seen: Vec<u8>,
@@ -61,7 +60,6 @@ impl<F: FnMut(u64, &str, &mut Actions)> Peer for Server<F> {
     }
 }
 
-/// A server that processes one request at a time, in [`MS`] each.
 struct Serial {
     seen: Vec<u8>,
     free_at: Nanos,

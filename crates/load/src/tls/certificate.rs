@@ -17,7 +17,6 @@ const NAMES_SHOWN: usize = 3;
 const CA_FILE: &str = "`ca_file` (`--cacert`)";
 const INSECURE: &str = "`insecure` (`--insecure`)";
 
-/// Why a certificate is rejected, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BadCertificate(String);
@@ -216,7 +215,6 @@ fn title(name: &[u8]) -> String {
     common.or(organisation).unwrap_or_else(|| "a certificate without a name".to_owned())
 }
 
-/// Removes the first DER element from `bytes`. `None` at the end or if it is not DER.
 fn element<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, mut rest) = rest.split_first()?;

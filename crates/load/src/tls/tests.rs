@@ -134,7 +134,6 @@ impl Pair {
         Self { client: connector.start(), server, plain: Vec::new(), piece: usize::MAX }
     }
 
-    /// Returns the first error of either side.
     fn carry(&mut self) -> Result<(), String> {
         loop {
             let mut there = Vec::new();

@@ -191,7 +191,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.in_flight.count == 0 && self.owed == 0
     }
 
-    /// The request in flight that has `nth` older ones.
     #[inline]
     pub(super) fn flight(&mut self, id: u32, nth: u32) -> (&mut Client<S>, &mut Flight<E>) {
         let client = &mut self.clients[id as usize];
@@ -299,7 +298,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         }
     }
 
-    /// Returns whether it is the client's first connection.
     pub(super) fn established(&mut self, id: u32, at: Nanos) -> bool {
         let client = &mut self.clients[id as usize];
         client.state = State::Open;

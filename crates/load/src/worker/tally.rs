@@ -159,7 +159,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// If a request waits for the connection, the fault counts for the request.
+    /// Counts a failed connection attempt, as a failure of the request if one waits for the connection.
     #[cold]
     pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
         self.in_vain += 1;
