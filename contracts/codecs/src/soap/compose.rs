@@ -60,7 +60,6 @@ impl Writer<'_> {
         Err(ComposeError { path: self.path.join("."), what })
     }
 
-    /// Writes an element. `inner` writes its attributes, then `>` and its content.
     fn wrapped(&mut self, name: &str, namespace: &str, inner: impl FnOnce(&mut Self) -> Composed) -> Composed {
         if self.namespaces.len() > DEPTH_MAX {
             return self.wrong(format!("values nested deeper than {DEPTH_MAX} levels"));

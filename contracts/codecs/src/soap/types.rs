@@ -216,7 +216,6 @@ impl Wsdl {
     }
 }
 
-/// The built-in type with this name; [`Type::Any`] for `anyType`.
 pub(super) fn builtin(name: &str) -> Option<Type> {
     let integer = |min, max| Builtin::Integer { min, max };
     let builtin = match name {

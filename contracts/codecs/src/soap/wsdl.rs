@@ -104,7 +104,6 @@ struct File<'f> {
     document: Document<'f>,
 }
 
-/// An element of a file.
 #[derive(Clone, Copy)]
 struct Node<'f> {
     file: &'f File<'f>,
@@ -120,7 +119,6 @@ impl<'f> Node<'f> {
         self.element().name
     }
 
-    /// Namespace and name.
     fn full_name(self) -> (&'f str, &'f str) {
         (self.file.document.namespace(self.index), self.name())
     }
@@ -149,7 +147,6 @@ impl<'f> Node<'f> {
     }
 }
 
-/// Namespace and local name.
 type Name<'f> = (&'f str, &'f str);
 
 #[derive(Default)]
@@ -194,7 +191,6 @@ impl<'f> Reader<'f> {
         found
     }
 
-    /// The definition that an attribute names, with its name.
     fn referred(&mut self, node: Node<'f>, attribute: &str, kind: &'static str) -> Option<(Name<'f>, Node<'f>)> {
         let name = self.qualified(node, attribute)?;
         Some((name, self.look_up(node, kind, name)?))
@@ -262,7 +258,6 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// The type that an attribute names.
     fn type_named(&mut self, node: Node<'f>, attribute: &str) -> Option<Type> {
         let name = self.qualified(node, attribute)?;
         if name.0 == XSD {

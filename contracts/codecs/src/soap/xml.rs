@@ -59,7 +59,6 @@ pub(super) struct Attribute {
 
 pub(super) struct Element<'d> {
     pub(super) name: &'d str,
-    /// Index of its namespace.
     namespace: u16,
     pub(super) parent: Option<u32>,
     pub(super) first_child: Option<u32>,
@@ -70,7 +69,6 @@ pub(super) struct Element<'d> {
     pub(super) at: usize,
 }
 
-/// A document; element 0 is its root.
 pub(super) struct Document<'d> {
     pub(super) elements: Vec<Element<'d>>,
     attributes: Vec<Attribute>,
@@ -244,7 +242,6 @@ impl<'d> Document<'d> {
         &self.elements[index as usize]
     }
 
-    /// The namespace of an element; empty if it has none.
     pub(super) fn namespace(&self, index: u32) -> &str {
         &self.namespaces[usize::from(self.element(index).namespace)]
     }

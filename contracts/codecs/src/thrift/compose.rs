@@ -186,7 +186,6 @@ impl Writer<'_> {
     }
 }
 
-/// Writes values by their schema.
 struct Composer<'c, 'o> {
     out: &'c mut Writer<'o>,
     schema: &'c Schema,

@@ -139,7 +139,6 @@ impl<'m> Message<'m> {
     }
 }
 
-/// Decodes the header; also returns the offset of the struct.
 fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(Header<'m>, usize), Stop> {
     let mut cursor = Cursor { bytes, at: 0, protocol };
     let start = cursor;
@@ -203,7 +202,6 @@ pub struct MessageReader {
     protocol: Protocol,
     framing: Framing,
     limits: Limits,
-    /// The state of an unframed message.
     walk: Option<Box<Walk>>,
 }
 

@@ -50,7 +50,6 @@ impl<'m> View<'m> {
         View { schema: Some(schema), structure: Some(structure), ..self }
     }
 
-    /// The view with a type of the schema; `None` if its wire type differs.
     fn with_type(self, schema: &'m Schema, ty: &'m Type) -> Option<View<'m>> {
         let structure = match ty {
             Type::Struct(id) => Some(schema.structure(*id)),
@@ -64,7 +63,6 @@ impl<'m> View<'m> {
         View { cursor, wire, bool, schema: None, ty: None, structure: None, ..self }
     }
 
-    /// An element, key or value in this container; `of` selects its type from the container's.
     fn part(self, cursor: Cursor<'m>, wire: WireType, of: impl Fn(&'m Type) -> Option<&'m Type>) -> View<'m> {
         let part = self.untyped(cursor, wire, None);
         let typed = self.schema.zip(self.ty.and_then(of)).and_then(|(schema, ty)| part.with_type(schema, ty));

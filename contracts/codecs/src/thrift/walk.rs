@@ -15,7 +15,6 @@ enum Level {
 pub(super) struct Walk {
     levels: [Level; Limits::DEPTH_MAX],
     depth: usize,
-    /// Offset of the next byte.
     at: usize,
     values: u32,
     /// Whether all structs have their fields in ascending order, and so no field twice.
@@ -129,7 +128,6 @@ impl Walk {
     }
 }
 
-/// Skips a value in bytes that a [`Walk`] has checked.
 pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> {
     const CHECKED: Limits = Limits { string_bytes: usize::MAX, elements: u32::MAX, ..Limits::DEFAULT };
     match Walk::start_value(cursor, wire, &CHECKED)? {

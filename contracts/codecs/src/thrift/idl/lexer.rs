@@ -23,10 +23,9 @@ pub(super) struct Token<'t> {
     pub(super) is_first: bool,
 }
 
-/// The signs of the language.
+/// Punctuation of the language.
 pub(super) const SIGNS: &str = "{}()<>[],;:=&*";
 
-/// Splits `text` into tokens, ending with [`Word::End`]. `mistake` gets errors with offsets.
 pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -118,7 +117,6 @@ fn number(text: &str) -> Word<'static> {
     }
 }
 
-/// Reads a quoted string; also returns its size in bytes with the quotes.
 fn quoted(text: &str, quote: u8, mut mistake: impl FnMut(usize, String)) -> (String, usize) {
     let mut read = String::new();
     let mut characters = text.char_indices().skip(1);

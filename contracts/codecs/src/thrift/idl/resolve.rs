@@ -49,7 +49,6 @@ struct File {
     includes: BTreeMap<String, usize>,
     /// Definitions by name; of a duplicate, the first.
     names: BTreeMap<String, usize>,
-    /// Prefix of its names in the schema.
     prefix: String,
 }
 

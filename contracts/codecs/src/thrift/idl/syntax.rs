@@ -3,10 +3,8 @@
 use super::lexer::{SIGNS, Token, Word, tokenize};
 use crate::thrift::schema::{Requirement, StructKind};
 
-/// Maximum nesting of containers in a type or constant.
 const DEPTH_MAX: usize = 32;
 
-/// Maximum number of fields, enum members or methods per definition.
 const MEMBERS_MAX: usize = 4096;
 
 pub(super) struct Document {
