@@ -334,7 +334,6 @@ mod tests {
         assert_eq!(ratio(&[], 0.95), Err(declined(NO_RESPONSE)));
     }
 
-    /// Windows of 200 lognormal latencies whose level follows an AR(1) process.
     fn latency_windows(seed: u64, rho: f64, wander: f64) -> (Vec<Histogram>, Histogram) {
         let mut rng = Rng::new(seed);
         let mut whole = Histogram::new();

@@ -357,7 +357,6 @@ impl Seen {
     }
 }
 
-/// The logarithm of a/b, or ±[`FAR`] if one of them is zero.
 fn log(a: f64, b: f64) -> f64 {
     match (a > 0.0, b > 0.0) {
         (true, true) => a.ln() - b.ln(),

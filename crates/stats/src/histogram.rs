@@ -149,7 +149,6 @@ impl Histogram {
         (self.first, self.counts) = (0, all.into_boxed_slice());
     }
 
-    /// Counts of the used range of buckets, with the index of the first.
     fn used(&self) -> (usize, &[u64]) {
         let index = |ns: u64| index_of(ns.min(HIGHEST_NS), self.precision).wrapping_sub(self.first);
         let is_empty = self.len == self.saturated;

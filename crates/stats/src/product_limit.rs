@@ -26,11 +26,8 @@ pub struct ProductLimit<'a> {
     seen: &'a Histogram,
     /// Empty without censored values.
     steps: Vec<Step>,
-    /// Share of values beyond the last known one.
     beyond: f64,
-    /// Number of values, complete and censored.
     len: u64,
-    /// Longest censored value.
     cut_max: Option<u64>,
 }
 

@@ -141,7 +141,6 @@ fn normal_upper(x: f64) -> f64 {
     density / (1..=200).rev().fold(x, |rest, k| x + f64::from(k) / rest)
 }
 
-/// Quantile `p` of the standard normal distribution.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -normal_quantile(1.0 - p);
@@ -179,7 +178,6 @@ pub(crate) fn t_cdf(t: f64, df: f64) -> f64 {
     if t > 0.0 { 1.0 - upper } else { upper }
 }
 
-/// Quantile `p` of Student's t with `df` degrees of freedom.
 pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     if p > 0.5 {
         return -t_quantile(1.0 - p, df);
@@ -313,7 +311,6 @@ pub(crate) fn chi_square_upper(x: f64, df: f64) -> f64 {
     incomplete_gamma(0.5 * df, 0.5 * x).1
 }
 
-/// The gamma function for `x > 0`.
 pub(crate) fn gamma(x: f64) -> f64 {
     ln_gamma(x).exp()
 }

@@ -5,7 +5,6 @@ use crate::special::normal_quantile;
 
 /// Largest distance between compared trials.
 const LAGS: usize = 3;
-/// Number of random orders to compare with.
 const SHUFFLES: usize = 999;
 
 /// P-value of consecutive trials being alike, if the order of trials is irrelevant.

@@ -5,7 +5,6 @@ use crate::trend::{self, Growth, Series, Shown};
 /// Changes between the halves of a trial below this count as steady, because they move its mean by
 /// less than half of that.
 pub const MARGIN: f64 = 0.02;
-/// Minimum number of trials of a point.
 const FEWEST: usize = 3;
 
 /// Whether the trials of a design point had reached a steady state.

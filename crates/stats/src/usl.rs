@@ -72,7 +72,6 @@ pub struct Intervals {
     pub peak: Estimate,
 }
 
-/// Minimum number of distinct N.
 const FEWEST: usize = 4;
 /// Minimum relative deviation of a missed point.
 const MISS: f64 = 0.1;
@@ -82,7 +81,6 @@ const MISS_ERRORS: f64 = 3.0;
 /// variance. This is the moderated variance of Smyth 2004; points are too few to estimate its
 /// prior.
 const PRIOR_TRIALS: f64 = 4.0;
-/// Bootstrap samples per fit.
 const RESAMPLES: usize = 500;
 
 impl Law {

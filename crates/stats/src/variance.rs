@@ -3,7 +3,6 @@
 
 use crate::{batch, interval};
 
-/// Number of batches per trial.
 const BATCHES: usize = 10;
 
 /// The two sources of variation of a metric, as standard deviations in the unit of the metric.
