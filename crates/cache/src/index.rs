@@ -52,7 +52,6 @@ impl Index {
         2 * slots + slots / 2 * extra_per_two
     }
 
-    /// An empty index at the end of a zeroed memory.
     pub(crate) fn new(memory_words: u32, slots: u32, extra_per_two: u32) -> Index {
         Index { start: memory_words - Index::words(slots, extra_per_two), slots, items: 0, extra_per_two }
     }
@@ -71,7 +70,6 @@ impl Index {
         (u64::from(self.items) + 1) * 100 > u64::from(self.slots) * LOAD_MAX
     }
 
-    /// The number of slots after resizing.
     fn wanted(&self) -> u32 {
         let wanted = (u64::from(self.items) + 1) * 100 / LOAD_NEW + 1;
         (wanted as u32).next_multiple_of(SLOTS_STEP)
@@ -107,7 +105,6 @@ impl Index {
         (pair[0], pair[1]) = slot.encode();
     }
 
-    /// The next slot, cyclically.
     #[inline]
     pub(crate) fn after(&self, at: u32) -> u32 {
         if at + 1 == self.slots { 0 } else { at + 1 }
@@ -120,7 +117,6 @@ impl Index {
         if at >= home { at - home } else { at + self.slots - home }
     }
 
-    /// The slot with this tag whose block satisfies `is_it`.
     #[inline]
     pub(crate) fn find(&self, memory: &Memory, tag: u32, mut is_it: impl FnMut(&Memory, u32) -> bool) -> Option<u32> {
         let mut at = Index::scale(tag, self.slots);
@@ -264,7 +260,6 @@ impl Index {
         sum as f64 / f64::from(self.items.max(1))
     }
 
-    /// Panics if an invariant is violated.
     pub(crate) fn audit(&self, memory: &Memory) {
         let mut items = 0;
         let mut before = None;

@@ -11,7 +11,6 @@
 //! 4 words on, it also contains the next and previous block of its class, and its size in the last
 //! word. Shorter free blocks are in no class until they join a neighbor.
 
-/// Offset of no block.
 pub(crate) const NO_BLOCK: u32 = 0;
 
 const USED: u32 = 1;
@@ -145,7 +144,6 @@ impl Memory {
         self.bits[class / 64] |= 1 << (class % 64);
     }
 
-    /// Removes a free block from its class and returns its size. The caller owns its words.
     pub(crate) fn take(&mut self, block: u32) -> u32 {
         let words = self.free_size(block);
         self.free_words -= words;

@@ -15,7 +15,6 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) const EMPTY: Queue = Queue { newest: NO_BLOCK, oldest: NO_BLOCK, words: 0 };
 
-    /// The next block towards the newest.
     pub(crate) fn newer(memory: &Memory, block: u32) -> u32 {
         memory.at(block + NEWER)
     }
@@ -64,7 +63,6 @@ impl Queue {
         }
     }
 
-    /// Checks the links and returns all blocks, oldest first.
     pub(crate) fn audit(&self, memory: &Memory) -> Vec<u32> {
         let (mut blocks, mut older, mut block) = (Vec::new(), NO_BLOCK, self.oldest);
         while block != NO_BLOCK {

@@ -139,7 +139,6 @@ impl Shard {
         self.words_for(self.memory.owner_bits(block), self.memory.at(block + 1))
     }
 
-    /// Key and value of a block as one slice, and the offset of the value.
     #[inline]
     fn bytes(&self, block: u32) -> (&[u8], usize) {
         let bits = self.memory.owner_bits(block);
@@ -219,7 +218,6 @@ impl Shard {
         found.expect("every block of the arena has a slot")
     }
 
-    /// The slot of a key whose item has not expired. Removes an expired item.
     #[inline]
     fn find_live(&mut self, key: Key<'_>, now_ms: u64) -> Option<u32> {
         let at = self.find(key)?;
@@ -600,12 +598,10 @@ impl Shard {
 
     // Eviction policies.
 
-    /// Policy state outside of items, and the number of slots that it is for.
     fn policy_table(&mut self) -> (&mut [u32], u32) {
         (&mut self.memory.words[self.index.extra() as usize..], self.index.slots)
     }
 
-    /// Records a use of a slot's item and returns its block.
     #[inline]
     fn used(&mut self, at: u32) -> u32 {
         let slot = self.index.slot(&self.memory, at);
@@ -878,7 +874,6 @@ impl Shard {
         self.stats = Stats { key_bytes, value_bytes, ..Stats::default() };
     }
 
-    /// Panics if an invariant is violated.
     pub(crate) fn audit(&self) {
         let walk = self.memory.audit(|block| self.block_words(block));
         self.index.audit(&self.memory);

@@ -33,7 +33,6 @@ fn find(table: &[u32], slots: u32, tag: u32) -> Option<u32> {
     })
 }
 
-/// Counts a use of an absent key, if it is remembered.
 pub(crate) fn count(table: &mut [u32], slots: u32, tag: u32, random: u64) {
     if let Some(entry) = find(table, slots, tag) {
         let found = read(table, entry);
@@ -41,7 +40,6 @@ pub(crate) fn count(table: &mut [u32], slots: u32, tag: u32, random: u64) {
     }
 }
 
-/// Forgets a key and returns its level of uses; 0 if unknown.
 pub(crate) fn recall(table: &mut [u32], slots: u32, tag: u32) -> u32 {
     let Some(entry) = find(table, slots, tag) else { return 0 };
     let level = read(table, entry) & 15;

@@ -41,7 +41,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Bytes unique to this key and store.
 fn value(key: u32, store: u64, bytes: usize) -> Vec<u8> {
     let stamp = (u64::from(key) << 40 | store).to_le_bytes();
     (0..bytes).map(|at| stamp[at % 8].wrapping_add((at / 8) as u8)).collect()

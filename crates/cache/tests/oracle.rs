@@ -61,7 +61,6 @@ fn requests() -> Vec<Request> {
     (0..60_000).map(key).map(|id| Request { id, key_bytes: 8, value_bytes: 1 }).collect()
 }
 
-/// Misses of a cache of `items` values of 1 byte.
 fn misses(evictor: Evictor, items: u64) -> u64 {
     let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
     let cache = Cache::with_shards(Config { accounting, evictor, ..Config::new(items) }, 1).unwrap();

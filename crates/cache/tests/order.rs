@@ -9,7 +9,6 @@ use cache::{Cache, Config, Evictor, Meta};
 
 const THREADS: u64 = 4;
 
-/// Runs [`THREADS`] threads with a handle from `cache` each, and returns their histories.
 fn play<A: Ask + Send>(steps: u64, cache: impl Fn() -> A) -> Result<Vec<Seen>, String> {
     let clock = Clock::default();
     std::thread::scope(|scope| {

@@ -61,7 +61,6 @@ impl Zone {
     }
 }
 
-/// Fails for the first key whose history is not linearizable.
 pub(crate) fn check(seen: &[Seen]) -> Result<(), String> {
     let mut keys: HashMap<u64, Vec<Seen>> = HashMap::new();
     seen.iter().for_each(|seen| keys.entry(seen.key).or_default().push(*seen));
@@ -110,12 +109,10 @@ fn check_key(seen: &[Seen]) -> Result<(), String> {
     Ok(())
 }
 
-/// A value made of copies of its number.
 pub(crate) fn compose(number: u64, pieces: usize) -> Vec<u8> {
     format!("{number:015};").into_bytes().repeat(pieces.max(1))
 }
 
-/// The number of a value; an error if the value is torn.
 pub(crate) fn read(value: &[u8]) -> Result<u64, String> {
     let shown = || String::from_utf8_lossy(value).into_owned();
     let (pieces, rest) = value.as_chunks::<16>();
@@ -128,13 +125,11 @@ pub(crate) fn read(value: &[u8]) -> Result<u64, String> {
 }
 
 pub(crate) trait Ask {
-    /// Returns whether the value was stored.
     fn set(&mut self, key: u64, value: &[u8]) -> bool;
     fn get(&mut self, key: u64) -> Option<Vec<u8>>;
     fn delete(&mut self, key: u64);
 }
 
-/// Performs `steps` random operations on `keys` keys and records them for `thread`.
 pub(crate) fn ask(
     cache: &mut impl Ask,
     clock: &Clock,
