@@ -21,7 +21,6 @@ use study::record::{Outcome, Record, Run, RunState};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Windows per trial.
 const WINDOWS: usize = 12;
 
 /// Interval for polling the memory of a command.
@@ -130,7 +129,6 @@ fn tail(record: &Record) -> Result<String> {
     Ok(json[at..].to_owned())
 }
 
-/// Runs a command and prints its wall time and peak resident memory.
 fn measured(binary: &str, args: &[&str]) -> Result<()> {
     let began = Instant::now();
     let mut child = Command::new(binary).args(args).stdout(Stdio::null()).spawn()?;

@@ -165,7 +165,6 @@ fn unopenable(path: &Path) -> String {
 pub(crate) const BUSY_S: u64 = 10;
 
 impl StoreError {
-    /// Maps an SQLite error to its cause.
     pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         match source.sqlite_error_code() {

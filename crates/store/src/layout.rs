@@ -33,10 +33,8 @@ const TABLES: &str = "
      ) STRICT;
      CREATE TABLE calibrations (host TEXT NOT NULL, calibration TEXT NOT NULL) STRICT;";
 
-/// The layout of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// The current version.
     Current,
     /// An empty file.
     Empty,
@@ -46,7 +44,6 @@ pub(crate) enum Layout {
     Foreign,
 }
 
-/// Creates the tables in an empty file.
 pub(crate) fn create(connection: &mut Connection) -> rusqlite::Result<Layout> {
     let layout = look(connection)?;
     if layout != Layout::Empty {

@@ -27,7 +27,6 @@ impl Drop for Owner {
     }
 }
 
-/// Locks a run with the lock file `path`.
 pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
     let failed = |source| StoreError::Lock { path: path.to_owned(), source };
     for attempt in 1.. {
@@ -54,7 +53,6 @@ pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
     unreachable!("every attempt returns or is counted")
 }
 
-/// Whether a process has locked the run with the lock file `path`.
 pub(crate) fn is_taken(path: &Path) -> bool {
     // If the file is unreadable, its owner is unknown and the run counts as free.
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

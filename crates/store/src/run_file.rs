@@ -296,7 +296,6 @@ struct Lines<R: Read> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The next line with its line feed; `None` at the end.
     fn next(&mut self) -> Result<Option<&[u8]>> {
         self.text.clear();
         let read = (&mut self.file).take(LINE_MAX as u64 + 1).read_until(b'\n', &mut self.text);

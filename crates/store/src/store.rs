@@ -187,7 +187,6 @@ impl Store {
         owner::is_taken(&self.lock_of(run))
     }
 
-    /// Path of a run's lock file, next to the store.
     fn lock_of(&self, run: &str) -> PathBuf {
         // Only names inserted by hand contain these characters.
         let name = run.replace(['/', '\0'], "_");
@@ -228,7 +227,6 @@ impl Store {
         }
     }
 
-    /// Begins a transaction with the write lock.
     fn write(&self) -> Result<Transaction<'_>> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(|error| self.sqlite(error))
     }
@@ -455,7 +453,7 @@ impl Store {
         Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
     }
 
-    /// Returns unused space to the disk, or the reason why the space is kept.
+    /// Returns unused space to the disk. If the space is kept, returns the reason.
     fn give_back(&self, whole: bool) -> Result<Option<String>> {
         let runs = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
         if let Some(run) = runs.iter().find(|run| self.is_owned(run)) {
@@ -634,7 +632,6 @@ impl Store {
         Ok(StoreError::UnknownRun { path: self.path.clone(), name: name.to_owned(), known: self.latest(5)? })
     }
 
-    /// Names of the latest runs.
     fn latest(&self, count: u32) -> Result<Vec<String>> {
         self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT ?1", [count], |row| row.get(0))
     }
@@ -659,7 +656,6 @@ const REWRITE_MAX: u64 = 512 << 20;
 /// Row IDs of the trials of a run, in execution order.
 const TRIALS_OF_RUN: &str = "SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial";
 
-/// A row of the index of trials.
 struct TrialKey {
     point: i64,
     block: u32,

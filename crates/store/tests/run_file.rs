@@ -30,7 +30,6 @@ fn import(store: &Store, file: &[u8], name: Option<&str>) -> Result<String, Stor
     store.import(file, name, NOW)
 }
 
-/// The JSON of a run and its trials in the store.
 fn texts(path: &Path, run: &str) -> Vec<String> {
     let connection = rusqlite::Connection::open(path).unwrap();
     let sql = "SELECT json_remove(run, '$.imported') FROM runs WHERE id = ?1
@@ -131,7 +130,6 @@ fn removed_runs_leave_no_bytes() {
     assert!(freed.not_rewritten.is_none() && freed.after_bytes < each / 2, "{freed:?}");
 }
 
-/// A run file of these lines and the last line that they need.
 fn file(lines: &[&[u8]]) -> Vec<u8> {
     fuzz::packed(&lines.join(&b'\n'))
 }
