@@ -14,7 +14,6 @@ const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
 const DAYS: i64 = 30;
 /// The start date of every game.
 const BEGUN: &str = "2017.05.12";
-/// Maximum length of a player's name, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 const XML: &str = "text/xml; charset=utf-8";
 
@@ -35,7 +34,6 @@ struct Game {
     id: i64,
     white: String,
     black: String,
-    /// Number of moves of [`MOVES`] played so far.
     plies: usize,
     /// Whether the side to move has been offered a draw.
     draw_offered: bool,
@@ -49,7 +47,6 @@ impl Game {
         [self.white.as_str()].into_iter().chain(black)
     }
 
-    /// Whether it is this player's turn; false after the end of the game.
     fn is_turn(&self, name: &str) -> bool {
         let mover = if self.plies.is_multiple_of(2) { &self.white } else { &self.black };
         !self.is_drawn && mover == name
@@ -164,7 +161,6 @@ impl Chess {
         self.games.lock().unwrap_or_else(PoisonError::into_inner) // No game is left half changed.
     }
 
-    /// The result of an operation, or the client's error.
     fn call(&self, request: &Request<'_>) -> Result<Value, String> {
         let arguments = Arguments(request.arguments);
         match request.operation.name.as_str() {
@@ -216,7 +212,6 @@ impl Chess {
         Value::List(games.of_player(user).map(row).collect())
     }
 
-    /// Answers a call, or returns the client's error.
     fn soap(&self, request: &MockRequest<'_>) -> Result<MockAnswer, String> {
         let envelope = Envelope::parse(request.body, &LIMITS).map_err(|error| error.to_string())?;
         let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());

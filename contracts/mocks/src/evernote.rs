@@ -54,7 +54,6 @@ pub struct EvernoteUser {
 pub struct EvernoteNotes {
     thrift: Thrift,
     profile: Profile,
-    /// Its own URL.
     url: String,
 }
 

@@ -33,7 +33,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, usually for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// State shared by all connections.
 struct Server {
     listen: MockListen,
     rng: Mutex<Rng>,
@@ -193,7 +192,6 @@ fn response(answer: MockAnswer) -> Response<Full<Bytes>> {
     response
 }
 
-/// A response after which the connection cannot be reused.
 fn closing(answer: MockAnswer) -> Response<Full<Bytes>> {
     let mut response = response(answer);
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

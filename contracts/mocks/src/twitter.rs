@@ -11,11 +11,9 @@ use super::{Identities, MockAnswer, MockRequest, Service, digest};
 const FRIENDS: &str = "/1.1/friends/list.json";
 const TIMELINE: &str = "/1.1/statuses/user_timeline.json";
 const RETWEET: &str = "/1.1/statuses/retweet/__id__.json";
-/// Maximum number of query parameters.
 const PARAMETERS_MAX: usize = 64;
 /// The creation date of every tweet.
 const CREATED: &str = "Thu Jan 18 00:10:45 +0000 2007";
-/// Maximum number of rows, whatever `count` is.
 const COUNT_MAX: u64 = 200;
 
 /// Ids have ten digits after two that encode the kind.
@@ -85,7 +83,6 @@ fn answer(status: u16, body: &Value) -> MockAnswer {
     MockAnswer::new(status, "application/json; charset=utf-8", json::compose(body))
 }
 
-/// An error in Twitter's format.
 fn error(status: u16, code: i64, message: &str) -> MockAnswer {
     let one = Value::record([("code", Value::Integer(code)), ("message", message.into())]);
     answer(status, &Value::record([("errors", Value::List(vec![one]))]))

@@ -6,7 +6,6 @@ fn chess() -> Chess {
     Chess::new(8, Identities::Fresh)
 }
 
-/// The operation's result, or the fault.
 fn call(chess: &Chess, operation: &str, arguments: &[(&str, Value)]) -> Result<Value, String> {
     let wsdl = &chess.wsdl;
     let operation = wsdl.operation(operation).unwrap();
