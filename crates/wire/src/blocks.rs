@@ -9,7 +9,6 @@ pub(crate) trait StreamError: Copy {
     fn line_too_long(limit: usize) -> Self;
 }
 
-/// A part of a message.
 pub(crate) enum Part<'p> {
     /// Without its LF.
     Line(&'p [u8]),
@@ -18,12 +17,10 @@ pub(crate) enum Part<'p> {
     BlockEnd,
 }
 
-/// The next part, after a line or a block.
 pub(crate) enum Next<T> {
     Line,
     /// A block of this many bytes, then CRLF.
     Block(u64),
-    /// The message is complete.
     Done(T),
 }
 

@@ -18,7 +18,6 @@ pub(crate) fn unsigned_of_any_length(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The value of a hexadecimal digit.
 pub(crate) fn hexadecimal(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',

@@ -165,7 +165,6 @@ pub struct ResponseReader {
     /// Over all heads of this response.
     head_bytes: u64,
     body_bytes: u64,
-    /// The bytes of an incomplete head.
     partial: Vec<u8>,
     parser: Parser,
 }

@@ -138,7 +138,6 @@ impl ResponseReader {
     }
 }
 
-/// Parses `line`, without its LF.
 #[inline]
 fn parse_line(
     limits: &Limits,
