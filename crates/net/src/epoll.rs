@@ -41,7 +41,7 @@ pub struct Epoll {
     next: usize,
     ended: VecDeque<(Conn, CloseReason)>,
     received: Box<[u8]>,
-    /// Why no connection can be accepted although none is open. The next turn returns it.
+    /// The error to return in the next turn if no connection can be accepted and none is open.
     out_of_room: Option<Errno>,
     _stays_on_its_thread: PhantomData<*const ()>,
 }

@@ -1,6 +1,5 @@
 //! Bytes that wait to be sent on one connection.
 
-/// A byte queue that allocates on first use and keeps its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     bytes: Vec<u8>,
@@ -44,7 +43,6 @@ impl Outgoing {
         }
     }
 
-    /// Keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.sent = 0;

@@ -70,7 +70,7 @@ pub struct Uring {
     /// A connection has a buffer only while it sends, so there are as many as senders per turn.
     spare: Vec<Outgoing>,
     lent_buffer: Option<u16>,
-    /// Why no connection can be accepted although none is open. The next turn returns it.
+    /// The error to return in the next turn if no connection can be accepted and none is open.
     out_of_room: Option<Errno>,
     /// A turn failed, so the queue may contain entries that the kernel has not taken.
     failed: bool,
