@@ -178,7 +178,6 @@ impl<'a, F: Fill> Section<'a, F> {
         self.list(key).into_iter().flatten().filter_map(text).collect()
     }
 
-    /// The items of the list at `key`. Reports another value.
     fn list(&self, key: &str) -> Option<&[Node]> {
         let node = &self.table.get(key)?.node;
         if let Value::List(items) = &node.value {
@@ -496,7 +495,6 @@ impl<'a, F: Fill> Section<'a, F> {
         Section { name, table, keys, place, fill: self.fill, report: self.report }
     }
 
-    /// The value of `key`, or its declared default.
     fn find(&self, key: &str) -> Option<Found<'_>> {
         let name = format!("`{}`", self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else {
@@ -507,7 +505,6 @@ impl<'a, F: Fill> Section<'a, F> {
         self.found(key, node, name)
     }
 
-    /// Fills `node`, the value of `key`.
     fn found<'n>(&self, key: &str, node: &'n Node, name: String) -> Option<Found<'n>> {
         let Value::Text(text) = &node.value else {
             return Some(Found { value: Cow::Borrowed(&node.value), place: node.place, name });
