@@ -353,7 +353,7 @@ impl Exchange {
                 }
                 Err(error) => error,
             };
-            // The request was not sent if the error has it.
+            // If the error contains the request, it was not sent.
             let Some(message) = error.take_message().filter(|_| held.is_used) else {
                 return Err(reply_failed(error.into_error()));
             };

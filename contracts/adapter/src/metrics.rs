@@ -256,7 +256,6 @@ impl Collector for Scrape {
         for Family { name, unit, kind, help, rows } in &self.families {
             let mut family = encoder.encode_descriptor(name, help, *unit, *kind)?;
             for (labels, count) in rows {
-                // Without labels, braces are omitted.
                 if labels.is_empty() {
                     one(&mut family, *kind, *count)
                 } else {

@@ -29,7 +29,7 @@ impl Tls {
     /// Reads the files. Fails with all errors in them.
     pub(crate) fn new(settings: &TlsSettings, needs_roots: bool) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
-        // Fails if it is set already, to the same.
+        // Fails if it is already set, to the same provider.
         let _ = ring::default_provider().install_default();
         let mut note = |error: String| {
             // A file used for several purposes is reported once.

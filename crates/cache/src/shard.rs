@@ -120,8 +120,6 @@ impl Shard {
         }
     }
 
-    // Reading blocks.
-
     #[inline]
     fn header_words(&self, owner_bits: u32) -> u32 {
         2 + if self.evictor.queues() { 2 } else { 0 }
@@ -203,8 +201,6 @@ impl Shard {
         Item { value: &bytes[key..], flags, expires_ms: self.expires_ms(block), version: self.version(block) }
     }
 
-    // Lookup.
-
     #[inline]
     fn find(&self, key: Key<'_>) -> Option<u32> {
         self.index.find(&self.memory, key.tag, |_, block| {
@@ -228,8 +224,6 @@ impl Shard {
         }
         Some(at)
     }
-
-    // Operations.
 
     pub(crate) fn get<R>(&mut self, key: Key<'_>, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.fade();
@@ -377,8 +371,6 @@ impl Shard {
         self.stats.key_bytes = 0;
         self.stats.value_bytes = 0;
     }
-
-    // Storing.
 
     fn put(&mut self, key: Key<'_>, value: &[u8], meta: Meta, now_ms: u64, found: Option<u32>) -> Result<u64, Refusal> {
         let mut bits = key.bytes.len() as u32 | expiry_bits(meta.expires_ms);
@@ -546,8 +538,6 @@ impl Shard {
         false
     }
 
-    // The border between arena and index.
-
     fn grow_index(&mut self) -> bool {
         let slots = self.index.grown();
         let words = u64::from(Index::words(slots, self.evictor.words_per_two_slots()));
@@ -595,8 +585,6 @@ impl Shard {
         self.fade_hand = 0;
         self.expiry_hand = 0;
     }
-
-    // Eviction policies.
 
     fn policy_table(&mut self) -> (&mut [u32], u32) {
         (&mut self.memory.words[self.index.extra() as usize..], self.index.slots)
@@ -848,8 +836,6 @@ impl Shard {
             sketch::halve(self.policy_table().0, hand);
         }
     }
-
-    // Statistics.
 
     pub(crate) fn stats(&self) -> Stats {
         let words = self.memory.words.len() as u64;

@@ -26,7 +26,7 @@ pub fn document(text: &str, report: &Report) -> Table {
         let span = error.span().unwrap_or(0..0);
         let broken = broken_lines(&rest, line_and_column(&rest, span.start).0);
         report.syntax(Place { set: None, start: span.start, end: span.end }, error.message(), broken.clone());
-        // Blank lines keep their length, so that places stay valid.
+        // Blank lines keep their length, so that positions stay valid.
         let blank = |line: &str| line.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect::<String>();
         let lines = rest.split_inclusive('\n').zip(1..);
         rest =

@@ -173,7 +173,6 @@ impl<'a> Load<'a> {
 fn together(lives: &[&Progress]) -> Progress {
     let earliest = |phases: &mut dyn Iterator<Item = Phase>| phases.min_by_key(|phase| *phase as u8);
     let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();
-    // Weighted by requests.
     let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
     let mut errors_by_kind = BTreeMap::new();
     let mut latencies = Box::<Latencies>::default();

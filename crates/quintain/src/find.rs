@@ -61,7 +61,6 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let result = load::run(&trial, &mut progress, &interrupted);
         line.clear();
         let told = match result {
-            // Ignore an interrupted trial.
             Ok(_) if signals::is_set(&interrupted) => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,

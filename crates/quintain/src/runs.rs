@@ -58,7 +58,6 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
 
 fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
     let heads = ["RUN", "STARTED", "PROFILE", "TRIALS", "FAILED", "SIZE", "STATE", "STUDY"];
-    // Show hosts only if there are several.
     let hosts = runs.iter().any(|run| run.host != runs[0].host || !run.imported.is_empty());
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows[0].extend(hosts.then(|| "HOST".to_owned()));

@@ -89,7 +89,6 @@ fn runs_are_listed_exported_and_removed() {
     );
     assert!(machine["runs"][0]["speed"].is_f64(), "{machine}");
 
-    // Import the exported run into another store.
     folder.quintain(&["runs", "export", id(0), "--out", "run.gz"]).expect(0);
     let there = ["--store", "there.db"];
     let imported = folder.quintain(&[&["runs", "import", "run.gz"][..], &there].concat()).expect(0);

@@ -749,7 +749,7 @@ mod tests {
         let (trials, found) = search(&RULES, None, subject);
         assert!(steps(&trials).starts_with("bracket 1000, bracket 2000, bracket 4000, repeat 4000, bracket 8000"));
         assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));
-        // Two spoiled trials end the search upwards.
+        // Two spoiled trials end the upward search.
         let mut knee = sharp(5_000.0);
         let mut bad = 0;
         let subject = |rate: f64, place: usize| {
@@ -888,7 +888,7 @@ mod tests {
         assert_eq!((found.ended, ends(&found)), (Ended::Broken, (Some(1_000.0), None)));
         let (trials, found) = search(&RULES, None, |_, _| Outcome::Broke);
         assert_eq!((steps(&trials).as_str(), found.ended), ("bracket 1000, repeat 1000, repeat 1000", Ended::Broken));
-        // A failed trial counts no more after a successful repetition.
+        // A failed trial no longer counts after a successful repetition.
         let (_, found) =
             search(&RULES, None, |rate, place| if place == 1 { Outcome::Failed } else { sharp(5_000.0)(rate, 0) });
         assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));

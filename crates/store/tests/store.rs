@@ -244,7 +244,6 @@ fn a_killed_writer_leaves_all_finished_trials() {
     let killed = copied(&place.path, None);
     let found = Store::open_existing(&killed.path).unwrap();
     assert_eq!(found.records(&run.id).unwrap(), records);
-    // The run can continue.
     found.add_record(&run.id, &Record { block: 100, ..records[0].clone() }).unwrap();
     drop(store);
 }

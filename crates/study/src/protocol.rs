@@ -82,7 +82,7 @@ impl Protocol {
 
     /// Whether its URLs have a path, which is requested. Other URLs end with the port.
     pub fn has_path(self) -> bool {
-        // Without a wildcard, so that new protocols must be decided here.
+        // No wildcard: each new protocol needs a decision here.
         match self {
             Protocol::Http | Protocol::Https => true,
             Protocol::Pingpong | Protocol::Journey | Protocol::Cache(_) => false,

@@ -66,7 +66,6 @@ fn search_is_a_point_without_a_rate() {
         assert!(matches!(plan.points[point].load.arrivals, Arrivals::Poisson { .. }));
         assert_eq!((plan.trials_max(point), plan.comes_first(point)), (60, false));
     }
-    // The plan survives JSON.
     let stored = serde_json::to_string(&plan).unwrap();
     assert!(stored.contains(r#""objective":"p99 < 5ms and errors < 0.1%""#), "{stored}");
     assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);

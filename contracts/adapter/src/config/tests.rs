@@ -63,7 +63,6 @@ fn reports_only_the_syntax_error_itself() {
     ] {
         let found = said(&WHOLE.replace(right, wrong), &files);
         assert!(found.len() == 1 && found[0].starts_with("a.toml:"), "{wrong}: {found:#?}");
-        // Other errors are still reported.
         let more =
             WHOLE.replace(right, wrong) + "[store]\nflush = 'long'\n[tls.listen]\ncert = 'a.pem'\nkey = 'a.key'\n";
         let found = said(&more, &[("any.contract", &CONTRACT.replace("result.code", "reslt.code"))]);

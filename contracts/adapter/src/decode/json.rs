@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(beyond(r#""\ud83d\ude00 \u00e9""#), (vec![], None, false));
         assert_eq!(beyond(r#"["\ud800", "\udc00x", "\\ud800"]"#).1, Some(r#"["\ufffd", "\ufffdx", "\\ud800"]"#.into()));
         assert!(beyond(r#"{"\ud800\ud800": 1}"#).2);
-        // With an additional error.
+        // Also with an additional error.
         assert!(!beyond(r#"["\ud800", ]"#).2 && !beyond("[1e999, 1e9e9]").2 && !beyond("1-23456789012345678901234").2);
     }
 

@@ -10,7 +10,6 @@ use crate::tape::{Node, Shape, Value};
 impl<'a> Run<'a> {
     pub(super) fn compare(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<bool> {
         let (left, right) = (self.needed(a)?, self.needed(b)?);
-        // Fast path for the most common case.
         let order = if let (Value::Int(left), Value::Int(right)) = (left, right) {
             Some(left.cmp(&right))
         } else if matches!(how, Binary::Equal | Binary::Unequal) {

@@ -69,8 +69,8 @@ impl CertificateVerifier {
         let algorithms = self.algorithms.all;
         match verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms) {
             // `openssl req -x509` marks its certificates as authorities. A server that presents
-            // exactly the certificate that the user named is accepted all the same. The dates were
-            // checked before.
+            // exactly the certificate that the user named is still accepted. The dates were checked
+            // before.
             Err(rustls::Error::InvalidCertificate(error)) if is_authority(&error) && named.contains(end_entity) => {}
             other => other?,
         }

@@ -181,7 +181,8 @@ impl<S, E: Copy + Default> Connections<S, E> {
 
     pub(super) fn is_free(&self, id: u32) -> bool {
         let client = &self.clients[id as usize];
-        // With a connection per request, it needs none, but must have reached the server once.
+        // With a connection per request, an idle client needs no connection, but it must have
+        // reached the server once.
         let stands = if self.per_request { State::Down } else { State::Open };
         client.state == stands && client.in_flight == 0 && client.connected_before
     }

@@ -160,7 +160,7 @@ impl Http {
             }
             Ok(Route::Health) => answers.whole(out, reply, "text/plain", b"ok\n"),
             Ok(Route::Options(allowed)) => answers.options(out, keep_alive, allowed),
-            // A client that sends such a method may switch to another protocol.
+            // A client that sends an unimplemented method may switch to another protocol.
             Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, asked.head_only),
             Err(refusal) => answers.refusal(out, refusal, reply),
         }

@@ -587,7 +587,7 @@ fn slow_body_times_out() {
             assert_eq!(said, r#"200 "{\"message\":\"Hello, World!\"}""#);
         } else {
             assert_eq!(said, r#"408 close "the request body took longer than 10 s at 1024 bytes/s\n", end"#);
-            // 10 s, plus the time that 1,000 bytes earn.
+            // 10 s, plus the additional time for 1,000 bytes.
             let at = seen.borrow().came[0].0;
             assert!((10 * S + 900 * MS..11 * S).contains(&at), "{at}");
         }

@@ -62,7 +62,6 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     if kind != FigureKind::Interaction {
         return Some(vec![Figure { y_more: y.collect(), ..first }]);
     }
-    // One figure per metric.
     let more = y.map(|y| Figure { y: Some(y), ..first.clone() }).collect::<Vec<_>>();
     Some([first].into_iter().chain(more).collect())
 }
