@@ -63,11 +63,8 @@ pub struct Checked {
 }
 
 /// Reads the files that a configuration names and checks them against each other. Opens no file for
-/// writing and binds no port.
-///
-/// # Errors
-/// Everything that is wrong: the errors of the configuration itself together with those of the files
-/// it names, but none that only follow from the former.
+/// writing and binds no port. Fails with all errors of the configuration and of the files that it
+/// names, without mere consequences of the former.
 pub fn check(draft: &Draft) -> Result<Checked, StartError> {
     check_after(draft, None)
 }
@@ -173,10 +170,8 @@ pub struct Running {
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
-/// Starts an adapter. Reports go to `out`.
-///
-/// # Errors
-/// A port, a file or a thread is not available. Problems with the store are reported instead.
+/// Starts an adapter. Reports go to `out`. Fails if a port, a file or a thread is not available.
+/// Problems with the store are reported instead.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
@@ -304,10 +299,7 @@ impl Running {
     /// keep the contract they began with, and service entries stay.
     ///
     /// `draft` must be the one the adapter was started with; only its contract and schemas are
-    /// read.
-    ///
-    /// # Errors
-    /// Everything that is wrong. The previous contract stays in force.
+    /// read. Fails with all errors. The previous contract stays in force.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services.contract();
         let checked = check_after(draft, Some(&before))?;

@@ -108,10 +108,8 @@ pub(crate) enum RequestKind<'m> {
 }
 
 impl Services {
-    /// `files`: the schemas that the protocols name.
-    ///
-    /// # Errors
-    /// All services missing from the contract or from their schemas.
+    /// `files`: the schemas that the protocols name. Fails with all services missing from the
+    /// contract or from their schemas.
     pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();

@@ -54,10 +54,7 @@ pub struct Loaded {
 }
 
 /// Reads a contract with the schemas that its text names, relative to its directory, and those of
-/// protocols. The result includes all errors in them.
-///
-/// # Errors
-/// The contract cannot be read.
+/// protocols. The result includes all errors in them. Fails if the contract cannot be read.
 pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, String> {
     let text = read_file(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -148,10 +148,7 @@ pub fn encode_reply(metadata: &ReplyMetadata, known: CallContext<'_>) -> Vec<u8>
 }
 
 /// Decodes the block of a request, ignoring [`CallContext::sender`]. Memory is bounded by a small
-/// multiple of the block's length.
-///
-/// # Errors
-/// The first error in the block.
+/// multiple of the block's length. Fails with the first error in the block.
 pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Result<RequestMetadata, MetadataError> {
     let mut reader = Reader::new(block)?;
     let flags = reader.head()?;
@@ -163,10 +160,7 @@ pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Result<RequestMet
     Ok(RequestMetadata { sender, invoked, entries })
 }
 
-/// Decodes the block of a reply.
-///
-/// # Errors
-/// As for [`decode_request`].
+/// Decodes the block of a reply. Fails like [`decode_request`].
 pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<ReplyMetadata, MetadataError> {
     if block.is_empty() {
         return Ok(ReplyMetadata::default());

@@ -363,8 +363,8 @@ proptest! {
     }
 }
 
-/// Shows that the property above is not vacuous: a simple history has reports that blame others
-/// than the caller.
+/// Shows that the property above is not vacuous: a simple history has reports that blame parties
+/// other than the caller.
 #[test]
 fn the_history_has_reports() {
     let moved = |from, to, own, what, named, n| Move { from, to, own, what, named, n };

@@ -121,10 +121,7 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
 
 impl Cluster {
     /// Starts a node on every machine and waits for all of them. The calling thread must live as
-    /// long as the cluster.
-    ///
-    /// # Errors
-    /// [`ClusterError`], with everything that is wrong on any machine.
+    /// long as the cluster. Fails with [`ClusterError`], which has the errors of all machines.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let (subject, generators) = start(hosts, reach)?;
         let Some(subject) = subject else {
@@ -173,10 +170,8 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Compares the machines: clocks and their drift, paths, differences in configuration.
-    ///
-    /// # Errors
-    /// One line: a machine was lost, or `interrupted` returned true.
+    /// Compares the machines: clocks and their drift, paths, differences in configuration. Fails
+    /// with one line: a machine was lost, or `interrupted` returned true.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((clock::monotonic_ns(), member.link.offset(interrupted)?));
@@ -262,10 +257,8 @@ impl Cluster {
 
 impl Generators {
     /// Starts a node on every `load` machine and waits for all of them; a machine with the role
-    /// `subject` is ignored. The calling thread must live as long as the nodes.
-    ///
-    /// # Errors
-    /// [`ClusterError`], with everything that is wrong on any machine.
+    /// `subject` is ignored. The calling thread must live as long as the nodes. Fails with
+    /// [`ClusterError`], which has the errors of all machines.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let load = hosts.hosts.iter().filter(|host| host.role == Role::Load).cloned().collect();
         start(&Hosts { hosts: load, ..hosts.clone() }, reach).map(|(_, generators)| generators)
@@ -385,10 +378,7 @@ fn finish(
     Ok((measurement.ok_or_else(|| broken("no measurement"))?, agents))
 }
 
-/// SHA-256 of a file, hexadecimal.
-///
-/// # Errors
-/// The file cannot be read.
+/// SHA-256 of a file, hexadecimal. Fails if the file cannot be read.
 pub fn hash(path: &Path) -> std::io::Result<String> {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     let (mut file, mut buffer) = (File::open(path)?, vec![0; 1 << 16]);

@@ -35,10 +35,8 @@ impl std::fmt::Display for Lab {
     }
 }
 
-/// Announces to other labs that this process does `work`.
-///
-/// # Errors
-/// An error of the kernel, or this process has already announced it.
+/// Announces to other labs that this process does `work`. Fails with an error of the kernel, or if
+/// this process has already announced it.
 pub fn announce(work: &str) -> io::Result<Presence> {
     let name = name(std::process::id(), work);
     let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;

@@ -76,7 +76,7 @@ pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
     stream.local_addr().ok() != stream.peer_addr().ok()
 }
 
-/// Returns a port that is free at present. It avoids ports of outgoing connections
+/// Returns a port that is currently free. It avoids ports of outgoing connections
 /// (`ip_local_port_range`), so that no client takes it in between. Each call returns another, so
 /// that no trial meets the closing connections of the previous one.
 pub(crate) fn free_port() -> std::io::Result<u16> {

@@ -66,10 +66,8 @@ pub enum Target<'a> {
     },
 }
 
-/// Verifies a server and reports each case as it ends. `interrupted` is polled between cases.
-///
-/// # Errors
-/// The server did not start for the first case.
+/// Verifies a server and reports each case as it ends. `interrupted` is polled between cases. Fails
+/// if the server does not start for the first case.
 pub fn verify(
     order: &Order,
     target: Target<'_>,

@@ -48,10 +48,8 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository that contains `directory`.
-    ///
-    /// # Errors
-    /// The directory is not in a repository, or git is not installed.
+    /// Finds the repository that contains `directory`. Fails if the directory is not in a
+    /// repository, or git is not installed.
     pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
         let said =
             |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
@@ -59,10 +57,7 @@ impl Repository {
         Ok(Self { top, inside: PathBuf::from(said(&["rev-parse", "--show-prefix"])?) })
     }
 
-    /// Resolves a revision to the hash of a commit.
-    ///
-    /// # Errors
-    /// The revision does not name a commit.
+    /// Resolves a revision to the hash of a commit. Fails if the revision does not name a commit.
     pub fn commit(&self, revision: &str) -> Result<String, WorktreeError> {
         let named = format!("{revision}^{{commit}}");
         git(&self.top, &["rev-parse", "--verify", "--quiet", "--end-of-options", &named])
@@ -84,9 +79,7 @@ impl Worktrees {
     /// Creates `folder`, or a new temporary directory, for worktrees. `exe` is the quintain binary.
     ///
     /// If `folder` exists, the sweeper of a dead process is removing it: waits until it is gone.
-    ///
-    /// # Errors
-    /// The directory cannot be created or the sweeper cannot be started.
+    /// Fails if the directory cannot be created or the sweeper cannot be started.
     pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
         let folder = folder
             .unwrap_or_else(|| std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), clock::stamp())));
@@ -112,10 +105,7 @@ impl Worktrees {
     }
 
     /// Checks out a commit in the directory `name`, replacing an earlier one. Returns the directory
-    /// in it that corresponds to the one the repository was opened from.
-    ///
-    /// # Errors
-    /// git failed.
+    /// in it that corresponds to the one the repository was opened from. Fails if git fails.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
         let refused = |message| WorktreeError::Refused { revision: commit.to_owned(), message };

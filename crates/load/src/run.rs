@@ -29,11 +29,8 @@ const RECEIVE_BYTES: usize = 16_384;
 const SEND_BYTES_MAX: usize = 65_536;
 
 /// Runs `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort`
-/// ends the load soon and keeps the results so far.
-///
-/// # Errors
-/// [`LoadError`]. Invalid responses, or none after connecting, are not an error; the measurement
-/// reports them.
+/// ends the load soon and keeps the results so far. Fails with [`LoadError`]. Invalid responses, or
+/// none after connecting, are not an error; the measurement reports them.
 pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let mut tell = |event| {
         if let Told::Progress(seen) = event {
@@ -45,11 +42,8 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
 
 /// Like [`run`], but also reports when measuring starts and ends, on the caller's thread. After
 /// [`Told::Measured`], connections stay open until the call of `tell` returns, at most about
-/// [`study::seam::HOLD_MAX`]. A specification with a gate needs `gate`, which the caller opens after
-/// [`Told::Connected`].
-///
-/// # Errors
-/// As [`run`].
+/// [`study::seam::HOLD_MAX`]. A specification with a gate needs `gate`, which the caller opens
+/// after [`Told::Connected`]. Fails like [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
     tell: &mut dyn FnMut(Told),

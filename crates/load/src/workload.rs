@@ -127,13 +127,8 @@ fn checked(workload: &Workload) -> Result<(), WorkloadError> {
 
 impl Stream {
     /// Creates the stream of partition `partition` of `partitions`, counted from 0. Ignores a
-    /// workload's trace.
-    ///
-    /// # Errors
-    /// The workload is invalid.
-    ///
-    /// # Panics
-    /// If `partition` is not less than `partitions`.
+    /// workload's trace. Fails if the workload is invalid. Panics if `partition` is not less than
+    /// `partitions`.
     pub fn new(workload: &Workload, seed: u64, partition: u32, partitions: u32) -> Result<Stream, WorkloadError> {
         assert!(partition < partitions, "partition {partition} of {partitions}");
         checked(workload)?;
@@ -308,10 +303,8 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Creates the texts of a workload for a seed, with 64 KiB of filler.
-    ///
-    /// # Errors
-    /// The workload is invalid.
+    /// Creates the texts of a workload for a seed, with 64 KiB of filler. Fails if the workload is
+    /// invalid.
     pub fn new(workload: &Workload, seed: u64) -> Result<Texts, WorkloadError> {
         checked(workload)?;
         let mut rng = Rng::stream(seed, 0x7465_7874);

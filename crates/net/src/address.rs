@@ -29,10 +29,8 @@ impl Address {
     pub const UNIX_BYTES_MAX: usize = 107;
 
     /// Parses `unix:/path` or `host:port`; an IPv6 host has brackets. A name's addresses are in the
-    /// resolver's order, and there is at least one.
-    ///
-    /// # Errors
-    /// `InvalidInput` for an invalid path or a missing port; the resolver's error for a name.
+    /// resolver's order, and there is at least one. Fails with `InvalidInput` for an invalid path
+    /// or a missing port; the resolver's error for a name.
     pub fn resolve(text: &str) -> io::Result<Vec<Self>> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = Path::new(path);

@@ -108,10 +108,8 @@ fn peak_rss(status: &str) -> Option<u64> {
 }
 
 /// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, with privileges if the
-/// hard limit is lower. Returns the limit, `u64::MAX` if unlimited; it is never lowered.
-///
-/// # Errors
-/// The highest possible limit, now in force, if it is below `needed`.
+/// hard limit is lower. Returns the limit, `u64::MAX` if unlimited; it is never lowered. Fails with
+/// the highest possible limit, now in force, if it is below `needed`.
 pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     let have = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);

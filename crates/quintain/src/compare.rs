@@ -400,10 +400,8 @@ fn of_revisions(
     of_text(args, text, Some(&trees), owner)
 }
 
-/// The worktree directory of the run to resume, and the right to add to that run.
-///
-/// # Errors
-/// Another process works on the run, or it compares other commits.
+/// The worktree directory of the run to resume, and the right to add to that run. Fails if another
+/// process works on the run, or it compares other commits.
 fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Owner)>, Problem> {
     let Some(name) = &args.resume else { return Ok(None) };
     let store = Store::open_existing(&args.how.store.store)?;

@@ -130,10 +130,7 @@ pub enum ExportError {
 }
 
 impl Export {
-    /// Creates at least one file.
-    ///
-    /// # Errors
-    /// An [`ExportError`] if there is nothing to export.
+    /// Creates at least one file. Fails with an [`ExportError`] if there is nothing to export.
     pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ExportError> {
         let files = (self.make)(source)?;
         if files.is_empty() {

@@ -25,10 +25,7 @@ pub fn history_terminal(history: &History, style: &Style) -> String {
     render::terminal::terminal(&document(history, true), style)
 }
 
-/// Renders one page, with lines over runs.
-///
-/// # Errors
-/// [`HtmlError`] if the template fails.
+/// Renders one page, with lines over runs. Fails with [`HtmlError`] if the template fails.
 pub fn history_html(history: &History) -> Result<String, HtmlError> {
     page(&document(history, false), |detail| figure::history(history, POINTS, detail))
 }

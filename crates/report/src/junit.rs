@@ -23,10 +23,7 @@ pub enum JunitError {
 
 /// Renders one test case per candidate, metric and combination of the other factors. A case fails
 /// if the candidate is shown to be worse, or if nothing is shown and the gate fails on that. It is
-/// skipped without a verdict.
-///
-/// # Errors
-/// When the findings have no gate, or XML cannot represent a text.
+/// skipped without a verdict. Fails if the findings have no gate, or XML cannot represent a text.
 pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate { run: findings.run.clone() })?;
     let mut suite = TestSuite::new(findings.study.as_str());

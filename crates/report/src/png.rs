@@ -58,9 +58,7 @@ pub enum PngError {
     },
 }
 
-/// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white.
-///
-/// # Errors
+/// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white. Fails with
 /// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`]; others for SVG from other sources.
 pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
     let figure = || name.to_owned();

@@ -120,10 +120,7 @@ impl Element<'_> {
 }
 
 /// Appends `value`, rounded to a tenth of a unit, below the resolution of screens and printers for
-/// a 380-unit panel.
-///
-/// # Panics
-/// When `value` is not finite: callers omit such points and report it.
+/// a 380-unit panel. Panics if `value` is not finite: callers omit such points and report it.
 pub(crate) fn number(out: &mut String, value: f64) {
     assert!(value.is_finite(), "coordinate {value}");
     let rounded = (value * 10.0).round() / 10.0;

@@ -218,10 +218,7 @@ struct Page<'a> {
     svg: &'a str,
 }
 
-/// Renders table and figure as one page without external resources.
-///
-/// # Errors
-/// When the template fails.
+/// Renders table and figure as one page without external resources. Fails if the template fails.
 pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
     let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
     let page = Page { title: &drawn.name, text: &text, svg: &svg };

@@ -57,13 +57,8 @@ fn declined(why: impl std::fmt::Display) -> String {
     format!("not enough data for an interval: {why}")
 }
 
-/// Interval for the mean of a series of window values, such as throughput.
-///
-/// # Errors
-/// A message if the series cannot support an interval.
-///
-/// # Panics
-/// When `level` is not strictly between 0 and 1.
+/// Interval for the mean of a series of window values, such as throughput. Fails with a message if
+/// the series cannot support an interval. Panics if `level` is not strictly between 0 and 1.
 pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let windows = series.len();
     if !series.iter().all(|value| value.is_finite()) {
@@ -114,13 +109,8 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
 /// responses.
 ///
 /// The point is total sum over total count; the interval is that of the linearized ratio (Cochran
-/// 1977, Sampling Techniques, section 6.4). Windows without requests count.
-///
-/// # Errors
-/// A message if the series cannot support an interval.
-///
-/// # Panics
-/// When `level` is not strictly between 0 and 1.
+/// 1977, Sampling Techniques, section 6.4). Windows without requests count. Fails with a message if
+/// the series cannot support an interval. Panics if `level` is not strictly between 0 and 1.
 pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     let (sum, count) = series.iter().fold((0.0, 0.0), |(sum, count), window| (sum + window.0, count + window.1));
     if !sum.is_finite() || !count.is_finite() {
@@ -144,14 +134,9 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
 /// The variance between windows of the share below the quantile gives the number of independent
 /// requests. With an allowance for few batches, that number gives the binomial interval. Source:
 /// the effective sample of Korn & Graubard 1998, Confidence Intervals for Proportions with Small
-/// Expected Number of Positive Counts, inverted to a quantile as in Woodruff 1952.
-///
-/// # Errors
-/// A message if the series supports no interval, or too few requests remain to bound the
-/// quantile.
-///
-/// # Panics
-/// When `q` is not a fraction or `level` not strictly between 0 and 1.
+/// Expected Number of Positive Counts, inverted to a quantile as in Woodruff 1952. Fails with a
+/// message if the series supports no interval, or too few requests remain to bound the quantile.
+/// Panics if `q` is not a fraction or `level` not strictly between 0 and 1.
 pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) -> Result<Batches, String> {
     let point = whole.quantile(q).ok_or_else(|| declined(NO_RESPONSE))?;
     let shares = windows

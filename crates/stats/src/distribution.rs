@@ -155,9 +155,7 @@ impl Distribution {
     }
 
     /// Exact quantile `p`: the smallest value that at least a share `p` of all do not exceed.
-    ///
-    /// # Panics
-    /// When `p` is not a fraction.
+    /// Panics if `p` is not a fraction.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         match *self {

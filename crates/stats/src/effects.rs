@@ -142,19 +142,14 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// The difference with its t interval.
-    ///
-    /// # Panics
-    /// When `level` is not strictly between 0 and 1.
+    /// The difference with its t interval. Panics if `level` is not strictly between 0 and 1.
     pub fn interval(&self, level: f64) -> Estimate {
         let half_width = interval::t_two_sided(level, self.df) * self.standard_error;
         Estimate::around(self.point, half_width, level, self.n)
     }
 
-    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Log`].
-    ///
-    /// # Panics
-    /// When `level` is not strictly between 0 and 1.
+    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Log`]. Panics if `level` is not
+    /// strictly between 0 and 1.
     pub fn ratio(&self, level: f64) -> Estimate {
         self.interval(level).exp()
     }
@@ -168,10 +163,8 @@ impl Contrast {
         }
     }
 
-    /// Smallest difference that these trials would detect at this level with chance `power`.
-    ///
-    /// # Panics
-    /// When `level` is not strictly between 0 and 1.
+    /// Smallest difference that these trials would detect at this level with chance `power`. Panics
+    /// if `level` is not strictly between 0 and 1.
     pub fn detectable(&self, level: f64, power: f64) -> f64 {
         (interval::t_two_sided(level, self.df) + special::t_quantile(power, self.df)) * self.standard_error
     }
@@ -213,13 +206,8 @@ struct Datum {
     value: f64,
 }
 
-/// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor.
-///
-/// # Errors
-/// A [`Refusal`] that names the reason.
-///
-/// # Panics
-/// When a trial names an unknown factor or level.
+/// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor. Fails
+/// with a [`Refusal`] that names the reason. Panics if a trial names an unknown factor or level.
 pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, Refusal> {
     let points = levels.iter().try_fold(1usize, |product, &count| product.checked_mul(count)).unwrap_or(usize::MAX);
     if points > POINTS_MAX {
@@ -521,9 +509,7 @@ impl Factorial {
     }
 
     /// A difference between means with one weight per point, the last factor changing fastest.
-    ///
-    /// # Panics
-    /// When the weights do not match the points in number or do not sum to zero.
+    /// Panics if the weights do not match the points in number or do not sum to zero.
     fn contrast(&self, weights: &[f64]) -> Contrast {
         assert_eq!(weights.len(), self.means.len(), "a weight for each point");
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
@@ -556,19 +542,14 @@ impl Factorial {
     }
 
     /// Main effect of a level: its mean over all levels of the other factors, minus the mean of all
-    /// points.
-    ///
-    /// # Panics
-    /// When the level does not exist.
+    /// points. Panics if the level does not exist.
     pub fn main(&self, factor: usize, level: usize) -> Contrast {
         let count = self.count(factor, level);
         self.contrast(&self.weights(|other, at| (other == factor).then(|| deviation(at, level, count))))
     }
 
     /// Interaction of two levels: their mean, minus the mean of all points and both main effects.
-    ///
-    /// # Panics
-    /// When both factors are the same, or a level does not exist.
+    /// Panics if both factors are the same, or a level does not exist.
     pub fn interaction(&self, (a, of_a): (usize, usize), (b, of_b): (usize, usize)) -> Contrast {
         assert_ne!(a, b, "a factor does not interact with itself");
         let (count_a, count_b) = (self.count(a, of_a), self.count(b, of_b));
@@ -579,19 +560,15 @@ impl Factorial {
         }))
     }
 
-    /// Change between two levels of a factor, averaged over all levels of the others.
-    ///
-    /// # Panics
-    /// When a level does not exist.
+    /// Change between two levels of a factor, averaged over all levels of the others. Panics if a
+    /// level does not exist.
     pub fn change(&self, factor: usize, from: usize, to: usize) -> Contrast {
         self.count(factor, from.max(to));
         self.contrast(&self.weights(|other, at| (other == factor).then(|| step(at, from, to))))
     }
 
-    /// Change between two levels of a factor at one level of another.
-    ///
-    /// # Panics
-    /// When both factors are the same, or a level does not exist.
+    /// Change between two levels of a factor at one level of another. Panics if both factors are
+    /// the same, or a level does not exist.
     pub fn change_at(&self, factor: usize, from: usize, to: usize, (other, level): (usize, usize)) -> Contrast {
         assert_ne!(factor, other, "a factor has one level");
         self.count(factor, from.max(to));

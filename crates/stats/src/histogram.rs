@@ -54,10 +54,7 @@ pub struct Parts {
 impl Parts {
     /// Adds the counts to wider `classes`. Each of the ascending `bounds` ends a class,
     /// inclusively; one more class takes larger values. A bucket that contains a bound counts as
-    /// below it.
-    ///
-    /// # Panics
-    /// Unless there is one class more than bounds.
+    /// below it. Panics unless there is one class more than bounds.
     pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
         assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
         let mut class = 0;
@@ -99,10 +96,8 @@ impl Histogram {
         Histogram::with_precision(Histogram::PRECISION)
     }
 
-    /// Empty histogram with `2^bits` buckets per octave.
-    ///
-    /// # Panics
-    /// When `bits` is outside [`Histogram::PRECISIONS`].
+    /// Empty histogram with `2^bits` buckets per octave. Panics if `bits` is outside
+    /// [`Histogram::PRECISIONS`].
     pub fn with_precision(bits: u8) -> Self {
         assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
         Histogram {
@@ -253,10 +248,7 @@ impl Histogram {
     /// interpolated). Returns the midpoint of its bucket, clamped to the exact minimum and maximum.
     /// Saturated values yield the maximum, an upper bound.
     ///
-    /// `None` for an empty histogram.
-    ///
-    /// # Panics
-    /// When `q` is not a fraction.
+    /// `None` for an empty histogram. Panics if `q` is not a fraction.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         // 0.07 · 100 is 7.000000000000001 in binary: without the allowance its rank would be 8.
@@ -267,10 +259,8 @@ impl Histogram {
     /// Distribution-free interval of quantile `q` from order statistics (see [`order::ranks`]).
     ///
     /// `effective_n` is the number of independent values these are worth: [`Histogram::len`] if
-    /// they are independent, less if neighbors are correlated.
-    ///
-    /// # Errors
-    /// A message if these values cannot bound the quantile on both sides.
+    /// they are independent, less if neighbors are correlated. Fails with a message if these values
+    /// cannot bound the quantile on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
         let (low, high) = order::ranks(effective_n, q, level)?;
@@ -349,10 +339,7 @@ impl Histogram {
         }
     }
 
-    /// Imports untrusted content.
-    ///
-    /// # Errors
-    /// A message if recording cannot produce these numbers.
+    /// Imports untrusted content. Fails with a message if recording cannot produce these numbers.
     pub fn from_parts(parts: &Parts) -> Result<Histogram, String> {
         let range_error = || "histogram minimum or maximum contradicts its buckets".to_owned();
         if !Histogram::PRECISIONS.contains(&parts.precision) {

@@ -31,10 +31,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes from `law` between `min` and `max` bytes, both inclusive.
-    ///
-    /// # Panics
-    /// When `min` is above `max`.
+    /// Sizes from `law` between `min` and `max` bytes, both inclusive. Panics if `min` is above
+    /// `max`.
     pub fn new(law: impl Into<Empirical>, min: u64, max: u64) -> Sizes {
         let law = law.into();
         assert!(min <= max, "sizes from {min} to {max}");
@@ -99,10 +97,8 @@ impl Sizes {
         }
     }
 
-    /// Smallest size that at least a share `p` of all do not exceed.
-    ///
-    /// # Panics
-    /// When `p` is not a fraction.
+    /// Smallest size that at least a share `p` of all do not exceed. Panics if `p` is not a
+    /// fraction.
     pub fn quantile(&self, p: f64) -> u64 {
         // The cast saturates at both ends.
         ((self.law.quantile(p) - 0.5).ceil() as u64).clamp(self.min, self.max)

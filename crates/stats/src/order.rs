@@ -5,10 +5,8 @@ use crate::special;
 /// Quantile `q` of an ascending sample, in the sample's own unit, interpolated between order
 /// statistics. Source: Hyndman & Fan 1996, definition 7.
 ///
-/// `None` for an empty sample; a missing number never becomes zero.
-///
-/// # Panics
-/// When `q` is not a fraction.
+/// `None` for an empty sample; a missing number never becomes zero. Panics if `q` is not a
+/// fraction.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     debug_assert!(sorted.is_sorted(), "the sample must ascend");
@@ -33,13 +31,8 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
 /// values, with at most half of the remainder on each side.
 ///
 /// The number of values below the quantile is binomial(n, q). Source: David & Nagaraja, Order
-/// Statistics, 3rd ed. 2003, section 7.1.
-///
-/// # Errors
-/// A message if no two ranks enclose the quantile.
-///
-/// # Panics
-/// When `q` is not a fraction or `level` not strictly between 0 and 1.
+/// Statistics, 3rd ed. 2003, section 7.1. Fails with a message if no two ranks enclose the
+/// quantile. Panics if `q` is not a fraction or `level` not strictly between 0 and 1.
 pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");

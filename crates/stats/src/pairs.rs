@@ -87,10 +87,7 @@ impl Pairs {
     }
 
     /// From differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but ratios are
-    /// not.
-    ///
-    /// # Panics
-    /// When there are no differences, or one is not finite.
+    /// not. Panics if there are no differences, or one is not finite.
     pub fn from_logs(logs: Vec<f64>) -> Pairs {
         assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "at least one difference, all finite");
         Pairs { logs }
@@ -121,18 +118,14 @@ impl Pairs {
     /// interval of the signed rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014,
     /// chapter 3).
     ///
-    /// `None` if no interval of this level exists: fewer than 6 pairs at 95 %.
-    ///
-    /// # Panics
-    /// When `level` is not strictly between 0 and 1.
+    /// `None` if no interval of this level exists: fewer than 6 pairs at 95 %. Panics if `level` is
+    /// not strictly between 0 and 1.
     pub fn typical(&self, level: f64) -> Option<Estimate> {
         self.shift(level).map(Estimate::exp)
     }
 
-    /// Typical difference B - A, like [`Pairs::typical`] without exponentiation.
-    ///
-    /// # Panics
-    /// When `level` is not strictly between 0 and 1.
+    /// Typical difference B - A, like [`Pairs::typical`] without exponentiation. Panics if `level`
+    /// is not strictly between 0 and 1.
     pub fn shift(&self, level: f64) -> Option<Estimate> {
         assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
         let n = self.logs.len();

@@ -28,10 +28,8 @@ fn ln1p_ratio(x: f64) -> f64 {
 }
 
 impl Zipf {
-    /// Zipf's law over `n` ranks.
-    ///
-    /// # Panics
-    /// When `n` is 0 or above [`KEYS_MAX`], or the exponent is negative or not finite.
+    /// Zipf's law over `n` ranks. Panics if `n` is 0 or above [`KEYS_MAX`], or the exponent is
+    /// negative or not finite.
     pub fn new(n: u64, exponent: f64) -> Zipf {
         assert!((1..=KEYS_MAX).contains(&n), "a population of {n}");
         assert!(exponent.is_finite() && exponent >= 0.0, "an exponent of {exponent}");
@@ -110,10 +108,7 @@ pub fn harmonic(n: u64, exponent: f64) -> f64 {
 }
 
 /// Draws an age between 1 and `most` with uniform logarithm: age a has the share ln((a + 1) / a) /
-/// ln(most + 1).
-///
-/// # Panics
-/// When `most` is 0.
+/// ln(most + 1). Panics if `most` is 0.
 #[inline]
 pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
     assert!(most > 0, "no age is below 1");
@@ -136,10 +131,7 @@ pub struct Permutation {
 const ROUNDS: usize = 4;
 
 impl Permutation {
-    /// The bijection of the integers below `n` for this key.
-    ///
-    /// # Panics
-    /// When `n` is 0.
+    /// The bijection of the integers below `n` for this key. Panics if `n` is 0.
     pub fn new(n: u64, key: u64) -> Permutation {
         assert!(n > 0, "no integer is below 0");
         let bits = (64 - (n - 1).leading_zeros()).max(2);
@@ -155,10 +147,7 @@ impl Permutation {
         (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
     }
 
-    /// Maps an index to its image.
-    ///
-    /// # Panics
-    /// When `index` is not below n.
+    /// Maps an index to its image. Panics if `index` is not below n.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         assert!(index < self.n, "{index} is not below {}", self.n);
@@ -176,10 +165,7 @@ impl Permutation {
         }
     }
 
-    /// Maps an image back to its index.
-    ///
-    /// # Panics
-    /// When `image` is not below n.
+    /// Maps an image back to its index. Panics if `image` is not below n.
     pub fn invert(&self, image: u64) -> u64 {
         assert!(image < self.n, "{image} is not below {}", self.n);
         let mut x = image;

@@ -77,10 +77,7 @@ impl<'a> ProductLimit<'a> {
     /// more than `1 - q` is beyond the last complete value, the longest censored value is a lower
     /// bound.
     ///
-    /// `None` for an empty sample.
-    ///
-    /// # Panics
-    /// When `q` is not a fraction.
+    /// `None` for an empty sample. Panics if `q` is not a fraction.
     pub fn quantile(&self, q: f64) -> Option<Bound> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         let Some(cut_max) = self.cut_max else {

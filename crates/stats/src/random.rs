@@ -75,10 +75,7 @@ impl Rng {
     }
 
     /// Uniform among the integers below `n`, without bias. Source: Lemire 2019, Fast Random Integer
-    /// Generation in an Interval.
-    ///
-    /// # Panics
-    /// When `n` is 0.
+    /// Generation in an Interval. Panics if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "no integer is below 0");
         loop {

@@ -24,10 +24,7 @@ pub struct Steady {
 /// direction for all trials of a point. Disturbances by the machine and correlated windows have no
 /// direction. The test therefore counts trials, not windows: at most `error` of reports call a
 /// steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`]
-/// never count.
-///
-/// # Panics
-/// When `error` is not strictly between 0 and 1.
+/// never count. Panics if `error` is not strictly between 0 and 1.
 pub fn steady(points: &[Vec<Vec<f64>>], error: f64) -> Vec<Steady> {
     judge(&points.iter().map(|trials| halves(trials)).collect::<Vec<_>>(), error)
 }
@@ -42,10 +39,8 @@ pub fn halves(trials: &[Vec<f64>]) -> Series {
     series
 }
 
-/// Like [`steady()`], from the [`halves`] of each design point.
-///
-/// # Panics
-/// When `error` is not strictly between 0 and 1.
+/// Like [`steady()`], from the [`halves`] of each design point. Panics if `error` is not strictly
+/// between 0 and 1.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
     let found = trend::growth(points, error).into_iter();
     let judged = |change: Growth| {

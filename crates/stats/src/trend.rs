@@ -77,10 +77,8 @@ pub struct Growth {
 /// At most `error` of reports call an unchanged series changed, and at most `error` call a change
 /// of the margin or more small (Holm 1979 over all series, for each of the two). Growth uses
 /// Student's t over trials, flat two one-sided tests against the margin (Schuirmann 1987). A change
-/// that is not significant is therefore not flat by itself.
-///
-/// # Panics
-/// When `error` is not strictly between 0 and 1.
+/// that is not significant is therefore not flat by itself. Panics if `error` is not strictly
+/// between 0 and 1.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     // Series without a p-value do not count in the adjustment.
     let over_all = |p_of: fn(&Series) -> Option<f64>| holm_of_some(series.iter().map(p_of)).map(|p| p.unwrap_or(1.0));

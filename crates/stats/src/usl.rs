@@ -198,12 +198,7 @@ fn short(value: f64) -> String {
 /// Each point is weighted by one over the variance of its mean. The relative variance is similar at
 /// all N, so it is moderated by the variance of all points. Source of the law: Gunther 2007,
 /// Guerrilla Capacity Planning. Points with equal N are merged. Equal seeds give equal intervals.
-///
-/// # Errors
-/// A message with the reason.
-///
-/// # Panics
-/// When `level` is not strictly between 0 and 1.
+/// Fails with the reason. Panics if `level` is not strictly between 0 and 1.
 pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, String> {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     let points = gather(points)?;

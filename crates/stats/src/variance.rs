@@ -26,10 +26,7 @@ pub struct Components {
 /// Variance Components, section 3.6).
 ///
 /// `None` for fewer than two trials, fewer than ten windows in a trial, or a value that is not
-/// finite.
-///
-/// # Panics
-/// When `window_s` is not positive.
+/// finite. Panics if `window_s` is not positive.
 pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
     assert!(window_s > 0.0, "a window has a length: {window_s}");
     if trials.iter().any(|trial| trial.len() < BATCHES || !trial.iter().all(|value| value.is_finite())) {

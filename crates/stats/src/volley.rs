@@ -81,9 +81,7 @@ const TOO_FEW: u64 = 10;
 
 impl VolleyRule {
     /// A rule with its three constants; volley uses 1,000,000 requests per round, 5 us and 180 s.
-    ///
-    /// # Panics
-    /// When `clients` or the half-width is 0.
+    /// Panics if `clients` or the half-width is 0.
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
         assert!(clients > 0, "a rule without clients");
         assert!(half_width_ns > 0, "no interval has half-width 0");

@@ -19,7 +19,8 @@ use crate::run_file::{self, Check, Content, Line, RunFileError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Runs and their trials in one file. No added trial is lost if the process is killed.
+/// Runs and their trials in one file. No added trial is lost if the process is killed. Every operation
+/// can also fail with errors of the file.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -67,17 +68,13 @@ pub struct Freed {
 }
 
 impl Store {
-    /// Opens the file, and creates it if it is missing.
-    ///
-    /// # Errors
-    /// The file is newer, foreign, damaged or locked, or cannot be created.
+    /// Opens the file, and creates it if it is missing. Fails if the file is newer, foreign,
+    /// damaged or locked, or cannot be created.
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens an existing file, read-only if it cannot be opened for writing.
-    ///
-    /// # Errors
+    /// Opens an existing file, read-only if it cannot be opened for writing. Fails with
     /// [`StoreError::Missing`] and the errors of [`Store::open`].
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Store> {
         let path = path.as_ref();
@@ -143,10 +140,7 @@ impl Store {
         &self.path
     }
 
-    /// Inserts a run, before its first trial.
-    ///
-    /// # Errors
-    /// [`StoreError::RunExists`] and file errors.
+    /// Inserts a run, before its first trial. Fails with [`StoreError::RunExists`] and file errors.
     pub fn begin_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         match self.connection.execute("INSERT INTO runs (id, run) VALUES (?1, ?2)", params![run.id, json]) {
@@ -158,10 +152,8 @@ impl Store {
     }
 
     /// Inserts and locks a new run. If its name is taken, appends the first free suffix: `-2`, `-3`
-    /// and so on. The lock ends when the owner is dropped.
-    ///
-    /// # Errors
-    /// [`StoreError::Lock`] and file errors.
+    /// and so on. The lock ends when the owner is dropped. Fails with [`StoreError::Lock`] and file
+    /// errors.
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -175,9 +167,7 @@ impl Store {
     }
 
     /// Locks a run (full name) for this process, until the owner is dropped or the process ends.
-    ///
-    /// # Errors
-    /// [`StoreError::Owned`], [`StoreError::Lock`].
+    /// Fails with [`StoreError::Owned`] or [`StoreError::Lock`].
     pub fn own(&self, run: &str) -> Result<Owner> {
         owner::take(run, &self.lock_of(run))
     }
@@ -196,9 +186,7 @@ impl Store {
         path.into()
     }
 
-    /// Replaces the stored run, to add data learned after its start, such as builds.
-    ///
-    /// # Errors
+    /// Replaces the stored run, to add data learned after its start, such as builds. Fails with
     /// [`StoreError::UnknownRun`] and file errors.
     pub fn update_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
@@ -212,9 +200,7 @@ impl Store {
         }
     }
 
-    /// Adds a trial in its own transaction. The trial is on disk when this returns.
-    ///
-    /// # Errors
+    /// Adds a trial in its own transaction. The trial is on disk when this returns. Fails with
     /// [`StoreError::UnknownRun`], [`StoreError::TrialExists`] and file errors.
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
@@ -232,9 +218,6 @@ impl Store {
     }
 
     /// All runs, latest first.
-    ///
-    /// # Errors
-    /// File errors.
     pub fn runs(&self) -> Result<Vec<RunSummary>> {
         let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''), run,
                           octet_length(run) + coalesce(bytes, 0), coalesce(trials, 0), coalesce(failed, 0)
@@ -269,18 +252,14 @@ impl Store {
     }
 
     /// The run with this name or unique prefix of a name; `latest` is the run that started last.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`], [`StoreError::Unreadable`] and
-    /// file errors.
+    /// Fails with [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`],
+    /// [`StoreError::Unreadable`] and file errors.
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
 
-    /// Full name of the run that [`Store::run`] would read.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] and file errors.
+    /// Full name of the run that [`Store::run`] would read. Fails with [`StoreError::UnknownRun`],
+    /// [`StoreError::AmbiguousRun`] and file errors.
     pub fn resolve(&self, name: &str) -> Result<String> {
         // Not LIKE: names may contain its wildcards.
         let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
@@ -299,10 +278,7 @@ impl Store {
         }
     }
 
-    /// The latest run of a study, if any.
-    ///
-    /// # Errors
-    /// [`StoreError::Unreadable`] and file errors.
+    /// The latest run of a study, if any. Fails with [`StoreError::Unreadable`] and file errors.
     pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
         let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
         self.query_one::<String>(sql, [study])?.map(|id| self.read_run(&id)).transpose()
@@ -326,10 +302,8 @@ impl Store {
         }
     }
 
-    /// Trials of a run (full name), in execution order.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Unreadable`] and file errors.
+    /// Trials of a run (full name), in execution order. Fails with [`StoreError::UnknownRun`],
+    /// [`StoreError::Unreadable`] and file errors.
     pub fn records(&self, run: &str) -> Result<Vec<Record>> {
         if self.query_one::<i64>("SELECT 1 FROM runs WHERE id = ?1", [run])?.is_none() {
             return Err(self.unknown(run)?);
@@ -338,10 +312,8 @@ impl Store {
     }
 
     /// Trials of one design point of a run (full name), in execution order. Together with
-    /// [`Store::points`], reads runs larger than memory.
-    ///
-    /// # Errors
-    /// [`StoreError::Unreadable`] and file errors.
+    /// [`Store::points`], reads runs larger than memory. Fails with [`StoreError::Unreadable`] and
+    /// file errors.
     pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
         let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
         self.read_trials(sql, run, params![run, point.map(|point| point as i64)])
@@ -349,9 +321,6 @@ impl Store {
 
     /// Design points with trials in a run (full name), sorted; `None` for damaged trials without a
     /// point.
-    ///
-    /// # Errors
-    /// File errors.
     pub fn points(&self, run: &str) -> Result<Vec<Option<usize>>> {
         let sql = "SELECT DISTINCT point FROM trial_index WHERE run = ?1 ORDER BY point";
         self.query(sql, [run], |row| Ok(row.get::<_, Option<i64>>(0)?.and_then(|point| usize::try_from(point).ok())))
@@ -389,9 +358,6 @@ impl Store {
 
     /// The digest of a run (full name) by `maker`; `None` if this maker stored none or the run has
     /// changed since.
-    ///
-    /// # Errors
-    /// File errors.
     pub fn digest(&self, run: &str, maker: &str) -> Result<Option<String>> {
         let sql = "SELECT digest FROM digests WHERE run = ?1 AND maker = ?2
                    AND trials = (SELECT count(*) FROM trial_index WHERE trial_index.run = ?1)";
@@ -400,18 +366,12 @@ impl Store {
 
     /// Stores a digest of the first `trials` trials of a run (full name). [`Store::digest`] returns
     /// it until the run changes.
-    ///
-    /// # Errors
-    /// File errors.
     pub fn put_digest(&self, run: &str, maker: &str, trials: u64, digest: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO digests (run, maker, trials, digest) VALUES (?1, ?2, ?3, ?4)";
         self.execute(sql, params![run, maker, trials as i64, digest])
     }
 
     /// Full names of the runs of a study, by start time.
-    ///
-    /// # Errors
-    /// File errors.
     pub fn runs_of(&self, study: &str) -> Result<Vec<String>> {
         self.query("SELECT id FROM runs WHERE study = ?1 ORDER BY started, rowid", [study], |row| row.get(0))
     }
@@ -421,10 +381,8 @@ impl Store {
     ///
     /// The space is kept for later trials while a run in this store is in progress. A large file of
     /// an older layout also keeps it, since it can only be rewritten as a whole
-    /// ([`Store::rewrite`]).
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] and file errors.
+    /// ([`Store::rewrite`]). Fails with [`StoreError::UnknownRun`], [`StoreError::Owned`] and file
+    /// errors.
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
@@ -444,9 +402,6 @@ impl Store {
     }
 
     /// Rewrites the file without unused space (SQLite's VACUUM), in the time of two copies.
-    ///
-    /// # Errors
-    /// File errors.
     pub fn rewrite(&self) -> Result<Freed> {
         let before_bytes = self.file_bytes();
         let not_rewritten = self.give_back(true)?;
@@ -494,11 +449,8 @@ impl Store {
     }
 
     /// Writes a run (full name) as a [`run_file`], without the time of its import. `quintain` is
-    /// the version of this program.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] while the run is in progress,
-    /// [`StoreError::RunFile`] and file errors.
+    /// the version of this program. Fails with [`StoreError::UnknownRun`], [`StoreError::Owned`]
+    /// while the run is in progress, [`StoreError::RunFile`] and file errors.
     pub fn export<W: Write>(&self, run: &str, out: W, quintain: &str) -> Result<(W, Content)> {
         if self.is_owned(run) {
             return Err(StoreError::Owned { run: run.to_owned(), pid: None });
@@ -520,9 +472,7 @@ impl Store {
     /// RFC 3339).
     ///
     /// One thread decompresses, one checks, and this one writes. Other writers wait for its end.
-    ///
-    /// # Errors
-    /// [`StoreError::RunFile`], [`StoreError::RunExists`] and file errors.
+    /// Fails with [`StoreError::RunFile`], [`StoreError::RunExists`] and file errors.
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
             let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
@@ -575,19 +525,14 @@ impl Store {
     }
 
     /// Stores a calibration of the generator on `host`.
-    ///
-    /// # Errors
-    /// File errors.
     pub fn add_calibration(&self, host: &str, calibration: &Calibration) -> Result<()> {
         let json = to_json(calibration, || "a calibration".to_owned())?;
         let sql = "INSERT INTO calibrations (host, calibration) VALUES (?1, ?2)";
         self.execute(sql, [host, &json])
     }
 
-    /// All calibrations of a host, latest first.
-    ///
-    /// # Errors
-    /// [`StoreError::Unreadable`] and file errors.
+    /// All calibrations of a host, latest first. Fails with [`StoreError::Unreadable`] and file
+    /// errors.
     pub fn calibrations(&self, host: &str) -> Result<Vec<Calibration>> {
         let sql = "SELECT calibration FROM calibrations WHERE host = ?1
                    ORDER BY json_extract(calibration, '$.measured') DESC, rowid DESC";
@@ -596,10 +541,7 @@ impl Store {
     }
 
     /// The latest calibration of a host for a protocol and an idle policy. Results under different
-    /// policies are not comparable.
-    ///
-    /// # Errors
-    /// [`StoreError::Unreadable`] and file errors.
+    /// policies are not comparable. Fails with [`StoreError::Unreadable`] and file errors.
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))

@@ -94,10 +94,7 @@ fn envelope<'m>(headers: &HeaderMap, body: &'m [u8]) -> Result<Envelope<'m>, Unr
     })
 }
 
-/// Decodes a reply.
-///
-/// # Errors
-/// Why it is not a reply of this operation.
+/// Decodes a reply. Fails with the reason why it is not a reply of this operation.
 pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> Result<Reply<'static>, Unread> {
     let Some(operation) = wsdl.operation(own_name(op)) else { return Ok(Reply::opaque()) };
     if operation.output.is_none() && body.is_empty() {

@@ -232,10 +232,7 @@ pub(super) fn all(db: &Database) -> Result<Vec<Row>, redb::Error> {
     Ok(all)
 }
 
-/// Reads a file that no adapter has open.
-///
-/// # Errors
-/// The file cannot be read.
+/// Reads a file that no adapter has open. Fails if the file cannot be read.
 pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
     guarded(|| {
         let db = database(path, false)?;
@@ -252,10 +249,7 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
 }
 
 /// Removes the entries for which `goes` is true from a file that no adapter has open. Returns their
-/// number.
-///
-/// # Errors
-/// The file cannot be written.
+/// number. Fails if the file cannot be written.
 pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u64, StoreError> {
     guarded(|| {
         let db = database(path, false)?;

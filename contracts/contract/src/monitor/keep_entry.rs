@@ -14,8 +14,8 @@ use crate::syntax::Direction;
 pub(super) enum Vouching {
     /// It names them.
     Named,
-    /// It does not: a request just uses the entry. The sender vouches for a new one, unless the
-    /// store may have forgotten it.
+    /// No effect: a request just uses the entry. The sender vouches for a new one, unless the store
+    /// may have forgotten it.
     Used,
     /// The labels are unknown, because the introducing entry is an orphan.
     Forgotten,

@@ -182,10 +182,8 @@ pub fn reference() -> String {
     text
 }
 
-/// Parses a cluster file that must have machines of the `needed` roles.
-///
-/// # Errors
-/// All errors in the file, with their positions.
+/// Parses a cluster file that must have machines of the `needed` roles. Fails with all errors in
+/// the file, with their positions.
 pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let report = Report::new("the cluster", text, &[]);
     let table = node::document(text, &report);
@@ -239,10 +237,7 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
 
 /// Parses the short form: roles with their machines. A machine is a name, an address or a range of
 /// addresses (`10.0.0.12-14`); `local` is the lab's own machine. There must be machines of the
-/// `needed` roles.
-///
-/// # Errors
-/// All errors, one sentence each.
+/// `needed` roles. Fails with all errors, one sentence each.
 pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
     let (mut hosts, mut wrong, mut role) = (Vec::new(), Vec::new(), None);
     for word in text.split(',').map(str::trim) {

@@ -61,10 +61,8 @@ pub(super) fn is_better(machines: usize, reach: &Reach<'_>) -> bool {
     (allocated || machines > 2) && mpirun().is_ok()
 }
 
-/// Finds mpirun and returns its version.
-///
-/// # Errors
-/// A sentence: it is missing, or its version is not supported.
+/// Finds mpirun and returns its version. Fails with a sentence: it is missing, or its version is
+/// not supported.
 pub(super) fn mpirun() -> Result<String, String> {
     let said = capture(&["mpirun", "--version"], Path::new("/")).ok_or("there is no `mpirun` here")?;
     let version = version(&said)
@@ -82,10 +80,8 @@ fn version(said: &str) -> Option<&str> {
 }
 
 /// Starts nodes on these machines (the index is the rank) and waits until all have joined or cannot
-/// join any more. A node that has not joined has its reason.
-///
-/// # Errors
-/// One line about the whole command.
+/// join any more. A node that has not joined has its reason. Fails with one line about the whole
+/// command.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],

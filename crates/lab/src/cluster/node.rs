@@ -39,9 +39,7 @@ pub struct Options {
 
 /// Serves the lab that writes to `input` and reads from `output`, until the lab ends the node or is
 /// gone. Call it from the main thread: the kernel kills a thread's children when the thread ends.
-///
-/// # Errors
-/// The watchdog or the channel to the lab cannot be started.
+/// Fails if the watchdog or the channel to the lab cannot be started.
 pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -> io::Result<()> {
     let supervisor = Supervisor::start(&options.exe)?;
     let lab = Lab::new(input, output)?;
@@ -224,7 +222,7 @@ impl Node<'_> {
     }
 }
 
-/// Channel to the lab. Next to the main thread, one thread reads orders and responds to pings at
+/// Channel to the lab. Besides the main thread, one thread reads orders and responds to pings at
 /// once. Another sends beats and checks that the lab still does.
 struct Lab {
     writer: Writer,

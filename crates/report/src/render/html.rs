@@ -44,10 +44,8 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
 /// without scripts.
 ///
 /// Studies with very many design points lose tooltips and curve points, then figures, then rows;
-/// the page lists the omissions. The other renderers have no limit.
-///
-/// # Errors
-/// [`HtmlError`] if the template fails.
+/// the page lists the omissions. The other renderers have no limit. Fails with [`HtmlError`] if the
+/// template fails.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     page(&sections::document(findings), |detail| figure::figures(findings, detail))
 }

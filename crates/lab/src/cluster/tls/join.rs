@@ -61,9 +61,7 @@ pub enum JoinError {
 }
 
 /// Joins the lab as node `rank`. Temporary errors, as in a flood, are retried until `timeout`.
-///
-/// # Errors
-/// [`JoinError`].
+/// Fails with [`JoinError`].
 pub fn join(
     lab: SocketAddr,
     fingerprint: &str,

@@ -41,10 +41,8 @@ pub struct Listener {
 
 impl Listener {
     /// Listens on `address`, preferably the one that leads to the nodes; its port may be 0.
-    /// Connections wait until [`Listener::accept`].
-    ///
-    /// # Errors
-    /// It cannot listen there, or the kernel has no random bytes.
+    /// Connections wait until [`Listener::accept`]. Fails if it cannot listen there, or the kernel
+    /// has no random bytes.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -56,10 +54,8 @@ impl Listener {
     }
 
     /// Lets nodes join, in a new thread: one per entry of `expected`. The index is the rank; the
-    /// entry is the only address allowed, `None` allows any.
-    ///
-    /// # Errors
-    /// The thread or the pipe that ends it cannot be created.
+    /// entry is the only address allowed, `None` allows any. Fails if the thread or the pipe that
+    /// ends it cannot be created.
     pub fn accept(self, expected: Vec<Option<IpAddr>>, window: Duration) -> io::Result<Joining> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.map_err(|_| io::Error::other("no random bytes from the kernel"))?;
