@@ -40,7 +40,7 @@ type Done = Box<dyn FnOnce(Result<Bytes, Skip>) + Send>;
 struct Watch {
     gathered: Option<Gathered>,
     bytes_max: usize,
-    /// When the complete body must have arrived.
+    /// Time by which the complete body must have arrived.
     deadline: Pin<Box<Sleep>>,
     done: Option<Done>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Line {
     /// totals after everything has been written to the store.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
-    /// From request in to request out and from reply in to reply out, in ns.
+    /// Time from request in to request out and from reply in to reply out, in ns.
     pub(crate) own_ns: u64,
     /// Time spent waiting for the next hop, including connecting, in ns.
     pub(crate) waited_ns: u64,

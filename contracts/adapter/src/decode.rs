@@ -285,9 +285,9 @@ impl Service {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// They may be a message but exceed a limit of this reader.
+    /// Bytes that may be a message but exceed a limit of this reader.
     Over,
-    /// They are something else: `not a Thrift message: ...`.
+    /// Bytes that are something else: `not a Thrift message: ...`.
     Malformed(String),
 }
 

@@ -554,7 +554,7 @@ impl Exchange {
 
 /// Switches to another protocol, whose bytes pass unchanged in both directions.
 fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Answer {
-    // It outlives its HTTP connection, so it needs its own slot.
+    // The new protocol outlives the HTTP connection, so it needs its own slot.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         count(&app.watch.metrics.connections_over);
         return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned()));

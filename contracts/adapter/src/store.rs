@@ -25,7 +25,7 @@ use crate::reports::Note;
 /// Maximum size of entries waiting for a slow disk. Later entries stay only in memory and are
 /// counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
-/// From this size on the writer writes at once, so that a burst is not in memory twice.
+/// Size from which the writer writes at once, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;
 
 /// Default size of entries in memory with a file, which holds all of them.

@@ -685,7 +685,7 @@ mod tests {
         assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
     }
 
-    /// With differences from none to a few percent.
+    /// Tests differences from none to a few percent.
     #[test]
     fn sentences_of_one_answer_do_not_contradict_each_other() {
         let mut rng = stats::Rng::new(3);

@@ -80,7 +80,7 @@ pub fn values(record: &Record, level: f64) -> MetricValues {
     values_and_bounds(record, level).0
 }
 
-/// Also returns the names of lower bounds, which waiting requests could have raised.
+/// Returns the values, and the names of lower bounds, which waiting requests could have raised.
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
     let (mut values, mut at_least) = Values::default();
     let Some(measurement) = record.measurement() else { return (values, at_least) };

@@ -23,7 +23,7 @@ use crate::{clock, network, ready, wire};
 /// Interval between reads of the proxies' connection tables while measuring. With very many
 /// connections one read takes milliseconds.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
-/// Before a reading is due, all other work stops for this long, so that the reading is not late.
+/// Time before a reading in which all other work stops, so that the reading is not late.
 const NEAR: Duration = Duration::from_millis(20);
 /// Time for a server to exit after a failed load, so that its exit is reported.
 const EXITING: Duration = Duration::from_millis(200);

@@ -27,8 +27,8 @@ use crate::{clock, target};
 /// Time for the generator in addition to the load, after which it is killed.
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
-/// If no response arrives, the server is not blamed when the generator was stalled, or the server
-/// waited for a CPU, for more than this share of the trial.
+/// Share of a trial without responses that excuses the server: the generator was stalled, or the
+/// server waited for a CPU, for longer.
 const EXCUSE: f64 = 0.5;
 /// Silence after which a generator is not running. It reports five times per second.
 const PROGRESS: Duration = Duration::from_secs(2);

@@ -27,7 +27,7 @@ const CONNECT_NS: Nanos = 5_000_000_000;
 /// A gate that is still closed after this time fails the load, ns.
 const GATE_NS: Nanos = 60_000_000_000;
 const TICKETS: u64 = 64;
-/// With a number of requests: timeouts without progress after which the load is given up.
+/// Timeouts without progress after which a load with a number of requests is given up.
 const QUIET_TIMEOUTS: u64 = 2;
 /// Additional patience in an open loop, in mean gaps of the schedule.
 const QUIET_GAPS: f64 = 10.0;
@@ -74,7 +74,7 @@ pub(crate) struct Gauge {
     pub(crate) exhausted: AtomicBool,
     /// All requests allowed during measuring have been sent and have ended.
     pub(crate) drained: AtomicBool,
-    /// When this worker's last request ended, set once it may send no more.
+    /// Time at which this worker's last request ended, set once it may send no more.
     pub(crate) last_answer: AtomicU64,
     live: Mutex<Live>,
 }
@@ -262,7 +262,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// When measuring starts and, if known, when it ends. `None` until the start is decided.
+    /// The start of measuring and, if known, the end. `None` until the start is decided.
     pub(crate) fn announced(&self) -> Option<Announced> {
         let known = matches!(self.spec.stop, Stop::Duration { .. });
         (self.from != NEVER).then(|| Announced { from_ns: self.from, until_ns: known.then_some(self.deadline) })
@@ -296,7 +296,7 @@ impl<'a> Coordinator<'a> {
         };
         let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);
         let quiet = now.saturating_sub(self.quiet.since);
-        // After the last send, pending requests may time out before the last other one ends.
+        // After the last send, some requests may time out before the last response arrives.
         let all_sent = || self.control.gauges.iter().all(|gauge| gauge.all_sent.load(Relaxed));
         let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && all_sent();
         (is_vain && quiet >= patience).then_some(quiet)

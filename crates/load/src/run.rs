@@ -244,8 +244,8 @@ fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
     (cpus > 0).then(|| spec.cpus[index as usize % cpus])
 }
 
-/// If a name has several addresses, picks the first that accepts: `localhost` may be `::1` while
-/// the server listens on 127.0.0.1 only.
+/// Resolves a name. Of several addresses, picks the first that accepts: `localhost` may be `::1`
+/// while the server listens on 127.0.0.1 only.
 fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

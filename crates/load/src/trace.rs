@@ -29,7 +29,8 @@ const BATCH: usize = 512;
 /// Maximum number of batches waiting for a worker: 256 KiB.
 const BATCHES: usize = 16;
 const READ_BYTES: usize = 256 * 1024;
-/// With a 64-bit hash, the probability that any two keys collide is then 1 in 30.
+/// Maximum number of keys. With a 64-bit hash, the probability that any two of them collide is 1 in
+/// 30.
 pub(crate) const KEYS_MAX: u64 = 1 << 30;
 /// Maximum number of records in one second.
 const SECOND_RECORDS: usize = 1 << 20;
@@ -417,7 +418,7 @@ impl Tape {
         self.seen.ended.store(true, Relaxed);
     }
 
-    /// In ns after the trace's first operation, or `None` at the end.
+    /// Time of the next operation, in ns after the trace's first one, or `None` at the end.
     pub(crate) fn next_at(&mut self) -> Option<Nanos> {
         self.available(1);
         self.ahead.front().map(|operation| operation.at_ns)

@@ -17,7 +17,7 @@ static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const CLIENTS: u32 = 4;
 const WINDOW_NS: u64 = 100_000_000;
-/// Each window keeps a histogram for the record and a coarse sum for the coordinator.
+/// Allocations per window: a histogram for the record and a coarse sum for the coordinator.
 const ALLOCATIONS_A_WINDOW: usize = 24;
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nServer: test\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 4\r\n\r\ntest";

@@ -2,7 +2,8 @@
 
 use crate::driver::Conn;
 
-/// Nothing is allocated after [`Slots::new`]; memory becomes resident on first use of a slot.
+/// A table of slots. Nothing is allocated after [`Slots::new`]; memory becomes resident on first
+/// use of a slot.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     entries: Vec<Entry<T>>,

@@ -197,7 +197,8 @@ pub(crate) fn approach(left: Nanos) -> Nanos {
     if left > SHORT_NS { left - left / 128 } else { left }
 }
 
-/// By default the kernel delays timers by up to 50 us to group them (`PR_SET_TIMERSLACK`).
+/// Sets the timer slack to 1 ns. By default the kernel delays timers by up to 50 us to group them
+/// (`PR_SET_TIMERSLACK`).
 pub(crate) fn precise_timers() {
     let slack = std::num::NonZeroU64::new(1);
     // A sandbox may forbid it. Late timers then show as send lag.

@@ -50,7 +50,8 @@ struct End {
     closed: bool,
 }
 
-/// From 4 for a client, which sends its name first, and from 0 for a server.
+/// A byte of the pattern, from position 4 for a client, which sends its name first, and from 0 for
+/// a server.
 fn pattern(is_client: bool, position: usize) -> u8 {
     (if is_client { position * 7 } else { position * 11 } % 251) as u8
 }

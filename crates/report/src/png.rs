@@ -15,7 +15,7 @@ pub const PIXEL_LIMIT: u64 = 40_000_000;
 /// The only font family, whatever a style sheet names.
 const FAMILY: &str = "DejaVu Sans";
 
-/// Embedded, because installed fonts differ between machines or are missing.
+/// The embedded fonts, because installed ones differ between machines or are missing.
 const FACES: [&[u8]; 2] = [include_bytes!("../fonts/DejaVuSans.ttf"), include_bytes!("../fonts/DejaVuSans-Bold.ttf")];
 
 /// A rendered figure.

@@ -11,7 +11,7 @@ use crate::pool::{Handler, Next, send_or_close};
 /// Periodic pauses without responses: `length_ns` in every `every_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
-    /// From the start of one pause to the start of the next, ns.
+    /// Time from the start of one pause to the start of the next, ns.
     pub every_ns: Nanos,
     /// Length of a pause, ns.
     pub length_ns: Nanos,

@@ -15,7 +15,7 @@ const ENDING_LINGER_NS: Nanos = 500_000_000;
 pub(crate) struct Connection<S> {
     /// `None`: the slot is free.
     pub(crate) conn: Option<Conn>,
-    /// When the current wait times out.
+    /// Time at which the current wait times out.
     pub(crate) deadline: Nanos,
     /// Unused input: an incomplete request, or requests after pending responses.
     pub(crate) input: Vec<u8>,
@@ -49,7 +49,7 @@ pub(crate) struct Connections<S> {
     pub(crate) now: Nanos,
     waits: Waits,
     timers: Timers,
-    /// When connections without a complete request are closed. Set on shutdown.
+    /// Time at which connections without a complete request are closed. Set on shutdown.
     ending: Option<Nanos>,
 }
 
@@ -99,7 +99,7 @@ impl<S: State> Connections<S> {
         None
     }
 
-    /// When to check deadlines, or the end of the grace period.
+    /// The next time to check deadlines, or the end of the grace period.
     pub(crate) fn wake(&self) -> Nanos {
         let ending = self.ending.filter(|at| *at > self.now).unwrap_or(NEVER);
         self.timers.next().unwrap_or(NEVER).min(ending)

@@ -9,7 +9,7 @@ use stats::Histogram;
 /// The measurements of a server that delays responses.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// From reading a request to handing its response to the kernel, ns.
+    /// Times from reading a request to handing its response to the kernel, ns.
     pub service: Histogram,
     /// Number of responses.
     pub requests: u64,

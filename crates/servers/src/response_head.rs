@@ -36,7 +36,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// With a body, on a connection that closes.
+    /// A response with a body, on a connection that closes.
     pub(crate) const CLOSE: Reply = Reply { keep_alive: KeepAlive::Close, head_only: false };
 }
 

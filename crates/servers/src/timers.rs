@@ -12,7 +12,7 @@ use net::Nanos;
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 
-/// When to check which slot.
+/// Times at which slots must be checked.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,

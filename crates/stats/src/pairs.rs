@@ -78,7 +78,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// From `(a, b)`, one per block. `None` without pairs, or if a value is not positive and
+    /// Pairs from `(a, b)`, one per block. `None` without pairs, or if a value is not positive and
     /// finite.
     pub fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Pairs> {
         let log = |value: f64| (value > 0.0 && value.is_finite()).then(|| value.ln());
@@ -86,8 +86,8 @@ impl Pairs {
         (!logs.is_empty()).then_some(Pairs { logs })
     }
 
-    /// From differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but ratios are
-    /// not. Panics if there are no differences, or one is not finite.
+    /// Pairs from differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but
+    /// ratios are not. Panics if there are no differences, or one is not finite.
     pub fn from_logs(logs: Vec<f64>) -> Pairs {
         assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "at least one difference, all finite");
         Pairs { logs }

@@ -18,9 +18,9 @@ pub struct Series {
 }
 
 impl Series {
-    /// From the series `(x, y)` of each trial. The change is the slope of the fitted line times the
-    /// x range of the shortest trial; the margin is `margin_share` of the mean of all values. Skips
-    /// trials without a line; `None` if no trial is left.
+    /// Changes from the series `(x, y)` of each trial. A change is the slope of the fitted line
+    /// times the x range of the shortest trial; the margin is `margin_share` of the mean of all
+    /// values. Skips trials without a line; `None` if no trial is left.
     pub fn from_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
         let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, least_squares(series)?)));
         let slopes = slopes.collect::<Vec<_>>();
@@ -30,7 +30,7 @@ impl Series {
         Some(Series { changes: slopes.iter().map(|(_, slope)| slope * range).collect(), margin })
     }
 
-    /// From the values of each trial in order. The change is the logarithm of the mean of the
+    /// Changes from the values of each trial in order. A change is the logarithm of the mean of the
     /// second half over that of the first. Skips trials with fewer than 4 values, or with a half
     /// without positive mean.
     pub fn from_halves(trials: &[Vec<f64>], margin: f64) -> Series {

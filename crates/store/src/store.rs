@@ -19,8 +19,8 @@ use crate::run_file::{self, Check, Content, Line, RunFileError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Runs and their trials in one file. No added trial is lost if the process is killed. Every operation
-/// can also fail with errors of the file.
+/// Runs and their trials in one file. No added trial is lost if the process is killed. Every
+/// operation can also fail with errors of the file.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,

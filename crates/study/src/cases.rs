@@ -131,7 +131,7 @@ pub struct ExpectHttp {
     pub matches: Option<Regex>,
     /// JSONPaths into the body with the expected values.
     pub json: Vec<(JsonPath, Json)>,
-    /// Path whose response must be alike.
+    /// Path whose response must be like this one.
     pub like: Option<Template>,
 }
 

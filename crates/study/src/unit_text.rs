@@ -23,7 +23,7 @@ pub(crate) fn memory_text(bytes: u64) -> String {
     whole.map_or_else(|| format!("{bytes}B"), |(unit, size)| format!("{}{unit}", bytes / size))
 }
 
-/// In percent if that is exact.
+/// Formats a share, in percent if that is exact.
 pub(crate) fn share_text(share: f64) -> String {
     let percent = format!("{}%", (share * 1e12).round() / 1e10);
     if units::fraction(&percent) == Ok(share) { percent } else { format!("{share}") }

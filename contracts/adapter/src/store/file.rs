@@ -31,13 +31,13 @@ pub(crate) struct StoreOwner {
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has it open.
+    /// Another process has the file open.
     #[error("another process has it open")]
     Busy,
-    /// It belongs to another adapter.
+    /// The file belongs to another adapter.
     #[error("it belongs to the adapter `{0}`")]
     OtherName(String),
-    /// It was written for another contract.
+    /// The file was written for another contract.
     #[error("it was written for another contract, {found:016x} instead of {expected:016x}")]
     OtherContract {
         /// The hash in the file.
@@ -48,7 +48,7 @@ pub enum StoreError {
     /// An unknown version.
     #[error("unsupported layout {0}, expected {LAYOUT}")]
     OtherLayout(u64),
-    /// It is damaged or not a store.
+    /// The file is damaged or not a store.
     #[error("it cannot be read: {0}")]
     Broken(String),
 }

@@ -274,7 +274,7 @@ pub fn full(contract_name: &str, off_by: i64) -> Full {
 }
 
 impl Full {
-    /// The client looks up the adder and adds, all through its adapter.
+    /// Looks up the adder and adds, all through the client's adapter.
     pub fn add(&self, a: i64, b: i64) -> i64 {
         let adder = adder_info(&self.client.resolve(&self.discovery_at)).unwrap();
         assert_eq!(adder, self.adder_at);

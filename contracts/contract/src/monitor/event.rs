@@ -92,7 +92,8 @@ impl Ticket {
         &self.sender
     }
 
-    /// Also checks the clauses of the other side's adapter, which will not treat the reply as one.
+    /// Lets the call also check the clauses of the other side's adapter, which will not treat the
+    /// reply as one.
     pub fn alone(self) -> Self {
         Self { enhanced: false, ..self }
     }

@@ -37,7 +37,7 @@ pub(super) struct Kept<'a> {
 }
 
 impl Vouching {
-    /// By the labels in metadata.
+    /// Vouches by the labels in metadata.
     pub(super) fn by(labels: &[NameId]) -> Self {
         if labels.is_empty() { Self::Forgotten } else { Self::Named }
     }

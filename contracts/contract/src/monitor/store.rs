@@ -23,7 +23,7 @@ pub trait Store {
     /// All names by number.
     fn names(&mut self) -> Vec<String>;
 
-    /// Shows all entries that have not expired.
+    /// Passes all entries that have not expired to `show`.
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8]));
 
     /// Whether the store may have forgotten an entry with this key. `false` is certain.

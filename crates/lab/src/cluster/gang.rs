@@ -35,7 +35,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
 ];
-/// If the lab runs as root, the nodes may, too.
+/// Settings that allow nodes to run as root if the lab does.
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 /// Variables of allocations that mpirun supports: Slurm, PBS, Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];

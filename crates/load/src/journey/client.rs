@@ -57,7 +57,7 @@ pub(crate) enum Ended {
 pub(crate) struct Order {
     pub(crate) number: u64,
     pub(crate) is_measured: bool,
-    /// When measuring started, or 0 before.
+    /// Start of measuring, or 0 before.
     pub(crate) from: Nanos,
 }
 

@@ -245,7 +245,7 @@ struct ClientPhase<'a> {
 }
 
 impl ClientPhase<'_> {
-    /// Also starts measuring when it is time, and publishes the counts.
+    /// Whether the load is over. Also starts measuring when it is time, and publishes the counts.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         let now = net::thread::monotonic_ns();
         self.phase.begins_measuring(now, recorder, usage);

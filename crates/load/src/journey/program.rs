@@ -21,7 +21,7 @@ pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     pub(crate) operations: Vec<String>,
-    /// They occupy the first slots.
+    /// Names of the targets, which occupy the first slots.
     targets: Vec<String>,
     lets: Vec<(usize, Template)>,
     slots: usize,

@@ -94,7 +94,7 @@ impl Budget {
         self.left == Some(0)
     }
 
-    /// When the next scheduled request is due, if one may still be sent.
+    /// Time at which the next scheduled request is due, if one may still be sent.
     #[inline]
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.timetable.as_ref().filter(|_| !self.is_spent()).map(Timetable::due)

@@ -40,9 +40,9 @@ pub(super) struct Client<S> {
     pub(super) connected_before: bool,
     backoff_ns: Nanos,
     backing_off: bool,
-    /// When its current timer fires; earlier ones are obsolete.
+    /// Time at which its current timer fires; earlier ones are obsolete.
     wakes_at: Nanos,
-    /// When the next request is due after the think time, regardless of the connection.
+    /// Time at which the next request is due after the think time, regardless of the connection.
     pub(super) due_at: Option<Nanos>,
     /// Whether to reconnect at once, after an orderly close.
     pub(super) at_once: bool,
@@ -67,10 +67,10 @@ impl<S> Client<S> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight<E> {
     pub(super) expected: E,
-    /// In a closed loop, the actual send time.
+    /// Intended send time; in a closed loop, the actual one.
     pub(super) intended: Nanos,
     pub(super) free_since: Nanos,
-    /// When it was written, or its own connection was requested.
+    /// Time at which it was written, or its own connection was requested.
     pub(super) sent_at: Nanos,
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
@@ -115,7 +115,7 @@ pub(super) struct Connections<S, E> {
     pub(super) settled: u32,
     pub(super) reached: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// When the next housekeeping is due; 0: in this turn.
+    /// Time of the next housekeeping; 0: in this turn.
     pub(super) tick_at: Nanos,
     /// Open loop: clients with room for a request and since when, longest idle first.
     pub(super) idle: VecDeque<(u32, Nanos)>,

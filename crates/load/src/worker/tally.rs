@@ -29,7 +29,8 @@ pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
-    /// With a limited number of requests, the time of sending decides whether one is measured.
+    /// Whether the number of requests is limited. The time of sending then decides whether one is
+    /// measured.
     is_counted: bool,
     beyond: Vec<Beyond>,
     /// Timeouts of requests still in flight, and failed connects.
@@ -50,7 +51,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// With a limited number of requests, the time of sending decides; otherwise their end.
+    /// The span that a request belongs to. With a limited number of requests the time of sending
+    /// decides, otherwise their end.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };

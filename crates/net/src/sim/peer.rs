@@ -5,26 +5,26 @@ use crate::driver::Nanos;
 /// A server or client at the other end of a connection. Its methods receive the virtual time and
 /// record actions.
 pub trait Peer {
-    /// The connection is established.
+    /// Called when the connection is established.
     fn on_connect(&mut self, now: Nanos, to: &mut Actions) {
         let _ = (now, to);
     }
 
-    /// Bytes arrived.
+    /// Called when bytes arrive.
     fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions);
 
-    /// The driver sends no more. By default, the peer ends its own stream at once.
+    /// Called when the driver sends no more. By default, the peer ends its own stream at once.
     fn on_end_of_stream(&mut self, now: Nanos, to: &mut Actions) {
         let _ = now;
         to.end_of_stream(0);
     }
 
-    /// The time given to [`Actions::wake`] has come.
+    /// Called at the time given to [`Actions::wake`].
     fn on_wake(&mut self, now: Nanos, to: &mut Actions) {
         let _ = (now, to);
     }
 
-    /// The connection is closed, by a `reset` (or refusal) or in order.
+    /// Called when the connection is closed, by a `reset` (or refusal) or in order.
     fn on_closed(&mut self, reset: bool, now: Nanos) {
         let _ = (reset, now);
     }

@@ -63,8 +63,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// If the kernel cannot lock enough memory, the queues are smaller. They then overflow sooner,
-    /// which is only slower.
+    /// Creates the ring. If the kernel cannot lock enough memory, the queues are smaller; they then
+    /// overflow sooner, which is only slower.
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
@@ -132,7 +132,7 @@ impl Ring {
         self.start(entry, tag)
     }
 
-    /// With `again`, polls on each change.
+    /// Polls `fd`: with `again` on each change, otherwise once.
     pub(super) fn poll(&mut self, fd: BorrowedFd<'_>, flags: PollFlags, again: bool, tag: u64) -> io::Result<()> {
         let flags = u32::from(flags.bits());
         self.start(opcode::PollAdd::new(Fd(fd.as_raw_fd()), flags).multi(again).build(), tag)

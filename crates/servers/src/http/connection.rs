@@ -14,7 +14,7 @@ pub(super) type Connection = crate::connections::Connection<HttpState>;
 #[derive(Debug, Default)]
 pub(super) struct HttpState {
     pub(super) phase: Phase,
-    /// When the first byte of `input` was read, if it waits for an earlier response.
+    /// Time at which the first byte of `input` was read, if it waits for an earlier response.
     pub(super) read_at: Option<Nanos>,
     /// Whether the deadline is for a partly received head.
     pub(super) head_begun: bool,
@@ -45,7 +45,7 @@ pub(super) enum Phase {
 pub(super) struct Incoming {
     pub(super) asked: ParsedRequest,
     pub(super) reader: BodyReader,
-    /// When the head was complete.
+    /// Time at which the head was complete.
     pub(super) since: Nanos,
     /// Whether the head of the echo has been sent.
     pub(super) begun: bool,

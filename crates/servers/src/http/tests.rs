@@ -21,7 +21,7 @@ struct Seen {
     /// Arrival times and sizes.
     came: Vec<(Nanos, usize)>,
     ended: Option<Nanos>,
-    /// When the connection closed, and whether by a reset.
+    /// Time at which the connection closed, and whether by a reset.
     closed: Option<(Nanos, bool)>,
 }
 

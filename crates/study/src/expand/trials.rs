@@ -7,7 +7,7 @@ use crate::source::Profile;
 
 /// The default target, a fraction.
 const COMPARISON: f64 = 0.03;
-/// With fewer blocks, no difference between two points is claimed.
+/// Minimum number of blocks; with fewer, no difference between two points is claimed.
 const MIN: u32 = 12;
 const MAX: u32 = 30;
 const QUICK: u32 = 3;

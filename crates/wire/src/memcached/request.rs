@@ -159,7 +159,7 @@ pub enum Refusal {
     LineTooLong,
     /// A value over the limit.
     TooLarge,
-    /// No memory for the value at the moment.
+    /// Not enough memory for the value.
     OutOfMemory,
     /// A data block without CRLF after it.
     BadChunk,
@@ -420,7 +420,7 @@ struct Words<'a> {
 impl<'a> Words<'a> {
     const MAX: usize = 7;
 
-    /// Also returns whether the line has `noreply` after `wanted` words or more.
+    /// Splits a line into words, and returns whether it has `noreply` after `wanted` words or more.
     fn split(mut line: &'a [u8], wanted: usize) -> (Words<'a>, bool) {
         let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0 };
         let mut last = b"".as_slice();

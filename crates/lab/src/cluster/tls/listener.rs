@@ -18,7 +18,7 @@ use crate::clock;
 
 pub(super) const HALF_OPEN_MAX: usize = 64;
 const OPENING_MAX: Duration = Duration::from_secs(2);
-/// If [`HALF_OPEN_MAX`] connections are half open, the oldest may be refused after this time, so
+/// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may be refused, so that
 /// silent connections cannot keep nodes out. A refused node connects again.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Backlog of the socket: a thousand nodes can connect at once without having to retry.

@@ -356,7 +356,7 @@ fn node_trusts_only_the_certificate_of_its_run() {
     assert!(capital.join(0).is_ok());
 }
 
-/// Has seen the public certificate but uses its own key.
+/// An intruder that has seen the public certificate but uses its own key.
 #[derive(Debug)]
 struct Impostor(Arc<CertifiedKey>);
 
