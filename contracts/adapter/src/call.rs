@@ -19,9 +19,7 @@ use crate::shared_monitor::{Judged, Stopped};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Client,
-    Server {
-        peers: bool,
-    },
+    Server { peers: bool },
 }
 
 #[derive(Clone, Debug)]

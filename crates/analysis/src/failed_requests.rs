@@ -100,8 +100,8 @@ impl<'a> FailedRequests<'a> {
         words
     }
 
-    /// A study may expect any status. The failed ones are only known if all responses failed, or if
-    /// as many were outside 200 to 299.
+    /// The statuses of failed responses, known only if all responses failed, or if as many were
+    /// outside 200 to 299: a study may expect any status.
     fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
         let all = self.statuses.iter().map(|(status, count)| (*status, *count));
         let sum = |unusual_only: bool| {

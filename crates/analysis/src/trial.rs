@@ -23,7 +23,7 @@ enum Source<'a> {
 }
 
 impl Trial<'_> {
-    /// For a record they are computed on each call.
+    /// The values of the trial, for a record computed on each call.
     pub(crate) fn values(&self, level: f64) -> Values {
         match self.source {
             Source::Record(record) => value::values_and_bounds(record, level),

@@ -210,7 +210,7 @@ impl Trial<'_> {
         shares.product()
     }
 
-    /// Metadata counts once, at the proxy next to the generator.
+    /// The calls of the proxy next to the generator, where metadata counts once.
     fn metadata(&self) -> Option<&Calls> {
         self.told.first().copied()
     }

@@ -160,7 +160,7 @@ pub(crate) fn table(table: &DeTable<'_>, base: Place, report: &Report) -> Table 
     Table(entries)
 }
 
-/// Recursion is bounded because the parser limits the depth.
+/// Converts a value. Recursion is bounded because the parser limits the depth.
 fn node(spanned: &Spanned<DeValue<'_>>, base: Place, report: &Report) -> Node {
     let place = base.part(spanned.span());
     let too_large = |what: &'static str, why: &str| {

@@ -217,7 +217,7 @@ impl Files {
         cpus
     }
 
-    /// Core numbers may repeat in each die; lists of siblings show which are real siblings.
+    /// Distinguishes cores whose numbers repeat in each die, by their lists of siblings.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let first_sibling = |cpu: &Cpu| {
             let list = self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;

@@ -198,7 +198,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Closing the pipe ends the watchdog.
+    /// Closes the pipe, which ends the watchdog.
     fn drop(&mut self) {
         self.pipe.take();
         let _ = self.process.borrow_mut().wait();

@@ -206,7 +206,7 @@ impl Recorder {
         }
     }
 
-    /// A late response was already counted as a timeout, but its latency counts.
+    /// Records a response. A late one was already counted as a timeout, but its latency counts.
     #[inline]
     pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) {
         let Answered { intended, free_since, sent_at, at } = answered;

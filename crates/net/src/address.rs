@@ -66,7 +66,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The error is `InvalidInput` with the reason.
+/// Checks the path of a Unix socket. The error is `InvalidInput` with the reason.
 pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let wrong = if bytes.is_empty() {

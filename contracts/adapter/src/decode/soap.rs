@@ -135,7 +135,7 @@ fn put_field(tape: &mut Tape<'_>, wsdl: &Wsdl, of: View<'_>, field: &Field, valu
     if of.is_repeated(field) { tape.malformed("a duplicate element") } else { put(tape, wsdl, value) }
 }
 
-/// Recursion is bounded because the reader bounds the depth of envelopes.
+/// Puts a view on the tape. Recursion is bounded because the reader bounds the depth of envelopes.
 fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     if view.is_nil() {
         return tape.missing();

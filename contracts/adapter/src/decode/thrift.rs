@@ -83,7 +83,7 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
     Reply { tape, value, is_error, may_be_undecided: false }
 }
 
-/// Recursion is bounded because depth and count are checked before.
+/// Puts a view on the tape. Recursion is bounded because depth and count are checked before.
 fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
     let id = match view.wire_type() {
         WireType::Bool => view.as_bool().map(|value| tape.bool(value)),

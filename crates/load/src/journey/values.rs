@@ -95,7 +95,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Random values depend only on the seed and `number`.
+    /// Creates the values of a journey. Random ones depend only on the seed and `number`.
     pub(crate) fn new(count: usize, seed: u64, number: u64) -> Values {
         Values { slots: vec![Value::Null; count], number, rng: Rng::stream(seed, number) }
     }

@@ -164,7 +164,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, fault, at);
     }
 
-    /// The response cannot be distinguished from the unsolicited bytes before it.
+    /// Rejects a response that cannot be distinguished from the unsolicited bytes before it.
     #[cold]
     pub(super) fn reject_unsolicited(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unsolicited.take();
@@ -172,7 +172,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, P::UNREADABLE, at);
     }
 
-    /// Later requests are resent.
+    /// Closes the connection with a fault. Later requests are resent.
     fn hang_up(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.lost_request(id, Some(fault), at);
         self.move_to_next_connection(id, at);

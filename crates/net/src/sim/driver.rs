@@ -23,7 +23,7 @@ impl Sim {
         }
     }
 
-    /// A reset is reported even while paused.
+    /// Whether reading is paused at this end. A reset is reported even then.
     fn is_paused(&mut self, conn: Conn, link: usize, side: usize) -> bool {
         let asked = self.connections.get_mut(conn).is_some_and(|connection| connection.paused);
         let most = self.config.pause_reads_above_bytes;

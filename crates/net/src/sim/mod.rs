@@ -330,7 +330,7 @@ impl Sim {
         self.take(link, to);
     }
 
-    /// A peer takes data at once, a driver when it asks for events.
+    /// Takes arrived data: a peer at once, a driver when it asks for events.
     fn take(&mut self, link: usize, side: usize) {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };

@@ -291,7 +291,8 @@ impl Uring {
         Ok(())
     }
 
-    /// The kernel has taken all bytes unless a completion reported otherwise.
+    /// Handles the end of sending. The kernel has taken all bytes unless a completion reported
+    /// otherwise.
     #[inline]
     fn after_send(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };

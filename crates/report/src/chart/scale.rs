@@ -3,24 +3,16 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
     /// Equal differences take equal space.
-    Linear {
-        low: f64,
-        high: f64,
-    },
+    Linear { low: f64, high: f64 },
     /// Equal ratios take equal space; both ends are positive.
-    Log {
-        low: f64,
-        high: f64,
-    },
+    Log { low: f64, high: f64 },
     /// Quantiles `q` in `[0, 1)` by their number of nines: 0.9, 0.99 and 0.999 are equally spaced.
     Nines {
         /// Nines at the end: 3 is p99.9.
         nines: f64,
     },
     /// Slots for words, the first at the start; the value is the slot's index.
-    Slots {
-        count: usize,
-    },
+    Slots { count: usize },
 }
 
 impl Scale {

@@ -19,7 +19,10 @@ pub(super) enum Route {
     /// `/bytes/N`: a body with `Content-Length`.
     Bytes(u64),
     /// `/chunked/N`: the same body, chunked.
-    Chunked { total: u64, chunk: u32 },
+    Chunked {
+        total: u64,
+        chunk: u32,
+    },
     /// `/echo`: the request's body.
     Echo,
     /// `/delay?..`: four bytes after a delay.

@@ -83,7 +83,8 @@ impl ServerCertVerifier for Only {
         verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
-    /// The certificate is public; only the signature proves that the other side has its key.
+    /// Verifies the signature. The certificate is public, so only this proves that the other side
+    /// has its key.
     fn verify_tls13_signature(
         &self,
         message: &[u8],

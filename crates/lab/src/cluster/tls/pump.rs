@@ -194,13 +194,13 @@ impl Pump {
         self.peer == Peer::Writes && self.pending.is_empty()
     }
 
-    /// Our side has stopped reading: sends its last output, then ends.
+    /// Sends the last output of our side, which has stopped reading, then ends.
     fn leave(&mut self) {
         self.to = None;
         self.until = Some(clock::now() + LINGER);
     }
 
-    /// The other side is gone: only delivers data already received.
+    /// Delivers only data already received, since the other side is gone.
     fn lose(&mut self) {
         self.peer = Peer::Gone;
         self.from = None;

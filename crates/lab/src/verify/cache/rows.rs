@@ -45,7 +45,7 @@ impl Row {
         self.differs.as_ref().filter(|(other, _)| *other == whose).map_or(&self.usual, |(_, answer)| answer)
     }
 
-    /// The latest response closes the connection.
+    /// Marks the latest response as closing the connection.
     fn closing(mut self) -> Row {
         self.differs.as_mut().map_or(&mut self.usual, |(_, answer)| answer).closes = true;
         self
