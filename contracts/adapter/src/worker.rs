@@ -1,5 +1,3 @@
-//! A background thread that handles messages.
-
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

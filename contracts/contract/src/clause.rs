@@ -1,5 +1,3 @@
-//! Compiled clauses.
-
 use config::place::Lines;
 
 use crate::code::{Code, Id};

@@ -1,5 +1,3 @@
-//! Compiled contracts.
-
 use crate::clause::{Clause, Identify, ServiceId};
 use crate::declared_types::Typed;
 use crate::monitor::report::Kind;

@@ -1,5 +1,3 @@
-//! Turns records into findings.
-
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 

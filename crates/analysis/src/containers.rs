@@ -1,5 +1,3 @@
-//! Findings about servers in containers and companions.
-
 use study::record::{ProxyUse, Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};

@@ -1,5 +1,3 @@
-//! Conversion of stored histograms.
-
 use study::record::Histogram as Stored;
 
 /// Converts a stored histogram; `None` if it is invalid, since a store may contain anything.

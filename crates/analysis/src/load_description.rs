@@ -1,5 +1,3 @@
-//! Describes a load in words.
-
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};
 

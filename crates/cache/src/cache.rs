@@ -1,5 +1,3 @@
-//! The cache: shards with a lock each.
-
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};

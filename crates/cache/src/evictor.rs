@@ -1,5 +1,3 @@
-//! Eviction policies.
-
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,5 +1,3 @@
-//! Statistics of a cache.
-
 /// Counts of operations since the last [`crate::Cache::reset_stats`], and its current memory. The six byte counts
 /// from `key_bytes` and `fixed_bytes` for the bookkeeping add up exactly to its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,3 @@
-//! The process that keeps CPUs awake.
-
 use std::path::Path;
 use std::time::Duration;
 

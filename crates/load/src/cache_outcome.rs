@@ -1,5 +1,3 @@
-//! Outcomes of cache operations.
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheOutcome {
     pub(crate) class: Class,

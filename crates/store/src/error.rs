@@ -1,5 +1,3 @@
-//! Errors of a store.
-
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;

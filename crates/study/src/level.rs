@@ -1,5 +1,3 @@
-//! Levels of factors.
-
 use std::fmt;
 
 use schemars::JsonSchema;

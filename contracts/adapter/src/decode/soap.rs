@@ -1,5 +1,3 @@
-//! Decodes SOAP envelopes.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 

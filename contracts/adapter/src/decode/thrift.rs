@@ -1,5 +1,3 @@
-//! Decodes Thrift messages.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 

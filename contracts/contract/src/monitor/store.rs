@@ -1,5 +1,3 @@
-//! Stores for service entries.
-
 use std::borrow::Cow;
 
 pub use super::entry_log::Key;

@@ -1,5 +1,3 @@
-//! Results per generator of a cluster.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

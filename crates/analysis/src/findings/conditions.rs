@@ -1,5 +1,3 @@
-//! Conditions of the machine during a run.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::Probes;

@@ -1,5 +1,3 @@
-//! Resources used by servers in containers and by companions.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

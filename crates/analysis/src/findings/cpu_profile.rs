@@ -1,5 +1,3 @@
-//! CPU profiles of servers.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::cpu_profile::{SampledFunction, SampledStack};

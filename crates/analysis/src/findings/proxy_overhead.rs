@@ -1,5 +1,3 @@
-//! Overhead of proxies.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

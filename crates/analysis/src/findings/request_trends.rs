@@ -1,5 +1,3 @@
-//! Trends over the requests of a trial.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

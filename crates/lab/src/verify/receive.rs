@@ -1,5 +1,3 @@
-//! Reads responses from a connection.
-
 use std::io::Read;
 
 use super::page::Page;

@@ -1,5 +1,3 @@
-//! Why a check did not pass.
-
 use std::time::Duration;
 
 use study::verification::Miss;

@@ -1,5 +1,3 @@
-//! RESP on the simulated network.
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

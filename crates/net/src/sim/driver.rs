@@ -1,5 +1,3 @@
-//! The driver side of the simulation.
-
 use std::io;
 
 use super::link::Owner;

@@ -1,5 +1,3 @@
-//! An axis: scale, marks and label.
-
 use super::scale::Scale;
 use super::ticks;
 use super::unit;

@@ -1,5 +1,3 @@
-//! The generators on the machines of a cluster.
-
 use analysis::display_names::limit_word;
 use analysis::findings::{AgentFinding, Findings, MedianRange, Row};
 use analysis::number;

@@ -1,5 +1,3 @@
-//! Servers in containers, and companions.
-
 use analysis::findings::{Findings, HostedFinding, MedianRange};
 
 use super::cells::shown;

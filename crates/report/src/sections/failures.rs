@@ -1,5 +1,3 @@
-//! Failed trials and requests.
-
 use analysis::findings::{Findings, Row};
 use analysis::{FailedRequests, hangs, number};
 use study::record::FailureKind;

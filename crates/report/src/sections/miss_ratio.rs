@@ -1,5 +1,3 @@
-//! Miss-ratio curves as tables.
-
 use analysis::findings::{CurvePolicy, Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::miss_ratio::{capacity, points};
 use analysis::number::{percent, quantity};

@@ -1,5 +1,3 @@
-//! Latency by operation of journeys, as a table.
-
 use analysis::failed_requests::count_and_share;
 use analysis::findings::{Findings, OperationFinding, OverTrials};
 use analysis::number;

@@ -1,5 +1,3 @@
-//! Overhead of proxies, as a table.
-
 use analysis::findings::{Added, Findings};
 use analysis::number::quantity;
 use analysis::proxy_overhead::{COMPARED, change, signed};

@@ -1,5 +1,3 @@
-//! The tables requested by a study.
-
 use analysis::findings::{Findings, Row};
 use analysis::number;
 use study::plan::{self, TableKind};

@@ -1,5 +1,3 @@
-//! Warnings about the run and from the doctor.
-
 use analysis::Findings;
 use study::record::{Finding, FindingState, Node};
 

@@ -1,5 +1,3 @@
-//! The state of a connection.
-
 use wire::http1::BodyReader;
 use wire::resp::Version;
 use wire::{memcached as text, resp as redis};

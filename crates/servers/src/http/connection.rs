@@ -1,5 +1,3 @@
-//! The state of a connection.
-
 use net::Nanos;
 use wire::http1::BodyReader;
 

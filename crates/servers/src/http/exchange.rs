@@ -1,5 +1,3 @@
-//! Executes requests without a network.
-
 use net::Nanos;
 use wire::http1::{Body, BodyReader, RequestError};
 

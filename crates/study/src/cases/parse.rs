@@ -1,5 +1,3 @@
-//! Parses case files.
-
 use config::node::{self, Node, Value as Toml};
 use config::{Diagnostic, Invalid, Place, Report};
 use regex::bytes::{Regex, RegexBuilder};

@@ -1,5 +1,3 @@
-//! Reads `[companion.NAME]`.
-
 use std::collections::BTreeSet;
 
 use crate::companion::CompanionPlan;

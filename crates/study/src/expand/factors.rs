@@ -1,5 +1,3 @@
-//! Reads `[factors]`.
-
 use std::collections::BTreeSet;
 
 use config::node::{Entry, Node, Table, Value};

@@ -1,5 +1,3 @@
-//! Reads `[[figure]]`.
-
 use config::Invalid;
 use config::keys::word_of;
 

@@ -1,5 +1,3 @@
-//! Parses journey files.
-
 use config::nearest::suggestion;
 use config::node::{self, Node, Value};
 use config::{Diagnostic, Place, Report};

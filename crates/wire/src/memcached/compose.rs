@@ -1,5 +1,3 @@
-//! Writes requests and responses.
-
 use super::Limits;
 use crate::number;
 

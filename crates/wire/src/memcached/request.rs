@@ -1,5 +1,3 @@
-//! Reads requests on the server side.
-
 use super::Limits;
 use crate::number;
 

@@ -1,5 +1,3 @@
-//! Writes requests and replies.
-
 use crate::number;
 
 /// The protocol version of a connection, which `HELLO` changes.

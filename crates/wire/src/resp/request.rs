@@ -1,5 +1,3 @@
-//! Reads requests on the server side.
-
 use std::ops::Range;
 
 use super::Limits;

@@ -1,5 +1,3 @@
-//! Tests targets of the cache over HTTP.
-
 use wire::cache_http::{Encoded, Limits, Operation, Refusal, parse, parse_target};
 use wire::http1;
 

@@ -1,5 +1,3 @@
-//! Tests the memcached client and server codecs.
-
 use wire::memcached::{Expected, Expiry, Limits};
 
 use crate::bodies::{NARROW_MEMCACHED, memcached_answers, memcached_requests};

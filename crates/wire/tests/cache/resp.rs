@@ -1,5 +1,3 @@
-//! Tests the RESP client and server codecs.
-
 use wire::resp::{
     Limits, Name, Read, RequestReader, SetOptions, Version, When, compose_array, compose_bulk, compose_error,
     compose_integer, compose_map, compose_null, parse_set,

@@ -1,5 +1,3 @@
-//! Table tests of requests.
-
 use wire::http1::{Body, BodyReader, Limits, RequestError, parse_request};
 
 use crate::streams;

@@ -1,5 +1,3 @@
-//! Table tests of responses.
-
 use wire::http1::{Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
 use crate::streams;
