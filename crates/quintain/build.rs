@@ -12,8 +12,7 @@ const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts
 /// Seed of the hash that names the packed files.
 const SEED: u64 = 0;
 
-/// Hash of the sources that turn trials into findings. Results cached in a store belong to one
-/// hash.
+/// Hash of the sources that turn trials into findings. Results cached in a store have one.
 fn analysis_hash(root: &Path) -> Result<u64, Box<dyn Error>> {
     let mut files = BTreeMap::new();
     for name in ["analysis", "stats", "study"] {
@@ -47,8 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 continue;
             }
             let path = entry.path();
-            // List files one by one: for a directory, Cargo would also watch the build outputs of
-            // servers.
+            // List single files: in a directory, Cargo would also watch build outputs of servers.
             println!("cargo::rerun-if-changed={}", path.display());
             let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
             files.insert(path.strip_prefix(&root)?.display().to_string(), text);

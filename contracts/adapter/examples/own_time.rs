@@ -4,8 +4,7 @@
 //! `cargo run --release -p adapter --example own_time -- [TRIALS]`
 //!
 //! Own time is the `own_ns` column of the call log: from request in to request out and from reply
-//! in to reply out, without reading and writing HTTP itself. Quantiles exclude the first tenth of
-//! the calls.
+//! in to reply out, without reading and writing HTTP itself. Quantiles exclude the first tenth.
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments")]
 #![allow(missing_docs, unreachable_pub, reason = "a program")]

@@ -329,8 +329,7 @@ impl Running {
         self.app.watch.reports.flush();
     }
 
-    /// Ends the adapter: accepts no more connections, and gives calls in flight `limits.drain` to
-    /// finish.
+    /// Accepts no more connections, and gives calls in flight `limits.drain` to finish.
     pub fn end(self) {
         drop(self);
     }

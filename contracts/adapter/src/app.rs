@@ -18,17 +18,14 @@ use crate::pool::Pool;
 use crate::shared_monitor::Watch;
 use crate::worker::Worker;
 
-/// How long an adapter is not connected to after a timeout. Otherwise each call would wait for it
-/// again.
+/// How long an adapter is bypassed after a timeout. Otherwise each call would wait for it.
 const LEFT_ALONE: Duration = Duration::from_secs(10);
 
-/// Maximum number and length of reported body encodings. Their names come from
-/// the peer.
+/// Maximum number and length of reported body encodings, whose names come from peers.
 const CODINGS_MAX: usize = 16;
 const CODING_MAX_BYTES: usize = 64;
 
-/// Maximum number and name length, in bytes, of reported operations that the contract does not
-/// list.
+/// Maximum number and name length, in bytes, of reported unlisted operations.
 const UNLISTED_MAX: usize = 64;
 const UNLISTED_MAX_BYTES: usize = 200;
 

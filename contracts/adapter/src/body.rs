@@ -26,8 +26,7 @@ pub(crate) struct Body {
     /// chunked body would lose its framing.
     is_open: bool,
     share: Option<Arc<Share>>,
-    /// Why the connection failed after the part that was read, and whether that part had time to be
-    /// sent.
+    /// Why the connection failed after the part read, and whether that part had time to be sent.
     cut: Option<(hyper::Error, bool)>,
     /// A check that runs at the end of a streamed body.
     watch: Option<Watch>,
@@ -92,8 +91,7 @@ impl Body {
         Self { rest: Some(rest), ..Self::default() }
     }
 
-    /// A body forwarded as it arrives. `done` receives a copy before the receiver sees the
-    /// end.
+    /// A body forwarded as it arrives. `done` gets a copy before the receiver sees the end.
     pub(crate) fn watched(rest: Incoming, limits: &Limits, budget: &Arc<Budget>, done: Done) -> Self {
         let gathered = Some(Gathered::new(usize::MAX, budget));
         let deadline = Box::pin(tokio::time::sleep(limits.request));

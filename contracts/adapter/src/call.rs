@@ -138,16 +138,14 @@ impl InFlightCall {
         passed.map(drop)
     }
 
-    /// Handles a request whose adapter ended before it had read it: the request went to the service
-    /// itself.
+    /// Handles a request that went to the service itself, because its adapter had ended.
     pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
         self.sent = None;
         self.line.metadata_bytes = 0;
         self.alone(&request.values())
     }
 
-    /// The metadata that another adapter sent with its request, or `None` if the sender is not
-    /// trusted.
+    /// The metadata that another adapter sent with its request, if the sender is trusted.
     fn request_metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
         let metadata = metadata::decode_request(block, self.context("")).ok();
         let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
@@ -189,8 +187,7 @@ impl InFlightCall {
         self.ticket.is_some() && self.op.reads_reply
     }
 
-    /// Handles the arrival of the reply. `block`: its metadata. Returns the metadata to send with
-    /// it.
+    /// Handles the arrival of the reply with its metadata. Returns the metadata to send with it.
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (watch, args) = (&self.app.watch, request.values());
@@ -266,8 +263,7 @@ fn has_labels(entries: &[Identified]) -> bool {
     entries.iter().flat_map(|entry| &entry.labels).all(|label| metadata::is_label(label))
 }
 
-/// Restricts metadata to what its sender may vouch for: itself, by the `name` that its certificate
-/// proves.
+/// Restricts metadata to what its sender may vouch for: itself, by its certificate's `name`.
 fn bound(mut metadata: RequestMetadata, name: &str) -> RequestMetadata {
     metadata.invoked.retain(|label| label == name);
     // An entry without labels means that the sender has forgotten who vouched.

@@ -14,8 +14,7 @@ use crate::worker::Worker;
 pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes,store_file_bytes";
 
 /// Maximum number of queued lines. A call waits if the queue is full, since a missing line would
-/// bias a mean. The queue is allocated in full at the start, so it must be short to keep an adapter
-/// small.
+/// bias a mean. It is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
 /// Lines between two readings of the process's memory. The writer reads it, not the calls, because
 /// it costs a system call.
@@ -84,8 +83,7 @@ fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()
                 lines += 1;
                 let rss_bytes = statm.as_ref().filter(|_| looks).and_then(resident);
                 let at_ns = rss_bytes.map(|_| begun.elapsed().as_nanos() as u64);
-                // REST operation names contain no comma or quote, because path templates are
-                // validated.
+                // REST operation names contain no comma or quote: path templates are validated.
                 writeln!(
                     file,
                     "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{},{store_file_bytes}",

@@ -242,8 +242,7 @@ impl Config {
     }
 }
 
-/// A configuration as far as it could be read, so that the files it names can be checked even if it
-/// has errors.
+/// A configuration as far as it could be read, so that its files are checked in any case.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// The valid part. Services with errors are left out; any other invalid value is empty.
@@ -257,8 +256,7 @@ pub struct Draft {
     pub(crate) is_partial: bool,
 }
 
-/// Reads as much of a configuration as possible. Paths in it are relative to `folder`. Opens no
-/// file.
+/// Reads as much of a configuration as possible, with paths relative to `folder`. Opens no file.
 pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
     let report = Report::new("the configuration", text, &[]);
     let root = mend::document(text, &report);

@@ -1,5 +1,4 @@
-//! Decodes messages for contracts: the operation and arguments of a request, and the result of a
-//! reply.
+//! Decodes messages for contracts: operation and arguments of requests, results of replies.
 
 mod json;
 mod soap;

@@ -135,8 +135,7 @@ impl Pattern {
         Some(Self { host, port })
     }
 
-    /// Whether an endpoint matches. A name never matches a network, because it is not resolved
-    /// here.
+    /// Whether an endpoint matches. A name, which is not resolved, never matches a network.
     pub fn matches(&self, host: &str, port: u16) -> bool {
         if self.port.is_some_and(|own| own != port) {
             return false;

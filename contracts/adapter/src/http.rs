@@ -235,8 +235,8 @@ impl Exchange {
         let reads_body = service.as_ref().and_then(|service| service.reads_body(parts.method.as_str(), &self.path));
         let skip = match reads_body {
             None => Some(Skip::Unlisted),
-            // An empty block means that the previous adapter did not check the call, so neither does
-            // this one.
+            // An empty block: the previous adapter did not check the call, so neither does this
+            // one.
             Some(_) if !is_sampled || self.block.as_ref().is_some_and(|block| block.bytes.is_empty()) => {
                 Some(Skip::Sample)
             }

@@ -136,8 +136,7 @@ pub(crate) struct Resolved {
 }
 
 /// Finds or opens the listener for an endpoint. Unknown and forbidden endpoints are reached
-/// directly, as are all others if there is no room for a listener. Fails if the text is not an
-/// endpoint.
+/// directly, and all others without room for a listener. Fails if the text is not an endpoint.
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();

@@ -302,8 +302,7 @@ mod tests {
         }
     }
 
-    /// The names are used in dashboards. `.ci/adapter_clients.py` checks the same text with a
-    /// scraper.
+    /// Dashboards use the names. `.ci/adapter_clients.py` checks the same text with a scraper.
     #[test]
     fn text_is_valid_open_metrics() {
         let mut tallies = Tallies::default();

@@ -101,8 +101,7 @@ impl Watch {
         promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
     }
 
-    /// Registers an endpoint's URL, so that calls through the forward proxy or to longer paths are
-    /// matched.
+    /// Registers an endpoint's URL, to match calls through the forward proxy or to longer paths.
     fn route(&self, endpoint: &str, service: ServiceId) {
         let Some(service) = self.services.get(service).filter(|service| service.family != ProtocolKind::Thrift) else {
             return;
@@ -154,8 +153,7 @@ impl Watch {
         self.metrics.text(counts, &tallies)
     }
 
-    /// Replaces the contract atomically: a call is checked against the contract of its service
-    /// number.
+    /// Replaces the contract atomically: a call keeps the contract of its service number.
     pub(crate) fn renew(&self, services: Services) {
         let mut monitor = self.lock();
         monitor.store().renew(services.contract.hash());

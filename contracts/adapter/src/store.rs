@@ -1,5 +1,4 @@
-//! Service entries in a file that outlives the process. Reads use a cache; a thread writes in the
-//! background.
+//! Service entries in a file that outlives the process. Reads use a cache; a thread writes.
 
 mod file;
 #[cfg(test)]
@@ -22,8 +21,7 @@ use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
 use crate::reports::Note;
 
-/// Maximum size of entries waiting for a slow disk. Later entries stay only in memory and are
-/// counted.
+/// Maximum size of entries waiting for a slow disk. Later ones stay in memory and are counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
 /// Size from which the writer writes at once, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;

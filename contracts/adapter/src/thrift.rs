@@ -18,8 +18,7 @@ use crate::shared_monitor::{Judged, Stopped};
 use crate::stream::Stream;
 use crate::thrift_messages::{Messages, Received, ReceivedMessage};
 
-/// Serves one connection until either side ends. `from_adapter`: whether the client greeted as an
-/// adapter.
+/// Serves a connection until either side ends. `from_adapter`: the client greeted as an adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter: bool) -> io::Result<()> {
     let Ok(service) = app.watch.service_or_refusal(&hop.endpoint) else { return Ok(()) };
     let service = service.filter(|service| service.family == ProtocolKind::Thrift);

@@ -208,8 +208,7 @@ impl Messages {
         self.is_adapter.then(|| self.buffer.split_to(length).freeze())
     }
 
-    /// Sends a message unchanged, to an adapter with its block. Returns the size of the block's
-    /// length.
+    /// Sends a message, to an adapter with its block. Returns the size of the block's length.
     pub(crate) async fn send(&mut self, block: Option<&[u8]>, message: &[u8]) -> io::Result<usize> {
         let mut head = Vec::new();
         let mut message = message;

@@ -51,8 +51,7 @@ impl Tls {
         Ok(Self { listen, shown, peers, to_peers: to_peers.map(TlsConnector::from), upstream: upstream.into() })
     }
 
-    /// The acceptor for a client that connects to this host, if the listeners' certificate covers
-    /// it.
+    /// The acceptor for clients of this host, if the listeners' certificate covers it.
     pub(crate) fn ends_for(&self, host: &str) -> Option<&TlsAcceptor> {
         let certificate = webpki::EndEntityCert::try_from(self.shown.as_ref()?).ok()?;
         let name = ServerName::try_from(host).ok()?;

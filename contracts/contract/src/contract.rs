@@ -25,8 +25,7 @@ pub struct OperationId {
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) operations: Vec<Operation>,
-    /// Whether a message introduces it with an index, and so names the members that are vouched
-    /// for.
+    /// Whether a message introduces it with an index, which names the vouched members.
     pub(crate) has_introduced_members: bool,
 }
 
@@ -70,8 +69,7 @@ impl Contract {
         &self.services[usize::from(id.at)]
     }
 
-    /// Makes this contract the successor of `before`, with different numbers of services and
-    /// operations.
+    /// Makes this contract the successor of `before`, with other service and operation numbers.
     pub fn after(self, before: &Self) -> Self {
         Self { generation: before.generation.wrapping_add(1), ..self }
     }

@@ -32,8 +32,7 @@ enum PromisedPart {
 }
 
 impl Typed {
-    /// The declared types of an operation's messages. `params` and `result`: the types that clauses
-    /// see.
+    /// The declared types of an operation's messages. Clauses use those of `params` and `result`.
     pub(crate) fn of_operation(
         operation: &Operation,
         id: &str,

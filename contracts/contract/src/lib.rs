@@ -1,5 +1,4 @@
-//! Contracts between the parties of a call: parsing, evaluation, and who is to blame for a broken
-//! clause.
+//! Contracts between the parties of a call: parsing, evaluation, and blame for broken clauses.
 
 mod clause;
 mod code;

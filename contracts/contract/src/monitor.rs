@@ -172,8 +172,7 @@ impl<'a> Step<'a> {
 impl<S: Store> Monitor<S> {
     /// A monitor that continues with the entries of the store.
     ///
-    /// `now_s`: seconds since any fixed time, which must be the same for all calls and all uses of
-    /// the store.
+    /// `now_s`: seconds since a fixed time, the same for all calls and all uses of the store.
     pub fn new(contract: Arc<Contract>, settings: Settings, mut store: S, now_s: u64) -> Self {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
@@ -240,8 +239,7 @@ impl<S: Store> Monitor<S> {
         &mut self.store
     }
 
-    /// Registers an endpoint from the configuration: its service, vouching labels and adapter
-    /// address.
+    /// Registers a configured endpoint: its service, vouching labels and adapter address.
     pub fn configure(&mut self, endpoint: &str, service: ServiceId, labels: &[&str], peer: Option<&str>, now_s: u64) {
         let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
         let peer = peer.and_then(|peer| self.number(peer));

@@ -163,8 +163,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Skips an operation with a syntax error after its first token, up to its end or the next
-    /// service.
+    /// Skips an operation with a syntax error from its second token to its end or the next service.
     fn skip_operation(&mut self, first: usize) {
         self.at = first;
         // Open brackets, and whether they contain clauses.

@@ -272,8 +272,7 @@ impl Binary {
         }
     }
 
-    /// The result of arithmetic. `None` if it does not fit or is undefined, and for other
-    /// operators.
+    /// The result of arithmetic. `None` for overflow, undefined results and other operators.
     pub(crate) fn checked(self, a: i64, b: i64) -> Option<i64> {
         match self {
             Self::Plus => a.checked_add(b),

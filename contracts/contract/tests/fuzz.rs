@@ -1,5 +1,4 @@
-//! Runs the fuzz targets of contracts on their seeds, truncated and mutated seeds, and random
-//! bytes.
+//! Runs the fuzz targets of contracts on whole, truncated and mutated seeds and random bytes.
 
 #[path = "../../../fuzz/contract.rs"]
 mod contracts;

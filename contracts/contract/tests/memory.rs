@@ -33,8 +33,7 @@ fn world(contract: &str, endpoint: &str, service: &str, bytes_max: usize) -> Wor
     world
 }
 
-/// Adds a new Evernote user: two entries with indexes as long as the case study's, 55 letters and a
-/// decimal.
+/// Adds an Evernote user: two entries with the case study's indexes, 55 letters and a decimal.
 fn evernote(world: &mut World, number: usize) {
     let token = format!("{}{number}", "t".repeat(55));
     let notes = json!("https://127.0.0.1:9444/");
@@ -64,8 +63,7 @@ fn entries_take_at_most_120_bytes_and_respect_the_bound() {
         (0..10).for_each(|number| call(&mut all, number));
         let (region, before) = (Region::new(ALLOCATOR), entries(&all));
         let mut number = 10;
-        // Just below and above the sizes at which the table doubles, with the least and most spare
-        // room.
+        // Around the sizes at which the table doubles, with the least and most spare room.
         for count in [1_780, 1_800, 3_570, 3_600, 14_300, 14_400, 28_600, 28_800] {
             while entries(&all) < count {
                 call(&mut all, number);

@@ -243,8 +243,7 @@ proptest! {
     }
 }
 
-/// One service whose members introduce each other: calls introduce their arguments, replies their
-/// results.
+/// A service whose members introduce each other, calls by arguments and replies by results.
 const CHAIN: &str = "contract 1 service K {
     give(to: text, n: int, own: int) { index own request identifies K at to index n }
     take(own: int) -> {at: text, n: int} { index own reply identifies K at result.at index result.n }

@@ -41,8 +41,7 @@ const UNTOLD: &str = "another path, or a slow machine";
 const OF_PATH: [&str; 8] =
     ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
 
-/// Judges each of [`Record::agents`], in order; empty for a failed trial. `nodes` are the machines
-/// of the run.
+/// Judges each of [`Record::agents`] on `nodes`, the run's machines; empty for a failed trial.
 pub fn judge_agents(record: &Record, nodes: &[Node]) -> Vec<Verdict> {
     judged(record, nodes).into_iter().map(|judged| judged.verdict).collect()
 }

@@ -5,8 +5,7 @@ use crate::findings::{HostedFinding, MedianRange, Row};
 /// Container engines show this many digits.
 const ID_DIGITS: usize = 12;
 
-/// Whether a trial had a container or companion. If any had one, the report lists them for all
-/// rows.
+/// Whether a trial had a container or companion. The report lists all rows if any had one.
 pub(crate) fn is_told(record: &Record) -> bool {
     record.subject.container.is_some() || !record.companions.is_empty()
 }

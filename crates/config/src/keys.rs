@@ -1,5 +1,4 @@
-//! Declarations of the keys of a table. Reading, help, Markdown and JSON Schema all derive from
-//! them.
+//! Declarations of a table's keys. Reading, help, Markdown and JSON Schema derive from them.
 
 use serde_json::Value;
 
@@ -40,8 +39,7 @@ pub enum Missing {
     Means(&'static str),
 }
 
-/// Type of a value. If texts are filled ([`crate::Fill`]), a text is allowed for all types but
-/// tables.
+/// Type of a value. If texts are filled ([`crate::Fill`]), all types but tables allow a text.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A string.
@@ -135,8 +133,7 @@ impl Kind {
         Kind::Other(words, || Value::Object(serde_json::Map::new()))
     }
 
-    /// Returns the first `Some` of `pick` for this kind or, if it is [`Kind::Either`], for its
-    /// alternatives.
+    /// Returns the first `Some` of `pick` for this kind or the alternatives of [`Kind::Either`].
     pub fn find<T>(&self, pick: impl Fn(&Kind) -> Option<T>) -> Option<T> {
         match self {
             Kind::Either(kinds) => kinds.iter().find_map(pick),

@@ -1,5 +1,4 @@
-//! Escapes untrusted text for logs, pages and terminals, so that it cannot issue commands or
-//! reorder text.
+//! Escapes untrusted text for logs, pages and terminals: no commands, no reordering.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -97,8 +97,7 @@ impl<'a> Report<'a> {
         place.set.map_or(self.text, |index| self.sets[index].as_str())
     }
 
-    /// Returns `Ok` if no error was added. Fails with all errors in the order of the text, the
-    /// file's first.
+    /// Fails with all errors, if any, in the order of the text, the file's first.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
         let found = self.found.take();
         let diagnostics = found.into_iter().map(|((place, message), hint)| {

@@ -24,8 +24,7 @@ pub trait Fill: Copy {
 pub struct Filled {
     /// The text with all names replaced.
     pub text: String,
-    /// Source of the text and its name in messages (`` level `a` of `b` ``), if the whole text has
-    /// one source.
+    /// Source of the whole text and its name in messages (`` level `a` of `b` ``), if it has one.
     pub from: Option<(Place, String)>,
 }
 
@@ -436,8 +435,7 @@ impl<'a, F: Fill> Section<'a, F> {
         })
     }
 
-    /// The tables inside the table at `key`, by name. Values that are not tables are reported and
-    /// left out.
+    /// The tables inside the table at `key`, by name. Other values are reported and left out.
     pub fn named(&self, key: &str) -> Vec<(String, Section<'_, F>)> {
         let (keys, entry) = (self.kind(key, Kind::table), self.table.get(key));
         let Some(table) =

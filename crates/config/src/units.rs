@@ -14,8 +14,7 @@ pub fn duration_ns(text: &str) -> Result<u64, Invalid> {
     time_ns(text, DURATION_UNITS)
 }
 
-/// Parses a duration that may also be in days: `30d`. For retention times; trials and flags have no
-/// use for days.
+/// Parses a duration that may also be in days, `30d`: a retention time.
 pub fn long_duration_ns(text: &str) -> Result<u64, Invalid> {
     match split(text)? {
         (number, "d") => whole(text, number, DAY_NS, "nanoseconds"),
@@ -53,8 +52,7 @@ pub(crate) fn long_duration_text(ns: u64) -> String {
     if ns > 0 && ns.is_multiple_of(DAY_NS) { format!("{}d", ns / DAY_NS) } else { duration_text(ns) }
 }
 
-/// Formats a number of bytes for [`bytes`], in the largest power of 1,024 that gives a whole
-/// number.
+/// Formats bytes for [`bytes`], in the largest power of 1,024 that gives a whole number.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
@@ -150,8 +148,7 @@ fn float(text: &str, number: &str) -> Result<f64, Invalid> {
     number.replace('_', "").parse().map_err(|_| not_a_number(text))
 }
 
-/// Multiplies `number` by `unit` exactly, in decimal digits. A float would lose the last nanosecond
-/// of 0.3.
+/// Multiplies exactly, in decimal digits: a float would lose the last nanosecond of 0.3.
 fn whole(text: &str, number: &str, unit: u64, of: &str) -> Result<u64, Invalid> {
     float(text, number)?;
     if number.starts_with('-') {

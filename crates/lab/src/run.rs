@@ -24,8 +24,7 @@ const FAILURES_MAX: usize = 3;
 /// block's order, until it has enough trials or the study allows no more. Points that others depend
 /// on finish first. A failed trial leaves a record and does not end the run.
 ///
-/// The calling thread must live as long as the run: the kernel kills a thread's children when the
-/// thread ends.
+/// The calling thread must outlive the run: the kernel kills a thread's children when it ends.
 pub fn run(
     plan: &Plan,
     builds: &[Build],

@@ -157,8 +157,7 @@ impl Server<'_> {
                     not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
                 }
             };
-            // A container's first process ignores SIGTERM without a handler, which is not its
-            // fault.
+            // A container's first process ignores SIGTERM without a handler: not its fault.
             child.contained = contained.and_then(|contained| (contained.pid)());
             let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));
             if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {

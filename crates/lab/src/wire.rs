@@ -205,8 +205,7 @@ mod tests {
         assert_eq!(between(&begin, &end, port, 1), Some(WireUse { front_bytes: 1003, back_bytes: 0 }));
         assert_eq!(between(&begin, &end, 1, port), Some(WireUse { front_bytes: 0, back_bytes: 1003 }));
         drop((client, server));
-        // A process that another test starts at this moment keeps the sockets open until it calls
-        // exec.
+        // A process that another test is starting keeps the sockets open until exec.
         let is_closed = || between(&begin, &read().unwrap(), port, 1).is_none();
         assert!((0..500).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(20));

@@ -356,8 +356,8 @@ mod tests {
 
     #[test]
     fn send_lag_is_split_by_cause() {
-        // (intended, free since, sent, response at) -> (response time, lag of the connection, lag
-        // of the thread)
+        // (intended, free since, sent, response at) -> (response time, lags of connection and
+        // thread)
         let table = [
             ((100, 0, 100, 150), (50, 0, 0)),
             ((100, 50, 130, 150), (50, 0, 30)),

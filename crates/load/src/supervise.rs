@@ -1,5 +1,4 @@
-//! Runs the worker threads of a load under a coordinator, reports events, and defines the errors of
-//! a load.
+//! Runs the worker threads of a load under a coordinator and reports events and errors.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

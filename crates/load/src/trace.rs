@@ -29,8 +29,7 @@ const BATCH: usize = 512;
 /// Maximum number of batches waiting for a worker: 256 KiB.
 const BATCHES: usize = 16;
 const READ_BYTES: usize = 256 * 1024;
-/// Maximum number of keys. With a 64-bit hash, the probability that any two of them collide is 1 in
-/// 30.
+/// Maximum number of keys. With a 64-bit hash, two of them collide with probability 1 in 30.
 pub(crate) const KEYS_MAX: u64 = 1 << 30;
 /// Maximum number of records in one second.
 const SECOND_RECORDS: usize = 1 << 20;

@@ -217,8 +217,7 @@ impl Stream {
         (!self.per_set).then(|| self.value_sizes.at(mix(self.value_seed ^ key)) as u32)
     }
 
-    /// Current popularity rank of a key of a fixed population, from 0. `None` for keys created
-    /// later.
+    /// Popularity rank of a key of a fixed population, from 0. `None` for keys created later.
     pub fn rank_of(&self, key: u64) -> Option<u64> {
         let fixed = key < self.population && !matches!(self.choice, Choice::Growing(_));
         fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
@@ -303,8 +302,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Creates the texts of a workload for a seed, with 64 KiB of filler. Fails if the workload is
-    /// invalid.
+    /// Creates the texts for a seed, with 64 KiB of filler. Fails if the workload is invalid.
     pub fn new(workload: &Workload, seed: u64) -> Result<Texts, WorkloadError> {
         checked(workload)?;
         let mut rng = Rng::stream(seed, 0x7465_7874);

@@ -1,5 +1,4 @@
-//! The hot path does not allocate: a longer load allocates more for its windows, but not for its
-//! requests.
+//! The hot path does not allocate: a longer load allocates for windows, not for requests.
 
 use std::alloc::System;
 use std::io::{Read, Write};

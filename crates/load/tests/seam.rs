@@ -1,5 +1,4 @@
-//! Events of a load on real sockets, and connections that stay open until the caller has handled
-//! them.
+//! Events of a load on real sockets. Connections stay open until the caller has handled them.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

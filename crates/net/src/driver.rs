@@ -163,8 +163,7 @@ pub trait Driver {
     /// peer's stream has also ended, [`Event::Closed`] follows with [`CloseReason::Local`].
     fn end_stream(&mut self, conn: Conn);
 
-    /// Closes a connection, unless it is closed. Only [`Event::Closed`] with [`CloseReason::Local`]
-    /// follows.
+    /// Closes an open connection. Only [`Event::Closed`] with [`CloseReason::Local`] follows.
     fn close(&mut self, conn: Conn, how: Close);
 
     /// Submits pending operations, then waits for an event until `until` (`None`: without limit; a
@@ -172,8 +171,7 @@ pub trait Driver {
     /// signal. Fails only if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
-    /// The next event, or `None` at the end of this turn. Invalidates the bytes of the previous
-    /// one.
+    /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous one.
     fn next_event(&mut self) -> Option<Event>;
 
     /// The bytes of the latest [`Event::Data`].

@@ -43,8 +43,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Runs the calling thread only on idle CPUs (`SCHED_IDLE`). Older kernels need privileges to undo
-/// this.
+/// Runs this thread only on idle CPUs (`SCHED_IDLE`). Older kernels need privileges to undo it.
 pub fn sched_idle() -> io::Result<()> {
     // From linux/sched.h and the C library. Both are stable and the same on every architecture.
     const SCHED_IDLE: c_int = 5;

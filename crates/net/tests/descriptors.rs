@@ -1,5 +1,4 @@
-//! Behavior without free file descriptors. A separate process, since the limit applies to the whole
-//! process.
+//! Behavior without free file descriptors. A separate binary, since the limit is per process.
 
 mod harness;
 

@@ -15,8 +15,7 @@ use crate::output;
 
 pub(crate) const STUDIES: &str = "studies";
 
-/// Placeholder for the unpacked archive in a node's command, because each machine has its own
-/// cache.
+/// Placeholder for the unpacked archive in commands of nodes, which have caches of their own.
 pub(crate) const DIRECTORY: &str = "@built-in";
 
 /// Hash of the packed files. Each version is unpacked to its own directory.

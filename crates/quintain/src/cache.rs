@@ -12,8 +12,7 @@ use crate::cli::{CacheArgs, WarmupRule};
 use crate::message::usage;
 use crate::mistakes::Mistakes;
 
-/// The default workload: its fixed population lets the hit ratio settle, and its lengths were
-/// measured.
+/// The default workload: a fixed population lets the hit ratio settle; its lengths are measured.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
 /// Default warm-up for servers that are not caches.
 const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);

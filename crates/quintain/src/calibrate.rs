@@ -1,7 +1,6 @@
 //! `quintain calibrate`: measures the limits of the generator on this machine with a null server.
 //!
-//! It runs as a study, so that the null server is started, pinned and watched like any other
-//! server.
+//! It runs as a study, so that the null server is started, pinned and watched like any other.
 
 use std::path::PathBuf;
 use std::rc::Rc;

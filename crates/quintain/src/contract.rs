@@ -1,5 +1,4 @@
-//! `quintain contract`: checks a contract, explains a report, and inspects a store of service
-//! entries.
+//! `quintain contract`: checks contracts, explains reports, and inspects stores of entries.
 
 use std::io::Read;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! `quintain load --find`: searches for the highest rate at which a running server meets an
-//! objective.
+//! `quintain load --find`: searches the highest rate at which a server meets an objective.
 
 use analysis::{Search, SearchBound};
 use load::{LoadError, Progress};
@@ -13,8 +12,7 @@ use crate::message::{Done, Exit, usage};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
-/// The search from the flags, with trials of `duration_ns`; `None` without a search or after
-/// errors.
+/// The search from the flags, with trials of `duration_ns`; `None` without one or after errors.
 pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -> Option<SearchPlan> {
     let (from_per_s, to_per_s) = (args.find_from, args.find_to);
     if from_per_s.zip(to_per_s).is_some_and(|(from, to)| from > to) {
@@ -64,8 +62,8 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             Ok(_) if signals::is_set(&interrupted) => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,
-            // A server that becomes unreachable was broken by the load. One that never responded
-            // was not there.
+            // The load broke a server that becomes unreachable; one that never responded was not
+            // there.
             Err(error @ LoadError::Unreachable { .. }) if !search.is_empty() => search.broke(step, &error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };

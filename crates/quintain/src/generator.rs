@@ -66,8 +66,7 @@ pub(crate) fn generator(path: &str) -> Done {
         // If the lab is gone, so is the need for output; this process ends with it.
         let _ = output::json_line(&told);
         if is_over {
-            // Connections close when the lab has read the line, when the wait times out, or when
-            // the lab is gone.
+            // Connections close when the lab has read the line or is gone, or after the timeout.
             let _ = read.recv_timeout(HOLD_MAX);
         }
     };

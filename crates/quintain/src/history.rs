@@ -155,8 +155,7 @@ fn readers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
-/// Skips runs that a newer quintain has stored, with a note, so that the other runs are still
-/// shown.
+/// Skips runs that a newer quintain has stored, with a note, to show the others.
 fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
     match read {
         Ok(read) => Ok(Some(read)),

@@ -59,8 +59,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     let plan = study::parse(&text)
         .and_then(|study| study::expand(&study, &options))
         .map_err(|found| study_file::mistaken(&place, &text, &found))?;
-    // Commands start in this directory, so it must exist now. It is removed again if no study is
-    // written.
+    // Commands start in this directory. It is removed again if no study is written.
     let new = !directory.exists();
     output::folder(&directory)?;
     let tried = try_once(&plan, &directory, &cpus, &|| signals::is_set(&interrupted));

@@ -1,5 +1,4 @@
-//! Levels of a design point on the command line, `server=go,clients=40`, and the two levels of a
-//! comparison.
+//! Levels on the command line, `server=go,clients=40`, and the two levels of a comparison.
 
 use analysis::history::Levels;
 use study::{Level, Plan};

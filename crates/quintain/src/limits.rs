@@ -102,8 +102,7 @@ impl Ports {
     }
 }
 
-/// Parses `ip_local_port_range` and `ip_local_reserved_ports` (kernel: ip-sysctl); `None` if they
-/// are malformed.
+/// Parses `ip_local_port_range` and `ip_local_reserved_ports` (kernel: ip-sysctl), if valid.
 fn ports(range: &str, reserved: &str) -> Option<Ports> {
     let mut bounds = range.split_whitespace().map(str::parse::<u16>);
     let (first, last) = (bounds.next()?.ok()?, bounds.next()?.ok()?);

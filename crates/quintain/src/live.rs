@@ -76,8 +76,7 @@ impl Live {
     }
 }
 
-/// The status line of a load. The most important values come first because a narrow terminal cuts
-/// the rest.
+/// The status line of a load, most important values first: narrow terminals cut the rest.
 pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
     match progress.phase {
         Phase::Connect => "connecting".to_owned(),

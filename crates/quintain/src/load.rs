@@ -216,8 +216,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics }, asked.notes))
 }
 
-/// The default window length, or a multiple of it that keeps the number of windows within the
-/// limit.
+/// The default window length, or the multiple that keeps the number of windows within the limit.
 fn window_ns(longest_ns: u64) -> u64 {
     longest_ns.div_ceil(WINDOWS_MAX).next_multiple_of(WINDOW_NS).max(WINDOW_NS)
 }

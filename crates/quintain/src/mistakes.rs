@@ -1,5 +1,4 @@
-//! Errors in a command line and in files with their locations, collected so that all are reported
-//! at once.
+//! Errors in a command line and in files, collected so that all are reported at once.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -13,8 +13,7 @@ use crate::cluster::build;
 use crate::message::{Done, Exit, Problem, exe, machine, usage};
 use crate::{built_in, doctor, output};
 
-/// Time limit for joining. The lab decides how long it waits; after this time none can be
-/// listening.
+/// Time limit for joining, after which no lab can still be listening.
 const JOINING: Duration = Duration::from_secs(60);
 
 /// Works for a lab until it is gone.

@@ -1,5 +1,4 @@
-//! The only module that writes to stdout and stderr. Data goes to stdout, everything else to
-//! stderr.
+//! The only module that writes to stdout (data) and stderr (everything else).
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -21,8 +20,7 @@ pub(crate) fn style(into_file: bool) -> report::Style {
 
 const DRAWS_HZ: u8 = 5;
 
-/// Writes text for a person to stdout. Escapes all terminal control sequences except our own
-/// colors.
+/// Writes text for people to stdout. Escapes terminal control sequences except our own colors.
 pub(crate) fn text(text: &str) -> Result<(), Problem> {
     write(&printable(text, stdout_is_coloured()))
 }
@@ -135,8 +133,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Columns and rows of stderr, less than the terminal has, so that what they hold can be redrawn in
-/// place.
+/// Columns and rows of stderr, few enough for redrawing in place.
 pub(crate) fn room_on_stderr() -> (usize, usize) {
     let (columns, rows) = size_of(&std::io::stderr()).unwrap_or((80, 24));
     (columns.saturating_sub(1), rows.saturating_sub(1))

@@ -44,8 +44,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     Ok(exit)
 }
 
-/// Whether the report needs records as well as findings. Their histograms and windows must then fit
-/// in memory.
+/// Whether the report needs records, whose histograms and windows must then fit in memory.
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
     let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
     is_of_records || args.raw.is_some() || references::may_have(run)
@@ -171,8 +170,7 @@ fn trial_of_no_trace() -> Problem {
     problem.hint("drop it, or add `--format trace`")
 }
 
-/// Findings of earlier runs of the same study, machine and profile up to the chosen run, oldest
-/// first.
+/// Findings of runs of the same study, machine and profile up to the chosen one, oldest first.
 fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Findings>, Problem> {
     let mut history = Vec::new();
     for summary in store.runs()?.iter().rev() {

@@ -12,8 +12,7 @@ use crate::cli::{StudiesArgs, StudiesVerb};
 use crate::message::{Done, Exit, Problem, cannot, machine, usage};
 use crate::output;
 
-/// CPUs of a machine large enough for every level of every built-in study, so that all programs are
-/// found.
+/// CPUs of a machine large enough for every level of every built-in study, to find all programs.
 const LARGE: u32 = 256;
 
 #[derive(Debug, Serialize)]

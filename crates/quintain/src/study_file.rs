@@ -14,8 +14,7 @@ use crate::{limits, mistakes, output};
 
 const STDIN: &str = "stdin";
 
-/// The environment variable with the number of operations in Whip's benchmarks, and the factor that
-/// it sets.
+/// The environment variable of Whip's benchmarks with the number of operations.
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 

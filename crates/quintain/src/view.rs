@@ -28,8 +28,7 @@ pub(crate) struct Strip {
 }
 
 impl Strip {
-    /// Adds a report. Starts over if the report is of another load or of a phase other than
-    /// measuring.
+    /// Adds a report. Starts over for another load or a phase other than measuring.
     pub(crate) fn add(&mut self, progress: &Progress, server: Option<CpuTime>) {
         let now = progress.latencies.counts;
         let is_other = now.iter().zip(&self.before).any(|(now, before)| now < before);

@@ -1,5 +1,4 @@
-//! `quintain adapter` and `quintain contract` on real processes: their output, and the store after
-//! a kill.
+//! `quintain adapter` and `quintain contract` as processes: output, and the store after a kill.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -54,8 +54,7 @@ struct World {
     running: Vec<Process>,
 }
 
-/// A free port below the ephemeral range, so that the system gives it to no other process before it
-/// is bound.
+/// A free port below the ephemeral range, which the system gives to no other process.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);
@@ -84,8 +83,7 @@ impl World {
         format!("127.0.0.1:{}", self.port(port))
     }
 
-    /// Starts an adapter with one of the example's configurations. Its reports go to a file named
-    /// after it.
+    /// Starts an adapter with one of the example's configurations. A file of its name has reports.
     fn adapter(&mut self, name: &str, contract: &str) {
         let mut text = std::fs::read_to_string(example("calculator").join(format!("{name}.toml"))).unwrap();
         text = text.replace("plain.contract", &format!("{contract}.contract"));

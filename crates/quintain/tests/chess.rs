@@ -26,8 +26,7 @@ fn play(user: &str, game: &str, count: u32, played: &str, wish: &str, result: &s
 
 const OWN: &str = "\"{game}\"";
 
-/// Plays a scenario after `MakeGame` and returns the reports of the client's and the server's
-/// adapter.
+/// Plays a scenario after `MakeGame`; returns the reports of the client's and server's adapters.
 fn reports(steps: &[String]) -> [Vec<Value>; 2] {
     let folder = Folder::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,5 +1,4 @@
-//! `quintain runs` and `quintain history` on real runs: listed, exported, removed, and compared by
-//! commit.
+//! `quintain runs` and `quintain history`: list, export, remove, and compare by commit.
 
 use crate::common::{Folder, QUINTAIN, Ran};
 use serde_json::Value;

@@ -57,8 +57,7 @@ fn json_has_the_keys_of_http() {
     for (key, value) in [("protocol", json!("http")), ("pipeline", json!(1)), ("connection", json!("keep-alive"))] {
         assert_eq!(json[key], value, "{key}");
     }
-    // Little's law: rate times latency is the number in flight. Requests that straddle an end make
-    // it inexact.
+    // Little's law: rate times latency is the number in flight, except at both ends.
     let (by_latency, counted) = (number(&json["in_flight_by_latency"]), number(&json["in_flight_mean"]));
     assert!(
         by_latency > 0.0 && by_latency <= 4.0 + 4.0 * number(&json["latency_ns"]["max"]) / (duration_s * 1e9),
@@ -198,8 +197,7 @@ fn every_valid_framing_is_accepted() {
 
 #[test]
 fn reconnects_after_unannounced_close() {
-    // The response says keep-alive, but the server closes. The request in flight is lost, which is
-    // an error.
+    // The response says keep-alive, but the server closes. Losing the next request is an error.
     let server = Scripted::start(Does::AnswerAndClose(OK));
     let json = load(&server.url("/"), &["-c", "2", "-d", "300ms", "--json"]).expect(0).json();
     assert!(number(&json["requests"]) > 0.0 && number(&json["reconnects"]) > 0.0, "{json}");

@@ -98,8 +98,7 @@ fn scrapes_a_running_load() {
     let (requests, count, sum) = (read("requests_total"), read("latency_seconds_count"), read("latency_seconds_sum"));
     assert!(count <= requests && read("elapsed_seconds") > 0.0 && read("recent_rate") > 0.0, "{body}");
     assert_eq!(read("latency_seconds_bucket{le=\"+Inf\"}"), count);
-    // Each client waits for its response, so the latencies add up to at most the time of all
-    // clients.
+    // Each client waits for its response: latencies add up to at most the time of all clients.
     assert!(sum > 0.0 && sum <= 3.0 * (read("elapsed_seconds") + 0.3), "{body}");
     let buckets = body.lines().filter(|line| line.starts_with("quintain_load_latency_seconds_bucket"));
     let buckets = buckets.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).collect::<Vec<_>>();

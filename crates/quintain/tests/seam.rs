@@ -166,8 +166,7 @@ stop = { min = 2 }
     assert_eq!(records.len(), 2);
     for record in records {
         let subject = &record["subject"];
-        // Both readings were triggered by lines of the generator; without them there would be no
-        // share.
+        // Lines of the generator triggered both readings; without them there is no share.
         let share = subject["measured_share"].as_f64().unwrap();
         assert!(share > 0.0 && share <= 1.0, "{subject}");
         // The listeners of the main thread and of its worker, and the clients' sockets, which were

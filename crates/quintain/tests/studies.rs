@@ -1,5 +1,4 @@
-//! HTTP studies on real processes: the configured requests reach the server, and its responses the
-//! report.
+//! HTTP studies on real processes: requests reach the server, and responses the report.
 
 use crate::common::Folder;
 use serde_json::Value;

@@ -161,8 +161,7 @@ pub fn csv_over_requests(findings: &Findings) -> String {
     out
 }
 
-/// One row per point of each miss-ratio curve, `measured` or `simulated`. Fields that do not apply
-/// are empty.
+/// One row per point of each miss-ratio curve. Fields that do not apply are empty.
 pub fn csv_miss_ratios(findings: &Findings) -> String {
     let mut out = "run,panel,what,series,capacity_bytes,footprint_share,memory_bytes,n,miss_ratio,low,high,policy,\
                    simulated,difference,difference_low,difference_high,p_adjusted,strays\n"

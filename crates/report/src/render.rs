@@ -1,5 +1,4 @@
-//! Renders documents for terminal, Markdown and HTML. Renderers know blocks, but not sections or
-//! each other.
+//! Renders documents for terminal, Markdown and HTML. Renderers depend only on blocks.
 
 pub(crate) mod html;
 pub(crate) mod markdown;

@@ -1,5 +1,4 @@
-//! Two stored runs side by side on a terminal, without a verdict but with the command that would
-//! give one.
+//! Two stored runs side by side on a terminal, and the command that would give a verdict.
 
 use analysis::display_names::capitalised;
 use analysis::findings::SideBySide;

@@ -1,5 +1,4 @@
-//! Compares the forms of a report: all terminal text is also in Markdown and on the page, word for
-//! word.
+//! Compares the forms of a report: all terminal text is also in Markdown and on the page.
 
 use analysis::{Findings, analyze};
 use fixtures::{self as example, MS, leave};

@@ -32,8 +32,7 @@ pub struct Rule {
 pub struct Claims {
     /// The contender with the best typical ratios; `None` if no pair has a common block.
     pub best: Option<usize>,
-    /// Whether the best is shown to be better than every other, adjusted for all places (Holm
-    /// 1979).
+    /// Whether the best is shown to beat every other, adjusted for all places (Holm 1979).
     pub leads: bool,
     /// Adjusted p-value of `leads`; 1 if it could not be tested.
     pub p_lead: f64,
@@ -53,8 +52,7 @@ pub struct Pair {
     pub b: usize,
     /// Number of blocks in which both have a value.
     pub blocks: usize,
-    /// Typical ratio b/a with its interval of level `1 - error`; `None` if there are too few
-    /// blocks.
+    /// Typical ratio b/a with its interval of level `1 - error`; `None` for too few blocks.
     pub typical: Option<Estimate>,
     /// Ratio of geometric means b/a with its t interval.
     pub mean: Option<Estimate>,
@@ -62,14 +60,12 @@ pub struct Pair {
     pub p: f64,
     /// `p`, adjusted for all pairs of all places (Holm 1979).
     pub p_adjusted: f64,
-    /// Half-width of the typical ratio's interval; 1.5 times this is detectable with power 75 to 84
-    /// %.
+    /// Half-width of the typical ratio's interval; the power for 1.5 times this is 75 to 84 %.
     pub half_width: Option<f64>,
 }
 
 impl Pair {
-    /// Whether b is shown to be larger (`Some(true)`) or smaller (`Some(false)`) than a at this
-    /// error.
+    /// Whether b is shown to be larger (`true`) or smaller (`false`) than a at this error.
     pub fn larger(&self, error: f64) -> Option<bool> {
         let typical = self.typical?;
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
@@ -137,8 +133,7 @@ pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     widths.reduce(|widest, width| Some(widest?.max(width?)))?
 }
 
-/// All pairs of a place with their one-sided p-values, and the contender with the best typical
-/// ratios.
+/// All pairs of a place with one-sided p-values, and the contender with the best ratios.
 fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     let mut pairs = Vec::new();
     let contenders = place.len();

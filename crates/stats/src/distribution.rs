@@ -1,5 +1,4 @@
-//! Distributions of delays and sizes, with exact moments and quantiles to compare measurements
-//! with.
+//! Distributions of delays and sizes, with exact moments and quantiles for comparison.
 
 use crate::random::Rng;
 use crate::special;

@@ -189,8 +189,7 @@ pub struct Factorial {
     pub error_df: usize,
     /// Number of trials.
     pub trials: usize,
-    /// Number of blocks separated from the error; 1 if there are none or too few trials to separate
-    /// them.
+    /// Number of blocks separated from the error; 1 if there are none, or too few trials.
     pub blocks: usize,
     /// Whether all points have the same number of trials. Sums of squares then match the textbook,
     /// and add up to the total if every block has every point.

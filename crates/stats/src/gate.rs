@@ -142,8 +142,7 @@ pub struct Decided {
     /// Estimate with its interval of confidence `1 - 2·level`: a ratio, a value, or a difference of
     /// shares. `None` if there are too few pairs for an interval.
     pub estimate: Option<Estimate>,
-    /// Typical values of baseline and candidate. For ratios, they differ by exactly the typical
-    /// ratio.
+    /// Typical values of baseline and candidate. Their ratio is exactly the typical ratio.
     pub typical: [f64; 2],
 }
 
@@ -262,8 +261,7 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
         (true, true) => 1.0,
     };
     let rest = error * (1.0 - of_errors);
-    // Holm (1979): compare the smallest p-value with the strictest level, stop at the first
-    // failure.
+    // Holm (1979): the smallest p-value has the strictest level; stop at the first failure.
     let p = |at: usize| seen[at].as_ref().map(Seen::p_two_sided);
     let is_difference = |&at: &usize| questions[at].asked == Asked::Difference && p(at).is_some();
     let mut order = (0..questions.len()).filter(is_difference).collect::<Vec<_>>();

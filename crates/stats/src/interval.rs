@@ -47,8 +47,7 @@ impl Estimate {
         (self.high - self.low) / 2.0
     }
 
-    /// [`Estimate::half_width`] over the absolute point: 0 without width, infinite if only the
-    /// point is 0.
+    /// Half-width over the absolute point: 0 without width, infinite if only the point is 0.
     pub fn relative_half_width(&self) -> f64 {
         let half_width = self.half_width();
         if half_width == 0.0 { 0.0 } else { half_width / self.point.abs() }
@@ -60,8 +59,7 @@ pub fn average(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Sample variance (divisor `n - 1`), in two passes for precision; `None` for fewer than two
-/// values.
+/// Sample variance (divisor `n - 1`), in two passes for precision, of at least two values.
 pub fn variance(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;

@@ -5,8 +5,7 @@ use crate::special;
 /// Quantile `q` of an ascending sample, in the sample's own unit, interpolated between order
 /// statistics. Source: Hyndman & Fan 1996, definition 7.
 ///
-/// `None` for an empty sample; a missing number never becomes zero. Panics if `q` is not a
-/// fraction.
+/// `None` for an empty sample, never zero. Panics if `q` is not a fraction.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     debug_assert!(sorted.is_sorted(), "the sample must ascend");

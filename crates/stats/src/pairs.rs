@@ -78,7 +78,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs from `(a, b)`, one per block. `None` without pairs, or if a value is not positive and
+    /// Pairs from `(a, b)`, one per block. `None` without pairs; values must be positive and
     /// finite.
     pub fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Pairs> {
         let log = |value: f64| (value > 0.0 && value.is_finite()).then(|| value.ln());

@@ -11,8 +11,7 @@ pub struct Bound {
     pub at_least: bool,
 }
 
-/// A mean is "at least" if doubling the part beyond the last value would change it by more than
-/// this share.
+/// A mean is "at least" if doubling the part beyond the last value changes it by more than this.
 const MEAN_SHARE: f64 = 0.005;
 
 /// Product-limit estimate of a distribution from complete and censored values, such as requests

@@ -164,8 +164,7 @@ mod tests {
         }
         let chi_square: f64 = counts.iter().map(|&count| (f64::from(count) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi_square < 22.46, "{chi_square} is beyond 99.9 % of chi-square with 6 degrees of freedom");
-        // Two thirds of the range: without rejection, half of the integers would be twice as
-        // likely.
+        // Two thirds of the range: without rejection, half of them would be twice as likely.
         let n = u64::MAX / 3 * 2;
         let low = (0..10_000).filter(|_| rng.below(n) < n / 2).count();
         assert!((4_800..5_200).contains(&low), "{low} of 10,000 in the lower half");

@@ -63,8 +63,7 @@ pub struct Growth {
     pub change: Option<Estimate>,
     /// P-value of the change, adjusted for all series; 1 for fewer than two trials.
     pub p_change: f64,
-    /// P-value of the change being within the margin, adjusted for all series; 1 for fewer than two
-    /// trials.
+    /// P-value of a change within the margin, adjusted for all series; 1 for fewer than two trials.
     pub p_flat: f64,
     /// The result. Growth takes precedence over flat; both may be true.
     pub shown: Shown,

@@ -78,8 +78,7 @@ const MISS: f64 = 0.1;
 /// Minimum deviation of a missed point, in standard errors of its mean.
 const MISS_ERRORS: f64 = 3.0;
 /// Weight of the pooled variance in each point's own, in trials, because few trials give a poor
-/// variance. This is the moderated variance of Smyth 2004; points are too few to estimate its
-/// prior.
+/// variance. This is Smyth's moderated variance (2004); points are too few to estimate its prior.
 const PRIOR_TRIALS: f64 = 4.0;
 const RESAMPLES: usize = 500;
 
@@ -103,8 +102,7 @@ impl Fit {
         let mut values = self.resampled.0.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
         let (low, high) = central(&mut values, level);
         let point = self.law.throughput(n);
-        // With a parameter at its bound, the fitted law may be outside the range of most
-        // resamplings.
+        // With a parameter at its bound, the law may be outside most resamplings.
         Some(Estimate { point, low: low.min(point), high: high.max(point), level, n: trials })
     }
 

@@ -140,7 +140,7 @@ impl Store {
         &self.path
     }
 
-    /// Inserts a run, before its first trial. Fails with [`StoreError::RunExists`] and file errors.
+    /// Inserts a run, before its first trial. Fails with [`StoreError::RunExists`].
     pub fn begin_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         match self.connection.execute("INSERT INTO runs (id, run) VALUES (?1, ?2)", params![run.id, json]) {
@@ -152,8 +152,7 @@ impl Store {
     }
 
     /// Inserts and locks a new run. If its name is taken, appends the first free suffix: `-2`, `-3`
-    /// and so on. The lock ends when the owner is dropped. Fails with [`StoreError::Lock`] and file
-    /// errors.
+    /// and so on. The lock ends when the owner is dropped. Fails with [`StoreError::Lock`].
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -187,7 +186,7 @@ impl Store {
     }
 
     /// Replaces the stored run, to add data learned after its start, such as builds. Fails with
-    /// [`StoreError::UnknownRun`] and file errors.
+    /// [`StoreError::UnknownRun`].
     pub fn update_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         let transaction = self.write()?;
@@ -201,7 +200,7 @@ impl Store {
     }
 
     /// Adds a trial in its own transaction. The trial is on disk when this returns. Fails with
-    /// [`StoreError::UnknownRun`], [`StoreError::TrialExists`] and file errors.
+    /// [`StoreError::UnknownRun`] or [`StoreError::TrialExists`].
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
@@ -252,14 +251,14 @@ impl Store {
     }
 
     /// The run with this name or unique prefix of a name; `latest` is the run that started last.
-    /// Fails with [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`],
-    /// [`StoreError::Unreadable`] and file errors.
+    /// Fails with [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] or
+    /// [`StoreError::Unreadable`].
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
 
-    /// Full name of the run that [`Store::run`] would read. Fails with [`StoreError::UnknownRun`],
-    /// [`StoreError::AmbiguousRun`] and file errors.
+    /// Full name of the run that [`Store::run`] would read. Fails with [`StoreError::UnknownRun`]
+    /// or [`StoreError::AmbiguousRun`].
     pub fn resolve(&self, name: &str) -> Result<String> {
         // Not LIKE: names may contain its wildcards.
         let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
@@ -278,7 +277,7 @@ impl Store {
         }
     }
 
-    /// The latest run of a study, if any. Fails with [`StoreError::Unreadable`] and file errors.
+    /// The latest run of a study, if any. Fails with [`StoreError::Unreadable`].
     pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
         let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
         self.query_one::<String>(sql, [study])?.map(|id| self.read_run(&id)).transpose()
@@ -302,8 +301,8 @@ impl Store {
         }
     }
 
-    /// Trials of a run (full name), in execution order. Fails with [`StoreError::UnknownRun`],
-    /// [`StoreError::Unreadable`] and file errors.
+    /// Trials of a run (full name), in execution order. Fails with [`StoreError::UnknownRun`] or
+    /// [`StoreError::Unreadable`].
     pub fn records(&self, run: &str) -> Result<Vec<Record>> {
         if self.query_one::<i64>("SELECT 1 FROM runs WHERE id = ?1", [run])?.is_none() {
             return Err(self.unknown(run)?);
@@ -312,8 +311,7 @@ impl Store {
     }
 
     /// Trials of one design point of a run (full name), in execution order. Together with
-    /// [`Store::points`], reads runs larger than memory. Fails with [`StoreError::Unreadable`] and
-    /// file errors.
+    /// [`Store::points`], reads runs larger than memory. Fails with [`StoreError::Unreadable`].
     pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
         let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
         self.read_trials(sql, run, params![run, point.map(|point| point as i64)])
@@ -381,8 +379,7 @@ impl Store {
     ///
     /// The space is kept for later trials while a run in this store is in progress. A large file of
     /// an older layout also keeps it, since it can only be rewritten as a whole
-    /// ([`Store::rewrite`]). Fails with [`StoreError::UnknownRun`], [`StoreError::Owned`] and file
-    /// errors.
+    /// ([`Store::rewrite`]). Fails with [`StoreError::UnknownRun`] or [`StoreError::Owned`].
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
@@ -449,8 +446,8 @@ impl Store {
     }
 
     /// Writes a run (full name) as a [`run_file`], without the time of its import. `quintain` is
-    /// the version of this program. Fails with [`StoreError::UnknownRun`], [`StoreError::Owned`]
-    /// while the run is in progress, [`StoreError::RunFile`] and file errors.
+    /// the version of this program. Fails with [`StoreError::UnknownRun`], [`StoreError::RunFile`],
+    /// or [`StoreError::Owned`] while the run is in progress.
     pub fn export<W: Write>(&self, run: &str, out: W, quintain: &str) -> Result<(W, Content)> {
         if self.is_owned(run) {
             return Err(StoreError::Owned { run: run.to_owned(), pid: None });
@@ -472,7 +469,7 @@ impl Store {
     /// RFC 3339).
     ///
     /// One thread decompresses, one checks, and this one writes. Other writers wait for its end.
-    /// Fails with [`StoreError::RunFile`], [`StoreError::RunExists`] and file errors.
+    /// Fails with [`StoreError::RunFile`] or [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
             let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
@@ -531,8 +528,7 @@ impl Store {
         self.execute(sql, [host, &json])
     }
 
-    /// All calibrations of a host, latest first. Fails with [`StoreError::Unreadable`] and file
-    /// errors.
+    /// All calibrations of a host, latest first. Fails with [`StoreError::Unreadable`].
     pub fn calibrations(&self, host: &str) -> Result<Vec<Calibration>> {
         let sql = "SELECT calibration FROM calibrations WHERE host = ?1
                    ORDER BY json_extract(calibration, '$.measured') DESC, rowid DESC";
@@ -541,7 +537,7 @@ impl Store {
     }
 
     /// The latest calibration of a host for a protocol and an idle policy. Results under different
-    /// policies are not comparable. Fails with [`StoreError::Unreadable`] and file errors.
+    /// policies are not comparable. Fails with [`StoreError::Unreadable`].
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))

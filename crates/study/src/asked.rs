@@ -18,8 +18,7 @@ impl Plan {
         let is_varied = |name: &str| self.levels(name).len() > 1;
         let direct = Level::Text(DIRECT.to_owned());
         let can_add = is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
-        // A choice of levels may leave the stated question without an answer; then infer another
-        // one.
+        // A choice of levels may leave the stated question unanswerable; then infer another.
         let can_be_answered = |asked: &&Asked| match asked.kind {
             AskedKind::Added => can_add,
             AskedKind::Best | AskedKind::Growth => asked.factor.as_deref().is_some_and(is_varied),

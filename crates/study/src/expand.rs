@@ -170,8 +170,7 @@ fn points(
         capacities.push(capacity);
         wanted.push(cpus);
     }
-    // Proxies and companions get separate CPUs at every point, so that the server always has the
-    // same ones.
+    // Proxies and companions get separate CPUs at every point: the server keeps the same ones.
     let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
     let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
     let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));
@@ -277,8 +276,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Reports templates that name no factor, and templates of the lab in places where it does not fill
-/// them in.
+/// Reports templates that name no factor, and templates of the lab where it fills none in.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| template::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);

@@ -8,8 +8,7 @@ use crate::spec::{Connection, HttpRequest};
 
 /// Maximum header fields per request.
 pub const FIELDS_MAX: usize = 128;
-/// Maximum length of a request target, method or header field, bytes. Servers accept less: nginx 8
-/// KiB.
+/// Maximum length of a target, method or header field, bytes. Servers accept less: nginx 8 KiB.
 pub const TEXT_MAX_BYTES: usize = 32 * 1024;
 
 /// Known methods, for suggestions (RFC 9110, 9.3; RFC 5789).
@@ -33,8 +32,7 @@ pub fn method(text: &str) -> Result<String, Invalid> {
 }
 
 /// Validates a request target in origin form (RFC 9112, 3.2.1): path and query in visible ASCII.
-/// Everything else is sent unchanged, because a test may want to send a target that browsers would
-/// not.
+/// Everything else is sent unchanged, even a target that no browser would send.
 pub fn target(text: &str) -> Result<String, Invalid> {
     bounded("a path", text)?;
     if !text.starts_with('/') {
@@ -52,8 +50,7 @@ pub fn target(text: &str) -> Result<String, Invalid> {
     }
 }
 
-/// Parses a header field, `Name: value`, and removes blanks around the value. The value may be
-/// empty.
+/// Parses a header field, `Name: value`, without blanks around the value, which may be empty.
 pub fn field(text: &str) -> Result<(String, String), Invalid> {
     bounded("a header", text)?;
     let Some((name, value)) = text.split_once(':') else {

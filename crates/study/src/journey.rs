@@ -3,8 +3,7 @@
 //! [`crate::keys::JOURNEY`] declares the keys of a journey file.
 //!
 //! A call fails if the reply is not a reply of its operation, is an exception, has another status,
-//! or lacks a value that is taken or expected. The journey then ends, because later steps depend on
-//! it.
+//! or lacks a value that is taken or expected. The journey then ends, as later steps depend on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

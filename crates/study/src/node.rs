@@ -5,8 +5,7 @@
 //! sides write a line at least every [`BEAT`], and neither waits for the other longer than
 //! [`SILENCE_MAX`]. If the lab is silent, the node ends with everything it has started.
 //!
-//! Times are on the monotonic clock of the node's machine (`CLOCK_MONOTONIC`); the lab translates
-//! them.
+//! Times are on the node's monotonic clock (`CLOCK_MONOTONIC`); the lab translates them.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! The plan of a run: every design point with its concrete commands and loads, and the order of the
-//! trials.
+//! The plan of a run: every design point with its commands and loads, and the order of trials.
 
 use std::collections::BTreeMap;
 

@@ -495,8 +495,7 @@ impl Probe {
         ratio(self.wall_ns.saturating_sub(self.cpu_ns), self.wall_ns).unwrap_or(0.0)
     }
 
-    /// Whether this is more than the interruptions of a quiet machine: wall time above 1.1 times
-    /// CPU time.
+    /// Whether interruptions exceed those of a quiet machine: wall time above 1.1 times CPU time.
     pub fn is_contended(&self) -> bool {
         self.wall_ns as f64 > 1.1 * self.cpu_ns as f64
     }

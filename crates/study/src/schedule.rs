@@ -4,8 +4,7 @@ use crate::plan::{Plan, Point, SearchPlan};
 use crate::record::Step;
 use crate::spec::{Stop, Warmup};
 
-/// Estimated time to start, connect to and stop a server, in seconds. The actual time is in each
-/// record.
+/// Estimated time to start, connect to and stop a server, s. Each record has the actual time.
 const START_S: f64 = 0.3;
 
 /// Next step at a design point.
@@ -71,8 +70,7 @@ impl Plan {
         let (block_min_s, block_max_s) = (block(|trial| trial.0), block(|trial| trial.1));
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
-            // A block starts as long as there is time, so the last one ends late. Searches run
-            // before.
+            // A block starts while there is time, so the last one ends late. Searches run before.
             let left = |spent_s: f64| (max_ns as f64 / 1e9 - spent_s).max(0.0);
             blocks_min = blocks_min.min((left(searches.seconds_max) / block_max_s).ceil().max(1.0));
             blocks_max = blocks_max.min((left(searches.seconds_min) / block_min_s).ceil().max(1.0));

@@ -78,8 +78,7 @@ impl LoadSpec {
         self.part.map_or(0, |part| part.first) + nth
     }
 
-    /// Clients of this process's `nth` worker, with the clients of the load divided as evenly as
-    /// possible.
+    /// Clients of this process's `nth` worker: the load's clients, divided as evenly as possible.
     pub fn clients_of(&self, nth: u32) -> u32 {
         let (index, of) = (self.worker(nth), self.workers_of_all());
         self.clients / of + u32::from(index < self.clients % of)

@@ -1,5 +1,4 @@
-//! Splits the commands of a study into words, by the quoting rules of a shell but without starting
-//! one.
+//! Splits the commands of a study into words, by the quoting rules of a shell.
 
 use config::Invalid;
 

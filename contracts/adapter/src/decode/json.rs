@@ -16,8 +16,7 @@ use crate::encoding::Content;
 
 const PARAMETERS_MAX: usize = 1024;
 const VALUES_MAX: usize = 1 << 20;
-/// Maximum nesting of values. Lower than serde_json's limit, whose error looks like one for invalid
-/// JSON.
+/// Maximum nesting of values, below serde_json's limit, whose error looks like invalid JSON.
 const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(
@@ -261,8 +260,7 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
         let mut all = Vec::<(Cow<'m, str>, TapeId)>::new();
         let mut seen = HashSet::new();
         while let Some(Key(key)) = fields.next_key()? {
-            // Readers differ in which duplicate they use (RFC 8259, section 4), so neither is
-            // trusted.
+            // Readers differ in the duplicate they use (RFC 8259, section 4): none is trusted.
             if !seen.insert(key.clone()) {
                 return Err(A::Error::custom(format_args!("duplicate name `{}`", key.escape_debug())));
             }

@@ -8,8 +8,7 @@ use contract::{Tape, TapeId};
 
 use super::{Op, Reply, Request, RequestKind, Unread, own_name};
 
-/// Describes a field whose wire type differs from the IDL. The Apache Thrift libraries skip such
-/// fields.
+/// A field whose wire type differs from the IDL, which Apache Thrift's libraries skip.
 const OTHER: &str = "of a different type on the wire than in the IDL";
 
 const NO_OUTCOME: &str =

@@ -63,8 +63,7 @@ pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) owner: StoreOwner,
     pub(super) names: Vec<String>,
-    /// Size of keys, entries and names. The file is longer: pages are not full, and it grows in
-    /// steps.
+    /// Size of keys, entries and names. The file is longer: pages have gaps, and it grows in steps.
     pub(super) content_bytes: u64,
     pub(super) lost: Forgotten,
     /// Whether the last adapter ended without closing it.
@@ -92,8 +91,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code that opens a file. redb panics on a truncated file; this returns an error and prints
-/// nothing.
+/// Runs code that opens a file. Turns redb's panic on a truncated file into an error, silently.
 fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,5 +1,4 @@
-//! The calculator: discovery, adder and client, each with an adapter, on real sockets of this
-//! process.
+//! The calculator: discovery, adder and client, each with an adapter, on real sockets.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this module")]
 
 use std::io::{self, Read, Write};
@@ -25,8 +24,7 @@ pub fn schema() -> Schema {
     idl::parse("calculator.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-/// A free port below the ephemeral range, so that the system gives it to no one else before it is
-/// bound.
+/// A free port below the ephemeral range, which the system gives to no other process.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);

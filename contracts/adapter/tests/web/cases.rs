@@ -104,8 +104,7 @@ fn twitter_by_rest() {
     ask(&format!("{TIMELINE}1100"), r#"[{"created_at":"Thu Jan 18 00:10:45 +0000 2007","id_str":"2100"}]"#);
     ask("/1.1/statuses/retweet/__id__.json?tweet_id=2100", "[]");
     pair.is_silent(3);
-    // The client invented the second user and the user whose friend is the first, so it vouches for
-    // both.
+    // The client invented the second user and the first one's friend, so it vouches for both.
     ask(&format!("{TIMELINE}1100"), r#"[{"created_at":"yesterday","id_str":"2101"}]"#);
     ask(&format!("{TIMELINE}77"), r#"[{"created_at":"today","id_str":"2102"}]"#);
     let told = pair.client.told();

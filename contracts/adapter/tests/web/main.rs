@@ -1,5 +1,4 @@
-//! HTTP through adapters: messages stay unchanged, and contracts for REST, SOAP and Thrift are
-//! checked.
+//! HTTP through adapters: unchanged messages, and contracts for REST, SOAP and Thrift.
 
 mod bytes;
 mod cases;

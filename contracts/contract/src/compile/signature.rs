@@ -44,8 +44,7 @@ pub(super) fn shape(
         found.mistake("size", operation.name.span, format!("more than {PARAMS_MAX} parameters"));
     }
     if let Some(method) = &operation.method {
-        // Methods are case-sensitive (RFC 9110, section 9.1), and all registered ones are in upper
-        // case.
+        // Methods are case-sensitive (RFC 9110, section 9.1); all registered ones are upper case.
         let upper = method.text.to_ascii_uppercase();
         if method.text != upper {
             let message = format!("method `{}` is not in upper case, so no request has it", method.text);
@@ -89,8 +88,7 @@ fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Find
     Some(signature)
 }
 
-/// The types of HTTP parameters, which are known by name: query, headers, body, and the variables of
-/// the path.
+/// The types of HTTP parameters by name: query, headers, body, and variables of the path.
 fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findings) -> Vec<Type> {
     let variables = variables(&operation.name.text);
     if variables.is_none() {

@@ -34,8 +34,7 @@ pub(crate) struct Entry {
     pub(crate) peer: Option<NameId>,
     pub(crate) origins: Vec<Origin>,
     pub(crate) more_origins: bool,
-    /// Whether the vouching labels were forgotten. `unknown` replaces them until a message names
-    /// some.
+    /// Whether the vouching labels were forgotten: `unknown`, until a message names some.
     pub(crate) is_orphan: bool,
 }
 

@@ -83,8 +83,7 @@ impl Log {
         self.write_head(place, used_s, length, AGAIN);
     }
 
-    /// Adds or replaces a record. Returns `false` if the value is too long; the limit is just below
-    /// 1 GiB.
+    /// Adds or replaces a record. Returns `false` for values over a limit just below 1 GiB.
     pub(super) fn put(&mut self, key: &Key, value: &[u8], used_s: u32) -> bool {
         if value.len() >= (1 << (32 - FLAG_BITS)) - HEADER_BYTES {
             return false;
@@ -141,8 +140,7 @@ impl Log {
             let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
             self.moved(&record.key, place, moved);
         }
-        // Not earlier, since the new segment could reuse places that the table still has for the
-        // old one.
+        // Not earlier: the new segment could reuse places that the table has for the old one.
         self.unused.push(number);
     }
 

@@ -118,8 +118,7 @@ impl Generations {
         self.kept.iter().rposition(|generation| generation.contract.generation == service.generation)
     }
 
-    /// The contract of a service. The holder of the number also holds the contract, so it still
-    /// exists.
+    /// The contract of a service. It exists as long as a holder of the number.
     pub(super) fn of(&self, service: ServiceId) -> &Arc<Contract> {
         self.position(service).map_or(self.newest(), |at| &self.kept[at].contract)
     }

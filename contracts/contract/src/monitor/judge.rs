@@ -21,8 +21,7 @@ use crate::tape::Value;
 const LINKS_MAX: usize = 32;
 
 impl<S: Store> Monitor<S> {
-    /// The index of the member that a call uses, and whether it is secret. `None` if it has no
-    /// value.
+    /// The index of the member that a call uses, if it has a value, and whether it is secret.
     pub(super) fn invoked_index(&mut self, step: &mut Step<'_>) -> Option<(Option<String>, bool)> {
         let operation = step.call.operation;
         let contract = self.contracts.of(operation.service).clone();
@@ -109,8 +108,7 @@ impl<S: Store> Monitor<S> {
         Variable { name: name.to_owned(), value }
     }
 
-    /// Puts the values that broke the clause first in a report: parts of the message, then whole
-    /// parameters.
+    /// Puts the values that broke the clause first: parts of the message, then whole parameters.
     fn put_guilty_first(&mut self, report: &mut Report, clause: &Clause, env: Env<'_>) {
         let (mut parts, mut whole) = (Vec::new(), Vec::new());
         let mut scratch = std::mem::take(&mut self.scratch);

@@ -138,7 +138,7 @@ impl<S: Store> Monitor<S> {
         let other = [ticket.other.unwrap_or(0)];
         for found in introduced {
             let Some(carried) = found.carried(entries, self.contracts.of(found.service)) else {
-                // A sender with an adapter vouches for an endpoint that it introduced, even without
+                // A sender with an adapter vouches for an introduced endpoint, even without
                 // metadata.
                 let kept = found.kept_by_sender(direction, &other, ticket);
                 self.keep(&kept, step.now_s, &mut step.output);
@@ -233,8 +233,7 @@ impl<S: Store> Monitor<S> {
         if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }
 
-    /// Finds an entry by key and verifies it, since two entries may share a key. Then the later one
-    /// is kept.
+    /// Finds an entry by key and verifies it: two entries may share a key; the later one is kept.
     fn find(&mut self, key: &Key, kept: &Kept<'_>, now_s: u64) -> Option<Entry> {
         let entry = Entry::decode(&self.store.get(key, now_s)?)?;
         let same = self.name(entry.endpoint) == kept.endpoint

@@ -80,8 +80,7 @@ fn version(said: &str) -> Option<&str> {
 }
 
 /// Starts nodes on these machines (the index is the rank) and waits until all have joined or cannot
-/// join any more. A node that has not joined has its reason. Fails with one line about the whole
-/// command.
+/// join any more. A node that has not joined has its reason. Fails with one line.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],
@@ -191,8 +190,7 @@ fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<Stri
             words.push(":".to_owned());
         }
         let name = host.ssh.as_ref().unwrap_or(&host.address);
-        // Passes the ticket by name, so that its value is not visible to all users. Each context
-        // needs the option.
+        // Passes the ticket by name, to hide its value from other users. Each context needs this.
         words.extend(["-np", "1", "--host", name, "-x", TICKET, "sh", "-c"].map(str::to_owned));
         words.push(format!("cd && exec {}", words::join(node)));
     }

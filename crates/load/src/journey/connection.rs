@@ -98,8 +98,7 @@ impl Connection {
         }
     }
 
-    /// Parses more of a response, waiting for [`SLICE`] at most. Fails if the body exceeds `limit`
-    /// bytes.
+    /// Parses more of a response; waits [`SLICE`] at most. Fails if the body exceeds `limit` bytes.
     pub(crate) fn receive(
         &mut self,
         asked: RequestMethod,

@@ -1,5 +1,4 @@
-//! Caches on the simulated network: fills, causes of misses, exact operation counts and invalid
-//! responses.
+//! Caches on the simulated network: fills, causes of misses, exact counts, invalid responses.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
-//! Servers that stop responding: the remaining requests and the latency estimates, compared with
-//! the truth.
+//! Servers that stop responding: remaining requests and latency estimates against the truth.
 
 use stats::{Bound, Histogram, ProductLimit};
 use study::record::Censored;

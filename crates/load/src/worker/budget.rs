@@ -193,8 +193,7 @@ impl Budget {
         !self.has_started || control.has_rounds && self.round_open == 0
     }
 
-    /// Notifies the coordinator when all permitted requests are sent. Call it when none is in
-    /// flight.
+    /// Notifies the coordinator if all permitted requests are sent. Call it with none in flight.
     #[inline]
     pub(super) fn report_spent(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
         let gauge = phase.gauge;

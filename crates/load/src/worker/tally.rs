@@ -29,8 +29,7 @@ pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
-    /// Whether the number of requests is limited. The time of sending then decides whether one is
-    /// measured.
+    /// Whether the number of requests is limited. One is then measured by its time of sending.
     is_counted: bool,
     beyond: Vec<Beyond>,
     /// Timeouts of requests still in flight, and failed connects.

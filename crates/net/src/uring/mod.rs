@@ -291,8 +291,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Handles the end of sending. The kernel has taken all bytes unless a completion reported
-    /// otherwise.
+    /// Handles sent bytes: all, unless a completion reported otherwise.
     #[inline]
     fn after_send(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };

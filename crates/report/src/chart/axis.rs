@@ -62,8 +62,7 @@ impl Axis {
         Axis { scale, major, minor: Vec::new(), label: joined(label, name) }
     }
 
-    /// A log axis with about `target` labels, each with its own unit, because a log axis spans
-    /// several.
+    /// A log axis with about `target` labels, each with its own unit.
     pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str, target: usize) -> Axis {
         let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
         let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };

@@ -70,8 +70,7 @@ pub enum Background {
 pub(crate) enum Sheet {
     /// Inside a page: light or dark like the reader's system.
     Page,
-    /// In an SVG file: plain selectors without variables or media queries, which few renderers
-    /// support.
+    /// An SVG file: no variables or media queries, which few renderers support.
     File(Background),
 }
 

@@ -143,8 +143,7 @@ pub enum LatencyFile {
     Log,
 }
 
-/// Renders the latencies of one load; `None` without responses. `start` is the start of measuring
-/// since 1970.
+/// Renders the latencies of a load, if any. `start`: start of measuring since 1970.
 pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
     match kind {
         LatencyFile::Percentiles => {
@@ -154,8 +153,7 @@ pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, st
     }
 }
 
-/// Seconds since 1970 of a time like `2026-11-20T21:05:00Z`, the only format in records; `None` for
-/// others.
+/// Seconds since 1970 of a time like `2026-11-20T21:05:00Z`, the only format in records.
 fn unix_seconds(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let is_shaped = text.len() == 20 && text.ends_with('Z') && text.get(10..11) == Some("T");

@@ -10,8 +10,7 @@ use study::record::IdlePolicy;
 const FILE_MAX: usize = 200;
 
 /// Study and levels of all factors, `volley/server=go/cores=2`: stable between runs and unique
-/// within a run. Contains no blank, comma, quote or control character, so that every format can
-/// hold it.
+/// within a run. No blank, comma, quote or control character, so every format can hold it.
 pub(super) fn name(findings: &Findings, row: &Row) -> String {
     let mut name = word(&findings.study);
     for factor in &findings.factors {

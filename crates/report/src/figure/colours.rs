@@ -1,5 +1,4 @@
-//! Numbers of series, which select color and shape. A contender has the same number in all figures
-//! of a report.
+//! Numbers of series, which select color and shape: one per contender in all figures.
 
 use std::collections::BTreeMap;
 
@@ -53,8 +52,7 @@ impl<'a> Colours<'a> {
         self.number(0, place, row)
     }
 
-    /// Numbers for one line per row: in the color of its contender, with different dashes if it has
-    /// several.
+    /// Numbers for one line per row: the color of its contender, and different dashes.
     pub(crate) fn of_rows(&self, rows: &[&Row]) -> Vec<usize> {
         let mut taken: Vec<usize> = Vec::new();
         for row in rows {

@@ -107,8 +107,7 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(each);
         for index in 0..each {
             let share = index as f64 / (each - 1) as f64;
-            // Even steps on the axis, denser where distributions bend: at both ends, or in the
-            // nines.
+            // Even steps on the axis, denser where distributions bend: the ends, or the nines.
             let q = if ecdf {
                 (1.0 - (share * std::f64::consts::PI).cos()) / 2.0
             } else {

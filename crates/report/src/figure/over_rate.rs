@@ -58,8 +58,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let series = Colours::new(findings).of_rows(&rows);
     let points = || lines.iter().flat_map(|line| &line.points);
     let values = points().flat_map(|point| point.values.iter().flatten());
-    // Latencies are positive, but intervals over few trials may extend below zero: such bars end at
-    // the frame.
+    // Intervals over few trials may extend below zero: such bars end at the frame.
     let ends = values.flat_map(|value| {
         let ends = value.estimate.map(|found| [found.low, found.high]).into_iter().flatten();
         ends.filter(|end| *end > 0.0).chain([value.mean])

@@ -1,5 +1,4 @@
-//! Trials in running order, each relative to the mean of its design point, to show drift of the
-//! machine.
+//! Trials in running order, relative to the mean of their design point, to show drift.
 
 use study::Metric;
 use study::plan::Figure as Wanted;

@@ -13,8 +13,7 @@ use crate::document::{Document, Section};
 use crate::figure::{self, Detail, Drawing};
 use crate::sections;
 
-/// Maximum size of a page in bytes, by omitting figures, then rows: pages are mailed and opened on
-/// phones.
+/// Maximum size of a page in bytes: pages are mailed and opened on phones.
 pub const PAGE_LIMIT: usize = 1_000_000;
 
 /// Maximum number of design points with a full page: 200 points of 30 trials took 1.3 MB at the

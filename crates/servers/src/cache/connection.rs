@@ -52,8 +52,7 @@ pub(super) struct Redis {
 
 #[derive(Debug, Default)]
 pub(super) struct Http {
-    /// Size at which an incomplete head is parsed again. Limits the parses of one that arrives byte
-    /// by byte.
+    /// Size at which an incomplete head is parsed again, to limit the parses byte by byte.
     pub(super) parse_at: usize,
     /// Bytes of the head already searched for its end.
     pub(super) seen: usize,

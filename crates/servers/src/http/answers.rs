@@ -151,8 +151,7 @@ pub(super) fn begin_chunk(out: &mut Vec<u8>) -> usize {
     out.len()
 }
 
-/// Ends the chunk at `start`, of less than 65,536 bytes. Removes it if empty: it would end the
-/// body.
+/// Ends the chunk at `start`, below 65,536 bytes. Removes an empty one: it would end the body.
 pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     let size = out.len() - start;
     if size == 0 {

@@ -1,8 +1,7 @@
 //! `{sum}` in the texts of a case: expressions over random numbers and texts.
 //!
 //! A brace opens an expression if a letter, `_` or `(` follows and no quote or brace comes before
-//! the closing one. Any other brace is literal, so JSON needs no escapes. `{{` is always a literal
-//! brace.
+//! the closing one. Any other brace is literal, so JSON needs no escapes; so is `{{`.
 
 use config::Invalid;
 use config::nearest::suggestion;

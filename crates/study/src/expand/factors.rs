@@ -112,8 +112,7 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
     Some((level, item.place))
 }
 
-/// Levels of `"auto"`: powers of two up to the number of CPUs that the generator leaves to the
-/// server.
+/// Levels of `"auto"`: powers of two up to the CPUs that the generator leaves to the server.
 fn auto(root: &Table, options: &ExpandOptions) -> Vec<i64> {
     let load = root.table("load");
     let value = |key: &str| load.and_then(|load| load.get(key)).map(|entry| &entry.node.value);

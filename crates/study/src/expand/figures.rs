@@ -64,8 +64,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     Some([first].into_iter().chain(more).collect())
 }
 
-/// The metrics on `y`. They must have the same unit unless each is drawn in a figure of its own
-/// (`apart`).
+/// The metrics on `y`, of the same unit unless each has its own figure (`apart`).
 fn metrics(figure: &Section, apart: bool) -> Vec<String> {
     let metrics = match figure.is_list("y") {
         true => tables::metrics(figure, "y"),

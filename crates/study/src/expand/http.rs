@@ -66,8 +66,7 @@ fn mix(load: &Section, connection: Connection) -> Vec<HttpRequestPlan> {
     sections.iter().flatten().map(|section| request(section, &common, connection)).collect()
 }
 
-/// A request of `[load]` or `[[load.request]]`. `common` are headers of all requests, which its own
-/// override.
+/// A request of `[load]` or `[[load.request]]`. Its own headers override the `common` ones.
 fn request(section: &Section, common: &[(String, String)], connection: Connection) -> HttpRequestPlan {
     let own = headers(section);
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));

@@ -103,8 +103,7 @@ pub(super) fn share(load: &Section) -> Option<CapacityShare> {
 /// Adds a design point with a search for each capacity that other points use. `capacities` has the
 /// search of each point.
 ///
-/// Points that differ only in their share use one capacity. Its levels are those they have in
-/// common.
+/// Points that differ only in their share use one capacity, with their common levels.
 pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {

@@ -51,8 +51,8 @@ pub const PRESETS: [Preset; 12] = [
     Preset { name: "ycsb-f", about: "YCSB F, 50/50 read/read-modify-write; the rest as A" },
 ];
 
-/// Shares of values of 0 to 14 bytes in ETC. Source: Atikoglu et al. 2012, table 5. They sum to
-/// 0.44155.
+/// Shares of values of 0 to 14 bytes in ETC, 0.44155 in total. Source: Atikoglu et al. 2012, table
+/// 5.
 pub const ETC_VALUES_HEAD: [f64; 15] = [
     0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837, 0.08989,
     0.00092, 0.00326, 0.01980,

@@ -123,8 +123,7 @@ impl RequestError {
     }
 }
 
-/// Larger partial heads are searched for their end first: 64 KiB byte by byte would be 65,536
-/// parses.
+/// Larger partial heads are searched for their end: 64 KiB byte by byte would be 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None`

@@ -104,8 +104,7 @@ fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     }
     html.push_str("</thead><tbody>");
     for row in table.rows.iter().take(rows) {
-        // HTML allows omitting end tags of cells and rows, which makes a table of 500 rows a third
-        // smaller.
+        // Omitted end tags of cells and rows make a table of 500 rows a third smaller.
         html.push_str("<tr>");
         for (cell, head) in row.iter().zip(&table.heads) {
             html.push_str("<td");
