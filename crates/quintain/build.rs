@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
@@ -12,21 +12,41 @@ const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts
 /// Seed of the hash that names the packed files.
 const SEED: u64 = 0;
 
-/// Hash of the sources that turn trials into findings. Results cached in a store have one.
+/// Directories below `subjects` that its `.gitignore` lists: results of builds.
+const BUILT: [&str; 7] = ["__pycache__", "classes", "lib", "node_modules", "run", "target", "venv"];
+
+/// Adds the text of every file below `folder`, by its path from `root`, but not results of builds.
+fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> Result<(), Box<dyn Error>> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // `make` names the executable of a subject after its directory.
+        let is_executable = folder.file_name().is_some_and(|folder| folder == name);
+        if path.is_dir() {
+            if !BUILT.contains(&name) {
+                add_files(root, &path, files)?;
+            }
+        } else if !is_executable {
+            // List files one by one: for a directory, Cargo would also watch the results of builds.
+            println!("cargo::rerun-if-changed={}", path.display());
+            match std::fs::read_to_string(&path) {
+                Ok(text) => drop(files.insert(path.strip_prefix(root)?.display().to_string(), text)),
+                Err(error) if error.kind() == ErrorKind::InvalidData => (), // a result: sources are text
+                Err(error) => return Err(format!("{}: {error}", path.display()).into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Hash of the sources that turn trials into findings. Results cached in a store belong to one
+/// hash.
 fn analysis_hash(root: &Path) -> Result<u64, Box<dyn Error>> {
     let mut files = BTreeMap::new();
     for name in ["analysis", "stats", "study"] {
         let folder = root.join("crates").join(name).join("src");
         println!("cargo::rerun-if-changed={}", folder.display());
-        for entry in ignore::WalkBuilder::new(folder).build() {
-            let entry = entry?;
-            if entry.path().extension().is_some_and(|extension| extension == "rs") {
-                files.insert(
-                    entry.path().strip_prefix(root)?.display().to_string(),
-                    std::fs::read_to_string(entry.path())?,
-                );
-            }
-        }
+        add_files(root, &folder, &mut files)?;
     }
     Ok(rapidhash_v3_seeded(&serde_json::to_vec(&files)?, &RapidSecrets::seed(SEED)))
 }
@@ -37,20 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", root.join("studies").display());
     let mut files = BTreeMap::new();
     for folder in FOLDERS {
-        // Skip build outputs, which git ignores. The user's own git settings must not matter.
-        let mut walk = ignore::WalkBuilder::new(root.join(folder));
-        walk.hidden(false).ignore(false).git_global(false).git_exclude(false).require_git(false);
-        for entry in walk.build() {
-            let entry = entry?;
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                continue;
-            }
-            let path = entry.path();
-            // List single files: in a directory, Cargo would also watch build outputs of servers.
-            println!("cargo::rerun-if-changed={}", path.display());
-            let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            files.insert(path.strip_prefix(&root)?.display().to_string(), text);
-        }
+        add_files(&root, &root.join(folder), &mut files)?;
     }
     let text = serde_json::to_vec(&files)?;
     let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));

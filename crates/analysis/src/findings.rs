@@ -12,7 +12,7 @@ mod proxy_overhead;
 mod request_trends;
 mod trial_timeline;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::metric_values::{MetricSet, MetricValues};
 use schemars::JsonSchema;
@@ -700,7 +700,7 @@ pub struct TrialFinding {
     pub values: MetricValues,
     /// Metrics whose value is a lower bound because requests were still waiting at the end.
     #[serde(skip_serializing_if = "MetricSet::is_empty")]
-    #[schemars(with = "BTreeSet<String>")]
+    #[schemars(with = "std::collections::BTreeSet<String>")]
     pub at_least: MetricSet,
     /// Requests that were sent but had no response at the end.
     pub in_flight: u64,

@@ -12,6 +12,9 @@
 //!
 //! `findings` has the types of the results; the other modules compute them.
 
+#[cfg(not(feature = "schema"))]
+extern crate no_schema as schemars;
+
 mod agents;
 mod analyze;
 mod answer;

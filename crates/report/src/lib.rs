@@ -7,6 +7,9 @@
 //! println!("{}", report::terminal(&findings, &report::Style::PLAIN));
 //! ```
 
+#[cfg(not(feature = "schema"))]
+extern crate no_schema as schemars;
+
 mod chart;
 mod csv;
 mod document;
@@ -19,6 +22,7 @@ mod load;
 mod paint;
 mod png;
 mod render;
+#[cfg(feature = "schema")]
 pub mod schema;
 mod sections;
 mod side_by_side;

@@ -7,6 +7,9 @@
 //! assert_eq!(format!("{:.3} [{:.3}, {:.3}]", estimate.point, estimate.low, estimate.high), "1.205 [1.185, 1.225]");
 //! ```
 
+#[cfg(not(feature = "schema"))]
+extern crate no_schema as schemars;
+
 pub mod adjust;
 pub mod batch;
 pub mod claims;

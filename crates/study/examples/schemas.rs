@@ -1,5 +1,5 @@
 //! Writes the schemas of this crate, docs/reference/study.md and the keys in docs/reference/verify.md: `cargo run -p
-//! study --example schemas`. A test fails if the files are out of date.
+//! study --features schema --example schemas`. CI fails if the files are out of date.
 
 use std::path::Path;
 

@@ -34,6 +34,9 @@
 //! assert_eq!(plan.points.iter().map(|point| point.load.clients).collect::<Vec<_>>(), [1, 10]);
 //! ```
 
+#[cfg(not(feature = "schema"))]
+extern crate no_schema as schemars;
+
 mod asked;
 pub mod calls;
 pub mod cases;
@@ -60,6 +63,7 @@ pub mod proxy;
 pub mod record;
 mod run_lengths;
 pub mod schedule;
+#[cfg(feature = "schema")]
 pub mod schema;
 pub mod seam;
 mod section;
