@@ -8,7 +8,7 @@
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 
-use cache::{Cache, Config, Evictor, Meta};
+use cache::{Cache, Config, Evictor, Meta, Mode};
 
 const ROUNDS: usize = 5;
 
@@ -42,7 +42,7 @@ fn main() {
             shards = cache.shards();
             let set = |number: usize| {
                 let key = (number as u64).to_le_bytes();
-                cache.set(&key, cache.hash(&key), &value, Meta::default(), 0).expect("it has room");
+                cache.hold(&key).store(Mode::Set, &value, Meta::default(), 0).expect("it has room");
             };
             measure(&mut growing_ns, set);
             measure(&mut steady_ns, set);

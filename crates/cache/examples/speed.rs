@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use cache::{Cache, Config, Evictor, Meta};
+use cache::{Cache, Config, Evictor, Meta, Mode};
 
 const ROUNDS: usize = 1_400;
 const OPERATIONS: usize = 1_000;
@@ -38,7 +38,7 @@ fn main() {
             continue;
         }
         let cache = Cache::new(Config { evictor, ..Config::new(10 << 20) }).expect("a cache of 10 MiB");
-        let set = |key: &[u8; 28]| cache.set(key, cache.hash(key), &value, Meta::default(), 0);
+        let set = |key: &[u8; 28]| cache.hold(key).store(Mode::Set, &value, Meta::default(), 0);
         for key in &keys[..20_000] {
             set(key).expect("20,000 items fit");
         }
@@ -46,7 +46,7 @@ fn main() {
         let get_ns = median_ns(|number| {
             let key = &keys[number * 7_919 % 20_000];
             into.clear();
-            cache.get(key, cache.hash(key), 0, |item| into.extend_from_slice(item.value)).expect("it was stored");
+            cache.hold(key).get(0, |item| into.extend_from_slice(item.value)).expect("it was stored");
             black_box(&into);
         });
         for key in &keys[20_000..100_000] {

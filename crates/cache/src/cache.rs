@@ -3,7 +3,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::config::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
-use crate::shard::Shard;
+use crate::shard::{Key, Shard};
 use crate::stats::Stats;
 
 /// A shard on cache lines of its own, to avoid false sharing.
@@ -18,9 +18,8 @@ struct Locked(Mutex<Shard>);
 /// ```
 /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
 /// let (key, now_ms) = (b"answer", 0);
-/// let hash = cache.hash(key);
-/// cache.set(key, hash, b"42", cache::Meta::default(), now_ms).unwrap();
-/// assert_eq!(cache.get(key, hash, now_ms, |item| item.value.to_vec()), Some(b"42".to_vec()));
+/// cache.hold(key).store(cache::Mode::Set, b"42", cache::Meta::default(), now_ms).unwrap();
+/// assert_eq!(cache.hold(key).get(now_ms, |item| item.value.to_vec()), Some(b"42".to_vec()));
 /// ```
 pub struct Cache {
     shards: Box<[Locked]>,
@@ -28,7 +27,7 @@ pub struct Cache {
     secrets: RapidSecrets,
     key_bytes_max: usize,
     value_bytes_max: usize,
-    pub(crate) capacity_bytes: u64,
+    capacity_bytes: u64,
     fixed_bytes: u64,
 }
 
@@ -73,13 +72,6 @@ impl Cache {
         })
     }
 
-    /// The hash of a key, computed once by the caller and passed to all operations. Depends on the
-    /// cache's seed. Source: rapidhash version 3.
-    #[inline]
-    pub fn hash(&self, key: &[u8]) -> u64 {
-        rapidhash_v3_seeded(key, &self.secrets)
-    }
-
     /// Maximum size of a key in bytes: the configured one, or an eighth of a shard if less.
     pub fn key_bytes_max(&self) -> usize {
         self.key_bytes_max
@@ -95,75 +87,23 @@ impl Cache {
         self.shards.len()
     }
 
+    /// Locks a key, for one operation or several that must be atomic. The lock lasts as long as the
+    /// value: a `match` on a result keeps it for all arms, so bind the result first.
+    ///
+    /// ```
+    /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
+    /// let now_ms = 0;
+    /// let mut held = cache.hold(b"seat");
+    /// let before = held.peek(now_ms, |item| item.value.to_vec());
+    /// held.store(cache::Mode::Set, b"taken", cache::Meta::default(), now_ms).unwrap();
+    /// assert_eq!(before, None);
+    /// ```
     #[inline]
-    pub(crate) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+    pub fn hold<'c, 'k>(&'c self, key: &'k [u8]) -> LockedKey<'c, 'k> {
+        let hash = rapidhash_v3_seeded(key, &self.secrets);
         // With one shard the shift is 64, which `>>` does not allow.
         let number = hash.checked_shr(self.shift).unwrap_or(0);
-        lock(&self.shards[number as usize])
-    }
-
-    /// Passes the key's item to `use_it` under its shard's lock. Counts a hit or a miss.
-    #[inline]
-    pub fn get<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.hold(key, hash).get(now_ms, use_it)
-    }
-
-    /// Like [`Cache::get`], but neither counted nor recorded as a use.
-    pub fn peek<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.hold(key, hash).peek(now_ms, use_it)
-    }
-
-    /// Stores an item unconditionally; see [`Cache::store`].
-    pub fn set(&self, key: &[u8], hash: u64, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
-        self.store(Mode::Set, key, hash, value, meta, now_ms)
-    }
-
-    /// Stores an item under a condition and returns its version, 0 if the cache has none. An
-    /// expired item is stored but never found.
-    ///
-    /// If there is no room, the key's older item is removed; likewise if the value of a
-    /// [`Mode::Set`] is too long. Readers must not get a value that its owner has replaced. Source:
-    /// memcached 1.6.18, `process_update_command`.
-    pub fn store(
-        &self,
-        mode: Mode,
-        key: &[u8],
-        hash: u64,
-        value: &[u8],
-        meta: Meta,
-        now_ms: u64,
-    ) -> Result<u64, Refusal> {
-        self.hold(key, hash).store(mode, value, meta, now_ms)
-    }
-
-    /// Removes an item whose new value was too long for the caller, and counts a refusal.
-    pub fn outdate(&self, key: &[u8], hash: u64, now_ms: u64) {
-        self.hold(key, hash).outdate(now_ms);
-    }
-
-    /// Deletes a key and returns whether it was present.
-    pub fn delete(&self, key: &[u8], hash: u64, now_ms: u64) -> bool {
-        self.hold(key, hash).delete(now_ms)
-    }
-
-    /// Sets an item's expiry (0 means never) and counts it as a use. Returns whether the key was
-    /// present.
-    ///
-    /// Adding or removing an expiry changes the item's length and may fail like [`Cache::store`].
-    pub fn touch(&self, key: &[u8], hash: u64, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
-        self.hold(key, hash).touch(expires_ms, now_ms)
-    }
-
-    /// Changes a value atomically, for increments. `change` returns the new value, or `None` to
-    /// keep the old one, and a result. `None` if the key is absent. The item keeps its [`Meta`].
-    pub fn update<R>(
-        &self,
-        key: &[u8],
-        hash: u64,
-        now_ms: u64,
-        change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
-    ) -> Result<Option<R>, Refusal> {
-        self.hold(key, hash).update(now_ms, change)
+        LockedKey { cache: self, shard: lock(&self.shards[number as usize]), key: Key::new(key, hash) }
     }
 
     /// Removes all items. Items stored concurrently may remain. Used memory stays resident.
@@ -191,22 +131,130 @@ impl Cache {
     pub fn audit(&self) {
         self.shards.iter().for_each(|shard| lock(shard).audit());
     }
+}
 
-    pub(crate) fn check(&self, key: &[u8], value_bytes: usize) -> Result<(), Refusal> {
-        if key.is_empty() {
-            return Err(Refusal::KeyEmpty);
+/// A key whose shard stays locked, so that operations on it are atomic. Keep it short. The thread
+/// that holds it must not use the cache otherwise: it would deadlock.
+pub struct LockedKey<'c, 'k> {
+    cache: &'c Cache,
+    shard: MutexGuard<'c, Shard>,
+    key: Key<'k>,
+}
+
+impl LockedKey<'_, '_> {
+    /// Passes the key's item to `use_it`. Counts a hit or a miss.
+    #[inline]
+    pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard.get(self.key, now_ms, use_it)
+    }
+
+    /// Like [`Self::get`], but neither counted nor recorded as a use.
+    pub fn peek<R>(&self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard.peek(self.key, now_ms, use_it)
+    }
+
+    /// Stores an item under a condition and returns its version, 0 if the cache has none. An
+    /// expired item is stored but never found.
+    ///
+    /// If there is no room, the key's older item is removed; likewise if the value of a
+    /// [`Mode::Set`] is too long. Readers must not get a value that its owner has replaced. Source:
+    /// memcached 1.6.18, `process_update_command`.
+    pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
+        let limit = self.cache.value_bytes_max;
+        let stored = match self.key.bytes.len() {
+            0 => Err(Refusal::KeyEmpty),
+            bytes if bytes > self.cache.key_bytes_max => {
+                Err(Refusal::KeyTooLong { bytes, limit: self.cache.key_bytes_max })
+            }
+            _ if value.len() > limit => {
+                if mode == Mode::Set {
+                    self.shard.outdate(self.key, now_ms);
+                }
+                Err(Refusal::ValueTooLong { bytes: value.len(), limit })
+            }
+            _ => self.shard.store(mode, self.key, value, meta, now_ms, limit),
+        };
+        self.count_refusal(stored)
+    }
+
+    /// Removes an item whose new value was too long for the caller, and counts a refusal.
+    pub fn outdate(&mut self, now_ms: u64) {
+        self.shard.outdate(self.key, now_ms);
+        self.shard.stats.refused += 1;
+    }
+
+    /// Deletes the key and returns whether it was present.
+    pub fn delete(&mut self, now_ms: u64) -> bool {
+        self.shard.delete(self.key, now_ms)
+    }
+
+    /// Changes the value, for increments. `change` returns the new value, or `None` to keep the old
+    /// one, and a result. `None` if the key is absent. The item keeps its [`Meta`].
+    pub fn update<R>(
+        &mut self,
+        now_ms: u64,
+        change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
+    ) -> Result<Option<R>, Refusal> {
+        let updated = self.shard.update(self.key, now_ms, self.cache.value_bytes_max, change);
+        self.count_refusal(updated)
+    }
+
+    /// Like [`Self::touch`], but not a use of the item.
+    pub fn expire(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
+        let expired = self.shard.expire(self.key, expires_ms, now_ms, false);
+        self.count_refusal(expired)
+    }
+
+    /// Sets the item's expiry (0 means never) and counts it as a use. Returns whether the key was
+    /// present.
+    ///
+    /// Adding or removing an expiry changes the item's length and may fail like [`Self::store`].
+    pub fn touch(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
+        let touched = self.shard.expire(self.key, expires_ms, now_ms, true);
+        self.count_refusal(touched)
+    }
+
+    fn count_refusal<T>(&mut self, mut result: Result<T, Refusal>) -> Result<T, Refusal> {
+        match &mut result {
+            Err(Refusal::Full(capacity_bytes)) => *capacity_bytes = self.cache.capacity_bytes,
+            Err(Refusal::KeyEmpty | Refusal::KeyTooLong { .. } | Refusal::ValueTooLong { .. }) => {}
+            _ => return result,
         }
-        if key.len() > self.key_bytes_max {
-            return Err(Refusal::KeyTooLong { bytes: key.len(), limit: self.key_bytes_max });
-        }
-        if value_bytes > self.value_bytes_max {
-            return Err(Refusal::ValueTooLong { bytes: value_bytes, limit: self.value_bytes_max });
-        }
-        Ok(())
+        self.shard.stats.refused += 1;
+        result
     }
 }
 
 /// Ignores poisoning: shards do not panic, and after `use_it` only use marks change.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn held_keys_behave_like_the_cache() {
+        let cache = Cache::new(Config { versions: true, ..Config::new(1 << 20) }).unwrap();
+        let key = b"key".as_slice();
+        let mut held = cache.hold(key);
+        assert_eq!(held.store(Mode::Replace, b"a", Meta::default(), 1), Err(Refusal::NotStored));
+        let version = held.store(Mode::Set, b"a", Meta { flags: 7, expires_ms: 9 }, 1).unwrap();
+        assert_eq!(held.peek(1, |item| (item.version, item.flags)), Some((version, 7)));
+        assert_eq!(held.touch(5, 1), Ok(true));
+        assert_eq!(held.get(4, |item| item.expires_ms), Some(5));
+        assert_eq!(held.get(5, |_| ()), None);
+        held.store(Mode::Set, b"b", Meta::default(), 1).unwrap();
+        drop(held);
+        assert_eq!(cache.hold(key).get(1, |item| item.value.to_vec()), Some(b"b".to_vec()));
+        assert!(cache.hold(key).delete(1));
+        let stats = cache.stats();
+        assert_eq!((stats.hits, stats.misses, stats.stores, stats.deletes), (2, 1, 3, 1));
+        let long = vec![0; cache.value_bytes_max() + 1];
+        assert!(cache.hold(key).store(Mode::Set, &long, Meta::default(), 1).is_err());
+        assert_eq!(cache.stats().refused, 1);
+        cache.audit();
+    }
 }

@@ -5,7 +5,6 @@ mod config;
 mod evictor;
 mod ghosts;
 mod index;
-mod locked_key;
 mod memory;
 mod queue;
 pub mod replay;
@@ -14,8 +13,7 @@ mod sketch;
 mod stats;
 mod uses;
 
-pub use cache::Cache;
+pub use cache::{Cache, LockedKey};
 pub use config::{Accounting, Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Meta, Mode, Refusal};
 pub use evictor::Evictor;
-pub use locked_key::LockedKey;
 pub use stats::Stats;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::{Cache, Meta};
+use crate::{Cache, Meta, Mode};
 
 /// An operation on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,19 +166,19 @@ impl Replay<'_> {
 
     fn is_hit(&mut self, request: &Request) -> bool {
         let key = write_key(&mut self.text, request);
-        self.cache.get(key, self.cache.hash(key), 0, |_| ()).is_some()
+        self.cache.hold(key).get(0, |_| ()).is_some()
     }
 
     fn store(&mut self, request: &Request) {
         let key = write_key(&mut self.text, request);
         let value = &self.zeros[..(request.value_bytes as usize).min(self.zeros.len())];
         // A refused item misses again, which counts against the cache.
-        let _ = self.cache.set(key, self.cache.hash(key), value, self.meta, 0);
+        let _ = self.cache.hold(key).store(Mode::Set, value, self.meta, 0);
     }
 
     fn delete(&mut self, request: &Request) {
         let key = write_key(&mut self.text, request);
-        self.cache.delete(key, self.cache.hash(key), 0);
+        self.cache.hold(key).delete(0);
     }
 }
 

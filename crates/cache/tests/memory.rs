@@ -1,12 +1,12 @@
 //! Memory use of a cache.
 
-use cache::{Cache, Config, Evictor, Meta};
+use cache::{Cache, Config, Evictor, Meta, Mode};
 
 fn fill(cache: &Cache, from: u64, items: u64, key_bytes: usize, value_bytes: usize) {
     let value = vec![7; value_bytes];
     for id in from..from + items {
         let key = format!("{id:0key_bytes$}");
-        cache.set(key.as_bytes(), cache.hash(key.as_bytes()), &value, Meta::default(), 0).unwrap();
+        cache.hold(key.as_bytes()).store(Mode::Set, &value, Meta::default(), 0).unwrap();
     }
 }
 

@@ -61,12 +61,12 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
     let mut now_ms = 1;
     for (number, (key, step)) in steps.iter().enumerate() {
         let text = format!("key-{key}-{}", "k".repeat(*key as usize % 23));
-        let (text, hash) = (text.as_bytes(), cache.hash(text.as_bytes()));
+        let text = text.as_bytes();
         let live =
             model.get(key).filter(|stored| stored.meta.expires_ms == 0 || stored.meta.expires_ms > now_ms).cloned();
         match step {
             Step::Get => {
-                let found = cache.get(text, hash, now_ms, |item| Stored {
+                let found = cache.hold(text).get(now_ms, |item| Stored {
                     value: item.value.to_vec(),
                     meta: Meta { flags: item.flags, expires_ms: item.expires_ms },
                     version: item.version,
@@ -79,7 +79,8 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                 let meta =
                     Meta { expires_ms: if meta.expires_ms == 0 { 0 } else { meta.expires_ms + now_ms - 1 }, ..*meta };
                 let new = value(*key, number as u64, *bytes);
-                match (cache.store(*mode, text, hash, &new, meta, now_ms), live) {
+                let stored = cache.hold(text).store(*mode, &new, meta, now_ms);
+                match (stored, live) {
                     (Ok(version), live) => {
                         let stored = match (mode, live) {
                             (Mode::Append, Some(old)) => {
@@ -110,7 +111,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                     (Err(Refusal::ValueTooLong { bytes, limit }), _) => {
                         prop_assert!(bytes > limit && limit == cache.value_bytes_max());
                         if *mode == Mode::Set {
-                            prop_assert!(cache.peek(text, hash, now_ms, |_| ()).is_none(), "an outdated value");
+                            prop_assert!(cache.hold(text).peek(now_ms, |_| ()).is_none(), "an outdated value");
                             model.remove(key);
                         }
                     }
@@ -128,30 +129,33 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                 }
             }
             Step::Delete => {
-                let deleted = cache.delete(text, hash, now_ms);
+                let deleted = cache.hold(text).delete(now_ms);
                 prop_assert!(live.is_some() || !deleted);
                 prop_assert!(deleted || live.is_none() || !never_evicts);
                 model.remove(key);
             }
-            Step::Touch(ms) => match cache.touch(text, hash, if *ms == 0 { 0 } else { now_ms + ms }, now_ms) {
-                Ok(true) => {
-                    prop_assert!(live.is_some());
-                    let version = cache.peek(text, hash, now_ms, |item| item.version).expect("just touched");
-                    let stored = model.get_mut(key).unwrap();
-                    stored.meta.expires_ms = if *ms == 0 { 0 } else { now_ms + ms };
-                    stored.version = version;
+            Step::Touch(ms) => {
+                let mut held = cache.hold(text);
+                match held.touch(if *ms == 0 { 0 } else { now_ms + ms }, now_ms) {
+                    Ok(true) => {
+                        prop_assert!(live.is_some());
+                        let version = held.peek(now_ms, |item| item.version).expect("just touched");
+                        let stored = model.get_mut(key).unwrap();
+                        stored.meta.expires_ms = if *ms == 0 { 0 } else { now_ms + ms };
+                        stored.version = version;
+                    }
+                    Ok(false) => prop_assert!(!never_evicts || live.is_none()),
+                    Err(_) => {
+                        model.remove(key);
+                    }
                 }
-                Ok(false) => prop_assert!(!never_evicts || live.is_none()),
-                Err(_) => {
-                    model.remove(key);
-                }
-            },
+            }
             Step::Double => {
-                let doubled = cache
-                    .update(text, hash, now_ms, |item| (Some([item.value, item.value].concat()), item.value.len()));
+                let mut held = cache.hold(text);
+                let doubled = held.update(now_ms, |item| (Some([item.value, item.value].concat()), item.value.len()));
                 match doubled {
                     Ok(Some(bytes)) => {
-                        let version = cache.peek(text, hash, now_ms, |item| item.version).expect("just updated");
+                        let version = held.peek(now_ms, |item| item.version).expect("just updated");
                         let stored = model.get_mut(key).unwrap();
                         prop_assert_eq!(bytes, stored.value.len());
                         stored.value = stored.value.repeat(2);
@@ -175,7 +179,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
     }
     for key in model.keys() {
         let text = format!("key-{key}-{}", "k".repeat(*key as usize % 23));
-        let found = cache.get(text.as_bytes(), cache.hash(text.as_bytes()), now_ms, |item| item.value.to_vec());
+        let found = cache.hold(text.as_bytes()).get(now_ms, |item| item.value.to_vec());
         prop_assert!(found.is_none_or(|found| found == model[key].value));
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::history::{self, Ask, Clock, Seen, What, check};
-use cache::{Cache, Config, Evictor, Meta};
+use cache::{Cache, Config, Evictor, Meta, Mode};
 
 const THREADS: u64 = 4;
 
@@ -28,17 +28,17 @@ struct Real<'a>(&'a Cache);
 impl Ask for Real<'_> {
     fn set(&mut self, key: u64, value: &[u8]) -> bool {
         let key = key.to_le_bytes();
-        self.0.set(&key, self.0.hash(&key), value, Meta::default(), 0).is_ok()
+        self.0.hold(&key).store(Mode::Set, value, Meta::default(), 0).is_ok()
     }
 
     fn get(&mut self, key: u64) -> Option<Vec<u8>> {
         let key = key.to_le_bytes();
-        self.0.get(&key, self.0.hash(&key), 0, |item| item.value.to_vec())
+        self.0.hold(&key).get(0, |item| item.value.to_vec())
     }
 
     fn delete(&mut self, key: u64) {
         let key = key.to_le_bytes();
-        self.0.delete(&key, self.0.hash(&key), 0);
+        self.0.hold(&key).delete(0);
     }
 }
 

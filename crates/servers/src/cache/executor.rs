@@ -125,8 +125,7 @@ impl Executor {
 
     #[cold]
     pub(super) fn is_large(&self, key: &[u8]) -> bool {
-        let cache = &self.shared.cache;
-        cache.peek(key, cache.hash(key), self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
+        self.shared.cache.hold(key).peek(self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
     }
 
     /// Whether responses must be sent before more requests are executed.

@@ -109,8 +109,7 @@ impl Executor {
         let Self { shared, now_ms, scratch: [first, _], .. } = self;
         let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..shared.targets };
         if let Ok(Operation::Put { key, .. }) = cache_http::parse(request, &unlimited) {
-            let key = plain(key, first);
-            shared.cache.outdate(key, shared.cache.hash(key), *now_ms);
+            shared.cache.hold(plain(key, first)).outdate(*now_ms);
         }
     }
 
@@ -123,8 +122,7 @@ impl Executor {
         let (cache, now_ms) = (&shared.cache, *now_ms);
         match operation {
             Operation::Get { key, head } => {
-                let key = plain(key, first);
-                let hash = cache.hash(key);
+                let mut held = cache.hold(plain(key, first));
                 let write = |item: cache::Item<'_>| {
                     out.reserve(item.value.len() + 160);
                     push_head(out, date, "200 OK", keep_alive, "", Length::Known(item.value.len() as u64), "");
@@ -133,15 +131,15 @@ impl Executor {
                     }
                 };
                 // A HEAD does not count as a use.
-                let found =
-                    if head { cache.peek(key, hash, now_ms, write) } else { cache.get(key, hash, now_ms, write) };
+                let found = if head { held.peek(now_ms, write) } else { held.get(now_ms, write) };
+                drop(held);
                 if found.is_none() {
                     push_head(out, date, "404 Not Found", keep_alive, "", Length::Known(0), "");
                 }
             }
             Operation::Put { key, value } => {
-                let (key, value) = (plain(key, first), plain(value, second));
-                let mut held = cache.hold(key, cache.hash(key));
+                let value = plain(value, second);
+                let mut held = cache.hold(plain(key, first));
                 let was_there = held.peek(now_ms, |_| ()).is_some();
                 let stored = held.store(Mode::Set, value, Meta::default(), now_ms);
                 drop(held);
@@ -161,8 +159,8 @@ impl Executor {
                 self.shrink();
             }
             Operation::Delete(key) => {
-                let key = plain(key, first);
-                if cache.delete(key, cache.hash(key), now_ms) {
+                let was_there = cache.hold(plain(key, first)).delete(now_ms);
+                if was_there {
                     push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, "");
                 } else {
                     push_head(out, date, "404 Not Found", keep_alive, "", Length::Known(0), "");

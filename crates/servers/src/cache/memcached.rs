@@ -62,8 +62,7 @@ impl Executor {
                 Read::Refused { used, refusal, noreply, close, outdated } => {
                     at += used;
                     if let Some(key) = outdated {
-                        let cache = &self.shared.cache;
-                        cache.outdate(key, cache.hash(key), self.now_ms);
+                        self.shared.cache.hold(key).outdate(self.now_ms);
                     }
                     if !noreply {
                         self.out.extend_from_slice(refusal.reply());
@@ -94,21 +93,18 @@ impl Executor {
     pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<Expiry>) {
         let expires_ms = touch.map(|expiry| self.expires_ms(expiry));
         let Self { shared, out, now_ms, .. } = self;
-        let hash = shared.cache.hash(key);
         let write = |item: Item<'_>| {
             out.reserve(key.len() + item.value.len() + 64);
             compose_value(out, key, item.flags, item.value.len(), with_cas.then_some(item.version));
             out.extend_from_slice(item.value);
             compose_value_end(out);
         };
+        let mut held = shared.cache.hold(key);
+        held.get(*now_ms, write);
         if let Some(expires_ms) = expires_ms {
-            let mut held = shared.cache.hold(key, hash);
-            held.get(*now_ms, write);
             // Like memcached, return an item once more even if this touch expires it. If there is
             // no memory for the time, the item is dropped.
             let _ = held.expire(expires_ms, *now_ms);
-        } else {
-            shared.cache.get(key, hash, *now_ms, write);
         }
     }
 
@@ -127,9 +123,8 @@ impl Executor {
     #[inline]
     fn text_store(&mut self, store: &Store<'_>) {
         let meta = Meta { flags: store.client_flags, expires_ms: self.expires_ms(store.expiry) };
-        let cache = &self.shared.cache;
-        let stored =
-            cache.store(mode(store.verb, store.cas), store.key, cache.hash(store.key), store.data, meta, self.now_ms);
+        let mode = mode(store.verb, store.cas);
+        let stored = self.shared.cache.hold(store.key).store(mode, store.data, meta, self.now_ms);
         if store.noreply {
             return;
         }
@@ -146,12 +141,11 @@ impl Executor {
         let cache = &self.shared.cache;
         let (noreply, reply): (bool, &[u8]) = match command {
             Command::Delete { key, noreply } => {
-                let found = cache.delete(key, cache.hash(key), self.now_ms);
+                let found = cache.hold(key).delete(self.now_ms);
                 (noreply, if found { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" })
             }
             Command::Count { key, delta, down, noreply } => {
-                let hash = cache.hash(key);
-                let counted = cache.update(key, hash, self.now_ms, |item| match counted(item.value, delta, down) {
+                let counted = cache.hold(key).update(self.now_ms, |item| match counted(item.value, delta, down) {
                     Some(value) => (Some(written_over(item.value, value)), Some(value)),
                     None => (None, None),
                 });
@@ -165,7 +159,8 @@ impl Executor {
                 (noreply, reply)
             }
             Command::Touch { key, expiry, noreply } => {
-                match cache.touch(key, cache.hash(key), self.expires_ms(expiry), self.now_ms) {
+                let touched = cache.hold(key).touch(self.expires_ms(expiry), self.now_ms);
+                match touched {
                     Ok(true) => (noreply, b"TOUCHED\r\n"),
                     Ok(false) => (noreply, b"NOT_FOUND\r\n"),
                     Err(refusal) => (noreply, error(&refusal)),

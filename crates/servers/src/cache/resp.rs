@@ -89,7 +89,7 @@ impl Executor {
     #[inline]
     pub(super) fn redis_value(&mut self, key: &[u8], version: Version) {
         let Self { shared, out, now_ms, .. } = self;
-        let found = shared.cache.get(key, shared.cache.hash(key), *now_ms, |item| {
+        let found = shared.cache.hold(key).get(*now_ms, |item| {
             out.reserve(item.value.len() + 32);
             compose_bulk(out, item.value);
         });
@@ -127,7 +127,7 @@ impl Executor {
             Name::Del | Name::Unlink => {
                 let cache = &self.shared.cache;
                 let keys = request.arguments().skip(1);
-                let count = keys.filter(|key| cache.delete(key, cache.hash(key), self.now_ms)).count();
+                let count = keys.filter(|key| cache.hold(key).delete(self.now_ms)).count();
                 compose_integer(&mut self.out, count as i64);
             }
             Name::Mget => {
@@ -138,14 +138,14 @@ impl Executor {
             Name::Exists => {
                 let cache = &self.shared.cache;
                 let keys = request.arguments().skip(1);
-                let count = keys.filter(|key| cache.peek(key, cache.hash(key), self.now_ms, |_| ()).is_some()).count();
+                let count = keys.filter(|key| cache.hold(key).peek(self.now_ms, |_| ()).is_some()).count();
                 compose_integer(&mut self.out, count as i64);
             }
             Name::Expire => self.redis_expire(request, 1000),
             Name::Pexpire => self.redis_expire(request, 1),
             Name::Ttl | Name::Pttl => {
-                let cache = &self.shared.cache;
-                let left = match cache.peek(key, cache.hash(key), self.now_ms, |item| item.expires_ms) {
+                let expires_ms = self.shared.cache.hold(key).peek(self.now_ms, |item| item.expires_ms);
+                let left = match expires_ms {
                     None => -2,
                     Some(0) => -1,
                     Some(expires_ms) => {
@@ -157,8 +157,7 @@ impl Executor {
                 compose_integer(&mut self.out, left);
             }
             Name::Persist => {
-                let cache = &self.shared.cache;
-                let mut held = cache.hold(key, cache.hash(key));
+                let mut held = self.shared.cache.hold(key);
                 let has_expiry = held.peek(self.now_ms, |item| item.expires_ms != 0) == Some(true);
                 let done = if has_expiry { held.touch(0, self.now_ms) } else { Ok(false) };
                 drop(held);
@@ -201,8 +200,7 @@ impl Executor {
     }
 
     fn redis_store(&self, mode: Mode, key: &[u8], value: &[u8], meta: Meta) -> Result<u64, Refusal> {
-        let cache = &self.shared.cache;
-        cache.store(mode, key, cache.hash(key), value, meta, self.now_ms)
+        self.shared.cache.hold(key).store(mode, value, meta, self.now_ms)
     }
 
     #[inline]
@@ -235,7 +233,7 @@ impl Executor {
             _ => Mode::Set,
         };
         let Self { shared, out, now_ms, .. } = self;
-        let mut held = shared.cache.hold(key, shared.cache.hash(key));
+        let mut held = shared.cache.hold(key);
         let start = out.len();
         let mut meta = Meta { flags: 0, expires_ms };
         let before = held.peek(*now_ms, |item| {
@@ -265,8 +263,7 @@ impl Executor {
 
     /// `INCR` and its variants. A missing key counts as 0.
     fn redis_increment(&mut self, key: &[u8], delta: i64) {
-        let cache = &self.shared.cache;
-        let mut held = cache.hold(key, cache.hash(key));
+        let mut held = self.shared.cache.hold(key);
         let counted = held.update(self.now_ms, |item| {
             match number::canonical(item.value)
                 .ok_or(NOT_AN_INTEGER)
@@ -341,12 +338,12 @@ impl Executor {
         };
         // Delete expired items, so that times of 0 and less need no representation.
         let expires_ms = u64::try_from(ends).unwrap_or(0);
-        let cache = &self.shared.cache;
-        let hash = cache.hash(key);
+        let mut held = self.shared.cache.hold(key);
         let done = match expires_ms <= self.now_ms {
-            true => Ok(cache.delete(key, hash, self.now_ms)),
-            false => cache.touch(key, hash, expires_ms, self.now_ms),
+            true => Ok(held.delete(self.now_ms)),
+            false => held.touch(expires_ms, self.now_ms),
         };
+        drop(held);
         self.redis_done(&done);
     }
 
