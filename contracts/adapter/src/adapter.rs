@@ -86,8 +86,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
                 wrong.extend(loaded.unreadable);
                 let shown = |finding: &Finding| {
                     let hint = finding.hint.as_ref().map_or(String::new(), |hint| format!("\n  hint: {hint}"));
-                    let Finding { line, column, message, .. } = finding;
-                    format!("{}:{line}:{column}: {message}{hint}", config.contract.display())
+                    format!("{}:{finding}{hint}", config.contract.display())
                 };
                 for finding in &loaded.checked.findings {
                     match finding.severity {

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use contract::metadata::{self, CallContext, Identified, ReplyMetadata, RequestMetadata};
-use contract::monitor::{Call, Event, Ticket};
+use contract::metadata::{self, CallContext, Identified, RequestMetadata};
+use contract::monitor::{Call, Ticket};
 
 use crate::app::App;
 use crate::call_log::Line;
@@ -77,7 +77,7 @@ pub(crate) struct InFlightCall {
     pub(crate) op: Arc<Op>,
     ticket: Option<Ticket>,
     sent: Option<RequestMetadata>,
-    got: ReplyMetadata,
+    got: Vec<Identified>,
     since: Instant,
     pub(crate) line: Line,
 }
@@ -95,7 +95,7 @@ impl InFlightCall {
         let side = if hop.side == Side::Client { "client" } else { "server" };
         let line = Line { call: number, side, operation: op.name.clone(), verdict: "checked", ..Line::default() };
         let (app, hop, service) = (app.clone(), hop.clone(), service.clone());
-        Self { app, hop, service, op, ticket: None, sent: None, got: ReplyMetadata::default(), since, line }
+        Self { app, hop, service, op, ticket: None, sent: None, got: Vec::new(), since, line }
     }
 
     fn call<'c>(&'c self, args: &'c [contract::Value<'c>]) -> Call<'c> {
@@ -111,16 +111,20 @@ impl InFlightCall {
     /// hop is an adapter. Returns the metadata to send with it.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
         let (watch, args) = (&self.app.watch, request.values());
-        let passed = match self.hop.side {
-            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.line.call, false),
+        let output = match self.hop.side {
+            Side::Client => {
+                watch.step(self.line.call, false, |monitor, now_s| monitor.request_sent(self.call(&args), now_s))
+            }
             Side::Server { peers } => {
                 let metadata = block.filter(|_| peers).and_then(|block| self.request_metadata(block));
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
-                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.line.call, false)
+                watch.step(self.line.call, false, |monitor, now_s| {
+                    monitor.request_received(self.call(&args), metadata.as_ref(), now_s)
+                })
             }
         }?;
-        self.ticket = passed.ticket;
-        let Some(metadata) = passed.request else { return Ok(None) };
+        self.ticket = output.ticket;
+        let Some(metadata) = output.request else { return Ok(None) };
         if !to_adapter {
             // The other side's adapter could not be reached, so this adapter does its part.
             return self.alone(&args).map(|()| None);
@@ -133,9 +137,12 @@ impl InFlightCall {
 
     fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Stopped> {
         let Some(mut ticket) = self.ticket.take() else { return Ok(()) };
-        let passed = self.app.watch.alone(self.call(args), &mut ticket, self.line.call);
+        let checked = self
+            .app
+            .watch
+            .step(self.line.call, false, |monitor, now_s| monitor.go_alone(self.call(args), &mut ticket, now_s));
         self.ticket = Some(ticket);
-        passed.map(drop)
+        checked.map(drop)
     }
 
     /// Handles a request that went to the service itself, because its adapter had ended.
@@ -156,9 +163,9 @@ impl InFlightCall {
     }
 
     /// The metadata that another adapter sent with its reply, or `None` if it is invalid.
-    fn reply_metadata(&self, block: &[u8]) -> Option<ReplyMetadata> {
-        let metadata = metadata::decode_reply(block, self.context(&self.app.watch.label)).ok();
-        self.count_refused(metadata.filter(|metadata| has_labels(&metadata.entries)))
+    fn reply_metadata(&self, block: &[u8]) -> Option<Vec<Identified>> {
+        let entries = metadata::decode_reply(block, self.context(&self.app.watch.label)).ok();
+        self.count_refused(entries.filter(|entries| has_labels(entries)))
     }
 
     fn count_refused<T>(&self, metadata: Option<T>) -> Option<T> {
@@ -191,24 +198,25 @@ impl InFlightCall {
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (watch, args) = (&self.app.watch, request.values());
-        let passed = match self.hop.side {
+        let (number, outcome) = (self.line.call, reply.outcome());
+        let output = match self.hop.side {
             Side::Client => {
                 // A reply from an adapter without metadata introduces nothing.
                 let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
                 let metadata = block.and_then(|block| self.reply_metadata(block));
-                let event = Event::ReplyReceived(self.call(&args), &ticket, reply.outcome(), metadata.as_ref());
-                let passed = watch.step(event, self.line.call, reply.may_be_undecided);
+                let output = watch.step(number, reply.may_be_undecided, |monitor, now_s| {
+                    monitor.reply_received(self.call(&args), &ticket, outcome, metadata.as_deref(), now_s)
+                });
                 self.got = metadata.unwrap_or_default();
-                passed
+                output
             }
-            Side::Server { .. } => {
-                let event = Event::ReplySent(self.call(&args), &ticket, reply.outcome());
-                watch.step(event, self.line.call, reply.may_be_undecided)
-            }
+            Side::Server { .. } => watch.step(number, reply.may_be_undecided, |monitor, now_s| {
+                monitor.reply_sent(self.call(&args), &ticket, outcome, now_s)
+            }),
         }?;
-        let Some(metadata) = passed.reply else { return Ok(None) };
-        let bytes = metadata::encode_reply(&metadata, self.context(ticket.sender()));
+        let Some(entries) = output.reply else { return Ok(None) };
+        let bytes = metadata::encode_reply(&entries, self.context(ticket.sender()));
         self.line.metadata_bytes += bytes.len();
         Ok(Some(bytes))
     }

@@ -1,13 +1,12 @@
-//! The monitor behind a lock. Messages become events; reports and endpoints to intercept come out.
+//! The monitor behind a lock. Messages go in; reports and endpoints to intercept come out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use contract::ServiceId;
-use contract::metadata::{ReplyMetadata, RequestMetadata};
-use contract::monitor::report::{Kind, ReportVerdict};
-use contract::monitor::{Action, Call, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
+use contract::monitor::report::{Kind, Report, ReportVerdict};
+use contract::monitor::{EndpointState, Monitor, Placement, Settings, StepOutput};
 
 use crate::config::{CheckSettings, Config, ProtocolKind};
 use crate::decode::{CurrentServices, Service, Services};
@@ -33,13 +32,6 @@ pub(crate) struct Watch {
     sample_below: u64,
     /// The number of calls so far.
     pub(crate) numbers: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Passed {
-    pub(crate) ticket: Option<Ticket>,
-    pub(crate) request: Option<RequestMetadata>,
-    pub(crate) reply: Option<ReplyMetadata>,
 }
 
 /// The metadata to send with a message, if any, or why it is not forwarded.
@@ -164,20 +156,9 @@ impl Watch {
         self.route_promised();
     }
 
-    /// Accesses the monitor outside of events, for example to read entries or flush the store.
+    /// Accesses the monitor outside of messages, for example to read entries or flush the store.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Monitor<EntryStore>) -> T) -> T {
         with(&mut self.lock())
-    }
-
-    /// Processes one event and reports the findings. `may_be_undecided`: undecided clauses do not
-    /// reject this message.
-    pub(crate) fn step(&self, event: Event<'_>, call: u64, may_be_undecided: bool) -> Result<Passed, Stopped> {
-        self.run(call, may_be_undecided, |monitor, now_s| monitor.step(event, now_s))
-    }
-
-    /// Checks the clauses of the other side's adapter here, because that adapter is unreachable.
-    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Result<Passed, Stopped> {
-        self.run(number, false, |monitor, now_s| monitor.go_alone(call, ticket, now_s))
     }
 
     /// Runs code that reads untrusted bytes. A bug in it costs the check, never the call.
@@ -185,43 +166,34 @@ impl Watch {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
 
-    fn run(
+    /// Processes one message and reports the findings. `may_be_undecided`: undecided clauses do not
+    /// reject it.
+    pub(crate) fn step(
         &self,
         call: u64,
         may_be_undecided: bool,
         step: impl FnOnce(&mut Monitor<EntryStore>, u64) -> StepOutput,
-    ) -> Result<Passed, Stopped> {
+    ) -> Result<StepOutput, Stopped> {
         let now_s = crate::clock::unix_s();
-        let Some(stepped) = self.guarded(|| step(&mut self.lock(), now_s)) else {
-            return if self.checks.fail_open { Ok(Passed::default()) } else { Err(Stopped::Broken) };
+        let Some(mut output) = self.guarded(|| step(&mut self.lock(), now_s)) else {
+            return if self.checks.fail_open { Ok(StepOutput::default()) } else { Err(Stopped::Broken) };
         };
-        let refusal = self.refusal(&stepped, may_be_undecided);
-        let mut passed = Passed { ticket: stepped.ticket, ..Passed::default() };
-        for action in stepped.actions {
-            match action {
-                Action::Forward => {}
-                // Its listener is opened on request, see `crate::listen`.
-                Action::Intercept { endpoint, service, .. } => self.route(&endpoint, service),
-                Action::ForwardRequest { metadata, .. } => passed.request = Some(metadata),
-                Action::ForwardReply { metadata } => passed.reply = Some(metadata),
-            }
-        }
-        for report in stepped.reports {
-            self.reports.tell(report, call);
-        }
-        refusal.map_or(Ok(passed), |refusal| Err(Stopped::Refused(refusal)))
+        let refusal = self.refusal(&output.reports, may_be_undecided);
+        // Its listener is opened on request, see `crate::listen`.
+        output.intercepts.drain(..).for_each(|(endpoint, service)| self.route(&endpoint, service));
+        output.reports.drain(..).for_each(|report| self.reports.tell(report, call));
+        refusal.map_or(Ok(output), |refusal| Err(Stopped::Refused(refusal)))
     }
 
-    /// Whether `enforce` rejects a message. Counts it.
-    fn refusal(&self, stepped: &StepOutput, may_be_undecided: bool) -> Option<Refusal> {
-        let failed = stepped.reports.iter().find(|report| report.found == ReportVerdict::Fails);
+    /// Whether `enforce` rejects a message with these reports. Counts it.
+    fn refusal(&self, reports: &[Report], may_be_undecided: bool) -> Option<Refusal> {
+        let failed = reports.iter().find(|report| report.found == ReportVerdict::Fails);
         if let Some(report) = failed.filter(|_| self.checks.enforce) {
             count(&self.metrics.refused_calls);
             return Some(Refusal::Violated(report.clause.clone()));
         }
         let is_clause = |kind| matches!(kind, Kind::Precondition | Kind::Postcondition | Kind::Exception);
-        let undecided =
-            stepped.reports.iter().find(|report| is_clause(report.kind) && report.found != ReportVerdict::Fails);
+        let undecided = reports.iter().find(|report| is_clause(report.kind) && report.found != ReportVerdict::Fails);
         let undecided = undecided.filter(|_| self.checks.refuses_unchecked && !may_be_undecided)?;
         self.metrics.refuse(Unchecked::Undecided);
         Some(Refusal::Undecided(undecided.clause.clone()))

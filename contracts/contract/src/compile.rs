@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::place::Lines;
 
-use self::expression::{Compiler, described};
+use self::expression::Compiler;
 use self::signature::Shape;
 use crate::clause::{Clause, Identify, IdentifyStep};
 use crate::code::Op;
@@ -203,7 +203,7 @@ impl ContractCompiler<'_> {
         }
         let (at, of) = compiler.expression(&identifies.at);
         if !matches!(of, Type::Text | Type::Choice(_) | Type::Any) {
-            let message = format!("expected text for an endpoint, found {}", described(&of));
+            let message = format!("expected text for an endpoint, found {}", of.described());
             compiler.found.mistake("type", identifies.at.span, message);
         }
         let mut secret = false;

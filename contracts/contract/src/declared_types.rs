@@ -105,23 +105,15 @@ impl Misfit {
     }
 }
 
-/// A type in messages, where records have no name.
-struct Shown<'t>(&'t Type);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            Type::Any | Type::Tuple(_) => "anything",
-            Type::Bool => "a bool",
-            Type::Int => "an int",
-            Type::Float => "a float",
-            Type::Text => "text",
-            Type::Bytes => "bytes",
-            Type::Choice(texts) => return write!(f, "one of {}", texts.join(", ")),
-            Type::List(_) => "a list",
-            Type::Map(..) => "a map",
-            Type::Record(_) | Type::Named(_) => "a record",
-        })
+/// The values of a type, for messages, where records have no name.
+fn expected(of: &Type) -> String {
+    match of {
+        Type::Tuple(_) => "anything".to_owned(),
+        Type::Choice(texts) => format!("one of {}", texts.join(", ")),
+        Type::List(_) => "a list".to_owned(),
+        Type::Map(..) => "a map".to_owned(),
+        Type::Record(_) | Type::Named(_) => "a record".to_owned(),
+        simple => simple.described(),
     }
 }
 
@@ -147,7 +139,7 @@ impl Typed {
                     // Partial content cannot be checked, nor a reply without content. Source:
                     // RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
-                        Value::Missing => Err(Misfit::new(format!("missing, must be {}", Shown(of)))),
+                        Value::Missing => Err(Misfit::new(format!("missing, must be {}", expected(of)))),
                         value => held.fits(of, value, 0),
                     },
                     _ => Ok(()),
@@ -195,7 +187,7 @@ impl TypeChecker<'_> {
             (Type::Int, Value::Float(number)) if number.fract() == 0.0 => Ok(()),
             (Type::Choice(texts), Value::Text(text)) => match texts.iter().any(|known| known == text) {
                 true => Ok(()),
-                false => Err(Misfit::new(format!("text, must be {}", Shown(of)))),
+                false => Err(Misfit::new(format!("text, must be {}", expected(of)))),
             },
             (Type::List(of), Value::Node(list)) if list.shape() == Shape::List => {
                 let count = if of.is_unchecked() { 0 } else { list.len() };
@@ -232,10 +224,10 @@ impl TypeChecker<'_> {
                 // Fields are compared by name, so that messages do not depend on their order.
                 let missing = needed().filter(|field| matches!(record.field(&field.name), Value::Missing));
                 let Some(field) = missing.min_by_key(|field| &field.name) else { return Ok(()) };
-                let misfit = Misfit::new(format!("missing, must be {}", Shown(&field.of)));
+                let misfit = Misfit::new(format!("missing, must be {}", expected(&field.of)));
                 Err(misfit.within(&format_args!(".{}", field.name)))
             }
-            (of, other) => Err(Misfit::new(format!("{}, must be {}", other.kind(), Shown(of)))),
+            (of, other) => Err(Misfit::new(format!("{}, must be {}", other.kind(), expected(of)))),
         }
     }
 }

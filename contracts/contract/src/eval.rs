@@ -35,19 +35,6 @@ pub struct Env<'a> {
     pub receiver: &'a str,
 }
 
-/// The result of a clause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The clause holds.
-    Holds,
-    /// The clause is broken.
-    Fails,
-    /// A value is missing or could not be decoded.
-    Unknown(Stop),
-    /// The clause attempts an impossible operation, or exceeds a limit.
-    Error(Stop),
-}
-
 /// Why an expression has no value, and its location in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
@@ -101,14 +88,9 @@ pub enum Why {
 }
 
 impl Why {
-    pub(crate) fn is_unknown(self) -> bool {
+    /// Whether the message lacks the value, as opposed to an impossible operation.
+    pub fn is_unknown(self) -> bool {
         matches!(self, Self::Missing | Self::Opaque)
-    }
-}
-
-impl Verdict {
-    pub(crate) fn undecided(stop: Stop) -> Self {
-        if stop.why.is_unknown() { Self::Unknown(stop) } else { Self::Error(stop) }
     }
 }
 
@@ -120,11 +102,6 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Empty memory.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     fn run<T>(&mut self, code: &Code, env: Env<'_>, steps: u64, evaluate: impl FnOnce(Run<'_>) -> T) -> T {
         let result = evaluate(Run::new(code, env, steps, &self.bump));
         self.bump.reset();
@@ -133,18 +110,15 @@ impl Scratch {
 }
 
 impl Clause {
-    /// Evaluates the clause for a call, in at most `steps_max` steps, without a monitor.
-    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Verdict {
-        let decided = plain(&self.code, self.root, &env).filter(|_| steps_max >= PLAIN_STEPS);
-        let verdict = decided.map_or_else(
-            || scratch.run(&self.code, env, steps_max, |mut run| run.truth(self.root).map_err(|NoValue| run.reason())),
-            Ok,
-        );
-        match verdict {
-            Ok(true) => Verdict::Holds,
-            Ok(false) => Verdict::Fails,
-            Err(stop) => Verdict::undecided(stop),
+    /// Whether the clause holds for a call, evaluated in at most `steps_max` steps without a monitor.
+    ///
+    /// # Errors
+    /// Why that cannot be decided.
+    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Result<bool, Stop> {
+        if let Some(holds) = plain(&self.code, self.root, &env).filter(|_| steps_max >= PLAIN_STEPS) {
+            return Ok(holds);
         }
+        scratch.run(&self.code, env, steps_max, |mut run| run.truth(self.root).map_err(|NoValue| run.reason()))
     }
 }
 

@@ -21,7 +21,7 @@ mod types;
 
 pub use clause::{Clause, ServiceId};
 pub use contract::{Contract, OperationId};
-pub use eval::{Env, STEPS_MAX, Scratch, Stop, Verdict, Why};
+pub use eval::{Env, STEPS_MAX, Scratch, Stop, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
 pub use tape::{Id as TapeId, Node, Shape, Tape, Value};

@@ -37,7 +37,8 @@ pub const LABELS_MAX: usize = 64;
 /// Maximum length of an endpoint, index, label, name or address, in bytes.
 pub const TEXT_MAX_BYTES: usize = 1024;
 
-/// An endpoint that a message introduces, with the labels that vouch for it.
+/// An endpoint that a message introduces, with the labels that vouch for it. The metadata of a reply
+/// is a list of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identified {
     /// The endpoint.
@@ -62,13 +63,6 @@ pub struct RequestMetadata {
     /// The labels that vouch for the invoked entry, in ascending order.
     pub invoked: Vec<String>,
     /// The endpoints that the request introduces.
-    pub entries: Vec<Identified>,
-}
-
-/// The metadata of a reply.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReplyMetadata {
-    /// The endpoints that the reply introduces.
     pub entries: Vec<Identified>,
 }
 
@@ -138,11 +132,11 @@ pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec
 }
 
 /// Encodes the block of a reply, which is empty without entries.
-pub fn encode_reply(metadata: &ReplyMetadata, known: CallContext<'_>) -> Vec<u8> {
+pub fn encode_reply(entries: &[Identified], known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    if !metadata.entries.is_empty() {
+    if !entries.is_empty() {
         out.push(VERSION << 4 | 2);
-        put_entries(&mut out, &metadata.entries, known, &mut Table::new(known.sender));
+        put_entries(&mut out, entries, known, &mut Table::new(known.sender));
     }
     out
 }
@@ -161,9 +155,9 @@ pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Result<RequestMet
 }
 
 /// Decodes the block of a reply. Fails like [`decode_request`].
-pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<ReplyMetadata, MetadataError> {
+pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<Vec<Identified>, MetadataError> {
     if block.is_empty() {
-        return Ok(ReplyMetadata::default());
+        return Ok(Vec::new());
     }
     let mut reader = Reader::new(block)?;
     if reader.head()? != 2 {
@@ -171,7 +165,7 @@ pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<ReplyMetadat
     }
     let entries = reader.entries(known, &mut Table::new(known.sender))?;
     reader.end()?;
-    Ok(ReplyMetadata { entries })
+    Ok(entries)
 }
 
 /// The size of a call's metadata as Whip counts it, to compare with its paper.
@@ -180,14 +174,14 @@ pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<ReplyMetadat
 /// each label. With `peers`, also `7 + |host| + 7` for each known peer address. Source: the Thrift
 /// binary encoding of Whip's `Annotated` and `PortConfiguration`, whose length its adapters log
 /// without the payload.
-pub fn whip_bytes(request: &RequestMetadata, reply: &ReplyMetadata, peers: bool) -> usize {
+pub fn whip_bytes(request: &RequestMetadata, reply: &[Identified], peers: bool) -> usize {
     let entry = |entry: &Identified| {
         let identifier = entry.endpoint.len() + entry.index.as_ref().map_or(0, |index| 1 + index.len());
         let host = |address: &String| address.rsplit_once(':').map_or(address.len(), |(host, _)| host.len());
         let peer = entry.peer.as_ref().filter(|_| peers).map_or(0, |address| 14 + host(address));
         16 + identifier + peer + entry.labels.iter().map(|label| 4 + label.len()).sum::<usize>()
     };
-    16 + request.sender.len() + request.entries.iter().chain(&reply.entries).map(entry).sum::<usize>()
+    16 + request.sender.len() + request.entries.iter().chain(reply).map(entry).sum::<usize>()
 }
 
 /// Appends a number as LEB128.

@@ -19,18 +19,18 @@ mod store;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use self::entry::{Entry, NameId, Origin, key_of};
-pub use self::event::{Action, Call, Event, Outcome, StepOutput, Ticket};
+use self::entry::{Entry, NameId, Origin};
+pub use self::event::{Call, Outcome, StepOutput, Ticket};
 use self::generations::Generations;
 pub use self::generations::{OTHER, Tallies, Tally};
 use self::keep_entry::{Introduced, Kept, Vouching};
-use self::report::{Kind, Link, Report, ReportVerdict};
+use self::report::{Kind, Report, ReportVerdict};
 pub use self::shown_entry::{Shown, show_entry};
 pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
 use crate::contract::Contract;
 use crate::eval::{Env, STEPS_MAX, Scratch};
-use crate::metadata::{ReplyMetadata, RequestMetadata, UNKNOWN};
+use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 use crate::tape::Value;
 
@@ -144,7 +144,7 @@ pub struct Monitor<S> {
     counts: Counts,
 }
 
-/// An event in progress: the known facts about its call, and its results so far.
+/// A message in progress: the known facts about its call, and its results so far.
 struct Step<'a> {
     call: Call<'a>,
     outcome: Value<'a>,
@@ -161,11 +161,6 @@ impl<'a> Step<'a> {
 
     fn env(&self) -> Env<'a> {
         Env { args: self.call.args, outcome: self.outcome, receiver: self.call.endpoint }
-    }
-
-    fn end(mut self, action: Action) -> StepOutput {
-        self.output.actions.push(action);
-        self.output
     }
 }
 
@@ -187,7 +182,7 @@ impl<S: Store> Monitor<S> {
             own: 0,
             endpoints: HashMap::new(),
             configured: HashMap::new(),
-            scratch: Scratch::new(),
+            scratch: Scratch::default(),
             counts: Counts::default(),
         };
         monitor.number(UNKNOWN);
@@ -283,25 +278,8 @@ impl<S: Store> Monitor<S> {
         promise.peer.map(|peer| &*self.names[peer as usize])
     }
 
-    /// Why labels vouch for an entry: the chain back to configurations and requests.
-    pub fn explain(&mut self, endpoint: &str, service: ServiceId, index: Option<&str>, now_s: u64) -> Vec<Link> {
-        let key = key_of(endpoint, self.service_name(service), index);
-        self.provenance(key, now_s)
-    }
-
-    /// Processes an event.
-    pub fn step(&mut self, event: Event<'_>, now_s: u64) -> StepOutput {
-        match event {
-            Event::RequestSent(call) => self.request_sent(call, now_s),
-            Event::RequestReceived(call, metadata) => self.request_received(call, metadata, now_s),
-            Event::ReplySent(call, ticket, outcome) => self.reply_sent(call, ticket, outcome, now_s),
-            Event::ReplyReceived(call, ticket, outcome, metadata) => {
-                self.reply_received(call, ticket, outcome, metadata, now_s)
-            }
-        }
-    }
-
-    fn request_sent(&mut self, call: Call<'_>, now_s: u64) -> StepOutput {
+    /// Processes a request that the own party sends.
+    pub fn request_sent(&mut self, call: Call<'_>, now_s: u64) -> StepOutput {
         let label = self.settings.label.clone();
         let peer = self.peer(call.endpoint).map(str::to_owned);
         if self.is_bypassed(call) {
@@ -317,15 +295,16 @@ impl<S: Store> Monitor<S> {
         if peer.is_none() || matches!(self.settings.placement.requires, Side::Sender | Side::Both) {
             self.ask(Kind::Precondition, &ticket, &mut step);
         }
-        let action = peer.map_or(Action::Forward, |peer| {
+        let output = step.output;
+        let request = peer.map(|_| {
             let invoked = self.carried_labels(&ticket.labels, ticket.is_orphan);
-            Action::ForwardRequest { peer, metadata: RequestMetadata { sender: label, invoked, entries } }
+            RequestMetadata { sender: label, invoked, entries }
         });
-        let output = step.end(action);
-        StepOutput { ticket: Some(ticket), ..output }
+        StepOutput { ticket: Some(ticket), request, ..output }
     }
 
-    fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
+    /// Processes a request for the own party. `metadata`: `None` if its sender has no adapter.
+    pub fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
             return self.bypass(sender);
@@ -349,52 +328,50 @@ impl<S: Store> Monitor<S> {
         if metadata.is_none() || matches!(self.settings.placement.requires, Side::Receiver | Side::Both) {
             self.ask(Kind::Precondition, &ticket, &mut step);
         }
-        let output = step.end(Action::Forward);
+        let output = step.output;
         StepOutput { ticket: Some(ticket), ..output }
     }
 
-    fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
+    /// Processes a reply of the own party.
+    pub fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
         let (kind, outcome) = outcome.parts();
         let mut step = Step { outcome, ticket: Some(ticket), ..Step::new(call, now_s) };
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            return step.end(Action::Forward);
+            return step.output;
         }
         let is_result = kind == Kind::Postcondition;
         let entries = if is_result { self.keep_sent(Direction::Reply, ticket, &mut step) } else { Vec::new() };
         if !ticket.enhanced || matches!(self.settings.placement.ensures, Side::Sender | Side::Both) {
             self.ask(kind, ticket, &mut step);
         }
-        step.end(match ticket.enhanced {
-            true => Action::ForwardReply { metadata: ReplyMetadata { entries } },
-            false => Action::Forward,
-        })
+        StepOutput { reply: ticket.enhanced.then_some(entries), ..step.output }
     }
 
-    fn reply_received(
+    /// Processes a reply for the own party. `metadata`: `None` if its sender has no adapter.
+    pub fn reply_received(
         &mut self,
         call: Call<'_>,
         ticket: &Ticket,
         outcome: Outcome<'_>,
-        metadata: Option<&ReplyMetadata>,
+        metadata: Option<&[Identified]>,
         now_s: u64,
     ) -> StepOutput {
         let (kind, outcome) = outcome.parts();
         let mut step = Step { outcome, ticket: Some(ticket), ..Step::new(call, now_s) };
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
-            return step.end(Action::Forward);
+            return step.output;
         }
         if kind == Kind::Postcondition {
-            let entries = metadata.map_or(&[][..], |metadata| &metadata.entries);
-            self.keep_received(Direction::Reply, ticket, entries, &mut step);
+            self.keep_received(Direction::Reply, ticket, metadata.unwrap_or_default(), &mut step);
         }
         if metadata.is_none() || matches!(self.settings.placement.ensures, Side::Receiver | Side::Both) {
             self.ask(kind, ticket, &mut step);
         }
-        step.end(Action::Forward)
+        step.output
     }
 
-    /// Handles a call whose adapter, named by [`Action::ForwardRequest`], is unreachable, so that the
-    /// request goes to the service itself. Checks that adapter's clauses of the request here; the
+    /// Handles a call whose adapter, named by [`Self::peer`], is unreachable, so that the request
+    /// goes to the service itself. Checks that adapter's clauses of the request here; the
     /// reply will be checked against all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
         let is_known = self.contracts.knows(call.operation.service);
@@ -423,7 +400,7 @@ impl<S: Store> Monitor<S> {
     fn bypass(&mut self, sender: String) -> StepOutput {
         self.counts.bypassed += 1;
         let ticket = Ticket { bypassed: true, ..Ticket::unvouched(sender) };
-        StepOutput { actions: vec![Action::Forward], ticket: Some(ticket), ..StepOutput::default() }
+        StepOutput { ticket: Some(ticket), ..StepOutput::default() }
     }
 
     fn number(&mut self, name: &str) -> Option<NameId> {

@@ -119,13 +119,6 @@ impl<'m> Tape<'m> {
         Self::default()
     }
 
-    /// Removes all values and keeps the memory.
-    pub fn clear(&mut self) {
-        self.cells.clear();
-        self.links.clear();
-        self.owned_bytes = 0;
-    }
-
     /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let (cells, links) = (self.cells.capacity(), self.links.capacity());

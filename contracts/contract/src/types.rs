@@ -111,6 +111,18 @@ impl Schema {
     }
 }
 
+impl Type {
+    /// The type with its article, for a sentence.
+    pub(crate) fn described(&self) -> String {
+        match self {
+            Self::Any => "anything".to_owned(),
+            Self::Int => "an int".to_owned(),
+            Self::Text | Self::Choice(_) | Self::Bytes | Self::Record(_) | Self::Tuple(_) => self.to_string(),
+            other => format!("a {other}"),
+        }
+    }
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

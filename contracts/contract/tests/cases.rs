@@ -44,7 +44,7 @@ fn run(
             let request = seen.request.expect("both sides have an adapter");
             tally.whip += whip_bytes(&request, &seen.reply, false);
             let with_peers = whip_bytes(&request, &seen.reply, true);
-            let entries = request.entries.len() + seen.reply.entries.len();
+            let entries = request.entries.len() + seen.reply.len();
             assert_eq!(with_peers - whip_bytes(&request, &seen.reply, false), entries * (14 + 1), "the host is `a`");
             tally.own += seen.block_bytes;
             tally.ops += 1;

@@ -1,7 +1,7 @@
 //! Tables of every construct and error of the language, with the expected result.
 
 use contract::monitor::report::Kind;
-use contract::{Env, STEPS_MAX, Scratch, Tape, TapeId, Value, Verdict, check};
+use contract::{Env, STEPS_MAX, Scratch, Tape, TapeId, Value, check};
 
 fn put(tape: &mut Tape<'static>, json: &serde_json::Value) -> TapeId {
     match json {
@@ -54,11 +54,11 @@ fn verdict(expression: &str, steps: u64) -> String {
     let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
     let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
     let stop = |stop: contract::Stop| format!("`{}` {}", &text[stop.span.range()], stop.why);
-    match clause.judge(env, steps, &mut Scratch::new()) {
-        Verdict::Holds => "holds".to_owned(),
-        Verdict::Fails => "fails".to_owned(),
-        Verdict::Unknown(why) => format!("unknown: {}", stop(why)),
-        Verdict::Error(why) => format!("error: {}", stop(why)),
+    match clause.judge(env, steps, &mut Scratch::default()) {
+        Ok(true) => "holds".to_owned(),
+        Ok(false) => "fails".to_owned(),
+        Err(why) if why.why.is_unknown() => format!("unknown: {}", stop(why)),
+        Err(why) => format!("error: {}", stop(why)),
     }
 }
 

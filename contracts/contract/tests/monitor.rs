@@ -180,12 +180,12 @@ fn two_entries_of_one_reply_are_both_kept() {
     world.adapter("c", "c");
     world.configure("c", "a:1", "A", &["a"], None);
     world.call(&ask("c", "a:1", "both", json!([]), json!({"x": "b:1", "y": "b:1"})));
-    let b = world.contract.service("B").unwrap();
     let monitor = world.adapters.get_mut("c").unwrap();
     assert_eq!(vouched(monitor, "b:1", "B", None).unwrap(), ["a"]);
     assert_eq!(vouched(monitor, "b:1", "B", Some("7")).unwrap(), ["a"]);
     assert_eq!(vouched(monitor, "b:1", "B", Some("8")), None);
-    insta::assert_snapshot!(contract::monitor::report::chain(&monitor.explain("b:1", b, Some("7"), 0)), @r"
+    let Seen { reports, .. } = world.call(&ask("c", "b:1", "f", json!([7, ""]), json!({"n": 0})));
+    insta::assert_snapshot!(contract::monitor::report::chain(&reports[0].provenance), @r"
       B<7> at b:1, vouched for by a: introduced by a reply, see the next line
         A at a:1, vouched for by a: from the configuration
     ");
@@ -282,7 +282,7 @@ fn labels_survive_a_restart_with_the_store() {
 #[test]
 fn metadata_is_trusted_only_for_introduced_endpoints() {
     use contract::metadata::{Identified, RequestMetadata};
-    use contract::monitor::{Call, Event};
+    use contract::monitor::Call;
     let mut world = World::of_text(TWO);
     world.adapter("s", "s");
     world.configure("s", "a:1", "A", &["s"], Some("s"));
@@ -300,7 +300,7 @@ fn metadata_is_trusted_only_for_introduced_endpoints() {
     let metadata = RequestMetadata { sender: "c".to_owned(), invoked: vec!["s".to_owned()], entries };
     let args = [contract::Value::Text("x:1")];
     let monitor = world.adapters.get_mut("s").unwrap();
-    monitor.step(Event::RequestReceived(Call { endpoint: "a:1", operation, args: &args }, Some(&metadata)), 0);
+    monitor.request_received(Call { endpoint: "a:1", operation, args: &args }, Some(&metadata), 0);
     assert_eq!(vouched(monitor, "x:1", "A", None).unwrap(), ["victim"]);
     assert_eq!(monitor.standing("evil:1"), EndpointState::Unlisted);
     assert_eq!(monitor.counts().refused, 1);

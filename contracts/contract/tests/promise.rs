@@ -2,7 +2,7 @@
 
 use crate::common::{World, ask};
 use contract::monitor::report::{Kind, ReportVerdict};
-use contract::monitor::{Call, Event, MemoryStore, Monitor, Outcome, Settings};
+use contract::monitor::{Call, MemoryStore, Monitor, Outcome, Settings};
 use contract::{Field, Schema, Signature, Tape, Type, check};
 use serde_json::{Value as Json, json};
 
@@ -110,8 +110,8 @@ fn one(
     let mut tape = Tape::new();
     let result = fill(&mut tape);
     let call = Call { endpoint: "s:1", operation, args: &[] };
-    let ticket = monitor.step(Event::RequestSent(call), 0).ticket.unwrap();
-    let stepped = monitor.step(Event::ReplyReceived(call, &ticket, Outcome::Result(tape.value(result)), None), 0);
+    let ticket = monitor.request_sent(call, 0).ticket.unwrap();
+    let stepped = monitor.reply_received(call, &ticket, Outcome::Result(tape.value(result)), None, 0);
     stepped.reports.into_iter().map(|report| (report.found, report.reason.unwrap_or_default())).collect()
 }
 

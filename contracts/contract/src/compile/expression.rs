@@ -76,7 +76,7 @@ impl<'c> Compiler<'c> {
     pub(super) fn truth(&mut self, expr: &Expr, what: &str) -> Id {
         let (id, of) = self.expression(expr);
         if !matches!(of, Type::Bool | Type::Any) {
-            self.wrong_type(expr.span, format!("{what} must be a bool, found {}", described(&of)));
+            self.wrong_type(expr.span, format!("{what} must be a bool, found {}", of.described()));
         }
         id
     }
@@ -85,7 +85,7 @@ impl<'c> Compiler<'c> {
         let (id, of) = self.expression(expr);
         if matches!(of, Type::Record(_) | Type::Named(_) | Type::Map(..) | Type::Bytes) {
             let hint = "use one of its fields, or `text((a, b))` for several";
-            let message = format!("an index must be text, found {}", described(&of));
+            let message = format!("an index must be text, found {}", of.described());
             self.found.mistake_hint("type", expr.span, message, hint);
         }
         id
@@ -101,7 +101,7 @@ impl<'c> Compiler<'c> {
             Type::Any => Type::Any,
             Type::Map(key, _) => (**key).clone(),
             _ => {
-                self.wrong_type(span, format!("a loop needs a list, found {}", described(of)));
+                self.wrong_type(span, format!("a loop needs a list, found {}", of.described()));
                 Type::Any
             }
         }
@@ -137,7 +137,7 @@ impl<'c> Compiler<'c> {
             ExprKind::Minus(of) => {
                 let (id, kind) = self.expression(of);
                 if !ArgKind::Number.accepts(&kind) {
-                    let message = format!("`-` takes a number, found {}", described(&kind));
+                    let message = format!("`-` takes a number, found {}", kind.described());
                     self.wrong_type(of.span, message);
                 }
                 (self.op(Op::Minus(id), span), kind)
@@ -149,7 +149,7 @@ impl<'c> Compiler<'c> {
                 let of = match joined(&yes_type, &no_type) {
                     Some(of) => of,
                     None => {
-                        let (yes, no) = (described(&yes_type), described(&no_type));
+                        let (yes, no) = (yes_type.described(), no_type.described());
                         self.wrong_type(span, format!("both values must have the same type, found {yes} and {no}"));
                         Type::Any
                     }
@@ -214,13 +214,13 @@ impl<'c> Compiler<'c> {
                     && let Some(fields) = fields
                 {
                     let hint = suggestion(&field.text, fields.iter().map(|field| field.name.as_str()));
-                    let message = format!("{} has no field `{}`", described(&kind), field.text);
+                    let message = format!("{} has no field `{}`", kind.described(), field.text);
                     self.found.mistake_hint("unknown-field", field.span, message, hint);
                 }
                 known.map_or(Type::Any, |known| known.of.clone())
             }
             _ => {
-                let message = format!("{} has no fields", described(&kind));
+                let message = format!("{} has no fields", kind.described());
                 self.wrong_type(field.span, message);
                 Type::Any
             }
@@ -246,12 +246,12 @@ impl<'c> Compiler<'c> {
             Type::Record(_) | Type::Named(_) => (Type::Text, Type::Any),
             Type::Any => (Type::Any, Type::Any),
             _ => {
-                self.wrong_type(of.span, format!("{} has no items", described(&kind)));
+                self.wrong_type(of.span, format!("{} has no items", kind.described()));
                 (Type::Any, Type::Any)
             }
         };
         if joined(&wanted, &at_kind).is_none() {
-            let message = format!("the index must be {}, found {}", described(&wanted), described(&at_kind));
+            let message = format!("the index must be {}, found {}", wanted.described(), at_kind.described());
             self.wrong_type(at.span, message);
         }
         (self.op(Op::At { of: of_id, at: at_id }, span), gives)
@@ -278,7 +278,7 @@ impl<'c> Compiler<'c> {
         for (at, (argument, of)) in arguments.iter().zip(&types).enumerate() {
             let takes = row.takes[at.min(wanted - 1)];
             if !takes.accepts(of) {
-                let message = format!("`{}` takes {} here, found {}", row.name, takes.describe(), described(of));
+                let message = format!("`{}` takes {} here, found {}", row.name, takes.describe(), of.described());
                 self.wrong_type(argument.span, message);
             }
         }
@@ -309,7 +309,7 @@ impl<'c> Compiler<'c> {
     fn pattern_op(&mut self, splits: bool, text: &Expr, pattern: &Expr) -> Option<Op> {
         let (of, kind) = self.expression(text);
         if !ArgKind::Text.accepts(&kind) {
-            self.wrong_type(text.span, format!("a pattern is matched against text, found {}", described(&kind)));
+            self.wrong_type(text.span, format!("a pattern is matched against text, found {}", kind.described()));
         }
         let compiled = match &pattern.kind {
             ExprKind::Text(source) if source.len() > PATTERN_MAX_BYTES => {
@@ -346,13 +346,13 @@ impl<'c> Compiler<'c> {
                 Type::Any | Type::Tuple(_) => Type::Any,
                 other => {
                     let hint = "for text, use `contains(text, part)`";
-                    let message = format!("`in` needs a list or a map, found {}", described(other));
+                    let message = format!("`in` needs a list or a map, found {}", other.described());
                     self.found.mistake_hint("type", b.span, message, hint);
                     Type::Any
                 }
             };
             if joined(&item, &a_type).is_none() {
-                let message = format!("each item is {}, but this is {}", described(&item), described(&a_type));
+                let message = format!("each item is {}, but this is {}", item.described(), a_type.described());
                 self.wrong_type(a.span, message);
             }
             return (self.op(Op::In { item: a_id, within: b_id }, span), Type::Bool);
@@ -363,7 +363,7 @@ impl<'c> Compiler<'c> {
 
     fn comparable(&mut self, how: Binary, a: (&Expr, &Type), b: (&Expr, &Type), span: Span) {
         if joined(a.1, b.1).is_none() {
-            let message = format!("cannot compare {} with {}", described(a.1), described(b.1));
+            let message = format!("cannot compare {} with {}", a.1.described(), b.1.described());
             let numeral = |x: &Type, y: &Type| ArgKind::Text.accepts(x) && ArgKind::Number.accepts(y);
             if numeral(a.1, b.1) || numeral(b.1, a.1) {
                 self.found.mistake_hint("type", span, message, "use `int(text)` to convert text to a number");
@@ -377,7 +377,7 @@ impl<'c> Compiler<'c> {
         if !matches!(how, Binary::Equal | Binary::Unequal) {
             for (side, of) in [a, b] {
                 if !ordered(of) {
-                    let message = format!("only numbers and text have an order, found {}", described(of));
+                    let message = format!("only numbers and text have an order, found {}", of.described());
                     self.wrong_type(side.span, message);
                     return;
                 }
@@ -402,7 +402,7 @@ impl<'c> Compiler<'c> {
                 Type::List(_) if plus => Type::List(Box::new(Type::Any)),
                 Type::Int | Type::Float => Type::Any,
                 _ => {
-                    self.wrong_type(span, format!("`{sign}` does not take {}", described(other)));
+                    self.wrong_type(span, format!("`{sign}` does not take {}", other.described()));
                     Type::Any
                 }
             },
@@ -411,7 +411,7 @@ impl<'c> Compiler<'c> {
             (Type::Text | Type::Choice(_), Type::Text | Type::Choice(_)) if plus => Type::Text,
             (Type::List(x), Type::List(y)) if plus => Type::List(Box::new(joined(x, y).unwrap_or(Type::Any))),
             (x, y) => {
-                let message = format!("`{sign}` does not take {} and {}", described(x), described(y));
+                let message = format!("`{sign}` does not take {} and {}", x.described(), y.described());
                 if plus && (ArgKind::Text.accepts(x) || ArgKind::Text.accepts(y)) {
                     self.found.mistake_hint("type", span, message, "use `text(value)` to convert a value to text");
                 } else {
@@ -420,15 +420,6 @@ impl<'c> Compiler<'c> {
                 Type::Any
             }
         }
-    }
-}
-
-pub(super) fn described(of: &Type) -> String {
-    match of {
-        Type::Any => "anything".to_owned(),
-        Type::Int => "an int".to_owned(),
-        Type::Text | Type::Choice(_) | Type::Bytes | Type::Record(_) | Type::Tuple(_) => of.to_string(),
-        other => format!("a {other}"),
     }
 }
 

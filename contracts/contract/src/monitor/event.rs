@@ -1,8 +1,8 @@
-//! The events that a monitor processes, and the resulting actions.
+//! Calls that pass a monitor, and its results.
 
 use crate::clause::ServiceId;
 use crate::contract::OperationId;
-use crate::metadata::{ReplyMetadata, RequestMetadata};
+use crate::metadata::{Identified, RequestMetadata};
 use crate::tape::Value;
 
 use super::report::{Kind, Report};
@@ -36,19 +36,6 @@ impl<'a> Outcome<'a> {
             Self::Error(error) => (Kind::Exception, error),
         }
     }
-}
-
-/// An event at an adapter.
-#[derive(Clone, Copy, Debug)]
-pub enum Event<'a> {
-    /// The own party sends a request.
-    RequestSent(Call<'a>),
-    /// A request for the own party arrived. The metadata is `None` if its sender has no adapter.
-    RequestReceived(Call<'a>, Option<&'a RequestMetadata>),
-    /// The own party replies.
-    ReplySent(Call<'a>, &'a Ticket, Outcome<'a>),
-    /// A reply for the own party arrived. The metadata is `None` if its sender has no adapter.
-    ReplyReceived(Call<'a>, &'a Ticket, Outcome<'a>, Option<&'a ReplyMetadata>),
 }
 
 /// State of a call until its reply: the paper's request entry. Dropping it is safe.
@@ -104,41 +91,17 @@ impl Ticket {
     }
 }
 
-/// What an adapter must do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Forward the message unchanged.
-    Forward,
-    /// Forward the request with metadata to the adapter at this address.
-    ForwardRequest {
-        /// The adapter's address.
-        peer: String,
-        /// The metadata of the request.
-        metadata: RequestMetadata,
-    },
-    /// Return the reply with metadata to the calling adapter.
-    ForwardReply {
-        /// The metadata of the reply.
-        metadata: ReplyMetadata,
-    },
-    /// Intercept messages to this endpoint from now on.
-    Intercept {
-        /// The endpoint.
-        endpoint: String,
-        /// Its service.
-        service: ServiceId,
-        /// The address of its adapter, if known.
-        peer: Option<String>,
-    },
-}
-
-/// The results of one event.
+/// The results of one message.
 #[derive(Clone, Debug, Default)]
 pub struct StepOutput {
-    /// Actions to take, in this order.
-    pub actions: Vec<Action>,
+    /// Endpoints to intercept from now on, and their services.
+    pub intercepts: Vec<(String, ServiceId)>,
     /// Reports to write.
     pub reports: Vec<Report>,
-    /// State for the reply's event. Only requests have one.
+    /// State for the reply. Only requests have one.
     pub ticket: Option<Ticket>,
+    /// Metadata to send with the request, if it goes to the adapter at [`super::Monitor::peer`].
+    pub request: Option<RequestMetadata>,
+    /// Metadata to send with the reply, if the calling adapter sent some with its request.
+    pub reply: Option<Vec<Identified>>,
 }

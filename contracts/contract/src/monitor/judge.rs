@@ -14,7 +14,7 @@ use super::{Monitor, Step};
 use crate::clause::Clause;
 use crate::compile::is_secret_name;
 use crate::eval::excerpt::{HIDDEN, excerpt};
-use crate::eval::{self, Env, Stop, Verdict};
+use crate::eval::{self, Env, Stop};
 use crate::syntax::Direction;
 use crate::tape::Value;
 
@@ -70,14 +70,14 @@ impl<S: Store> Monitor<S> {
         for clause in operation.clauses(kind) {
             let env = step.env();
             match clause.judge(env, self.settings.steps_max, &mut self.scratch) {
-                Verdict::Holds => self.contracts.tally(call.operation, clause).holds += 1,
-                Verdict::Fails => {
+                Ok(true) => self.contracts.tally(call.operation, clause).holds += 1,
+                Ok(false) => {
                     self.contracts.tally(call.operation, clause).count(ReportVerdict::Fails);
                     let mut report = self.report(clause, step);
                     self.put_guilty_first(&mut report, clause, env);
                     self.failed(report, ticket, step);
                 }
-                Verdict::Unknown(stop) | Verdict::Error(stop) => self.undecided(clause, stop, step),
+                Err(stop) => self.undecided(clause, stop, step),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Adds and updates entries, including those from another adapter's metadata.
 
 use super::entry::{Entry, NameId, Origin, key_of};
-use super::event::{Action, Call, StepOutput, Ticket};
+use super::event::{Call, StepOutput, Ticket};
 use super::store::{Key, Store};
 use super::{EndpointState, Monitor, Promise, Step};
 use crate::clause::ServiceId;
@@ -177,9 +177,7 @@ impl<S: Store> Monitor<S> {
             self.promise(endpoint, Promise { name: service, service: kept.service, peer: kept.peer });
         let peer = kept.peer.or(known_peer);
         if is_new_promise {
-            let address = peer.map(|peer| self.name(peer).to_owned());
-            let endpoint = kept.endpoint.to_owned();
-            output.actions.push(Action::Intercept { endpoint, service: kept.service, peer: address });
+            output.intercepts.push((kept.endpoint.to_owned(), kept.service));
             if self.standing(kept.endpoint) == EndpointState::Conflict {
                 output.reports.push(self.conflict(kept.endpoint));
             }

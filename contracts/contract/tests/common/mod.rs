@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contract::metadata::UNKNOWN;
-use contract::metadata::{self, CallContext, ReplyMetadata, RequestMetadata};
+use contract::metadata::{self, CallContext, Identified, RequestMetadata};
 use contract::monitor::report::Report;
-use contract::monitor::{
-    Action, Call, EndpointState, Event, MemoryStore, Monitor, Outcome, Placement, Settings, Shown,
-};
+use contract::monitor::{Call, EndpointState, MemoryStore, Monitor, Outcome, Placement, Settings, Shown};
 use contract::{Contract, Tape, TapeId, Value, check};
 use serde_json::Value as Json;
 
@@ -57,7 +55,7 @@ pub fn put(tape: &mut Tape<'static>, json: &Json) -> TapeId {
 pub struct Seen {
     pub reports: Vec<Report>,
     pub request: Option<RequestMetadata>,
-    pub reply: ReplyMetadata,
+    pub reply: Vec<Identified>,
     /// Bytes of both blocks.
     pub block_bytes: usize,
 }
@@ -110,7 +108,7 @@ impl World {
     }
 
     pub fn call(&mut self, asked: &Asked<'_>) -> Seen {
-        let mut seen = Seen::default();
+        let (mut seen, now_s) = (Seen::default(), self.now_s);
         let mut tape = Tape::new();
         let args = asked.args.as_array().unwrap().iter().map(|arg| put(&mut tape, arg)).collect::<Vec<_>>();
         let result = put(&mut tape, &asked.result);
@@ -123,14 +121,12 @@ impl World {
         if let Some(client) = asked.client
             && let Some(call) = self.known(client, asked, &args)
         {
-            let stepped = self.step(client, Event::RequestSent(call));
+            let peer = self.adapters[client].peer(asked.endpoint).map(str::to_owned);
+            let stepped = self.monitor(client).request_sent(call, now_s);
             seen.reports.extend(stepped.reports);
-            for action in stepped.actions {
-                if let Action::ForwardRequest { peer, metadata } = action {
-                    server = Some(peer);
-                    seen.request = Some(metadata);
-                }
-            }
+            seen.request = stepped.request;
+            assert_eq!(seen.request.is_some(), peer.is_some());
+            server = peer.or(server);
             at_client = Some((call, stepped.ticket.unwrap()));
         }
         let service = at_client.as_ref().map(|(call, _)| self.service_of(call)).unwrap_or_default();
@@ -145,23 +141,20 @@ impl World {
         if let Some(server) = &server
             && let Some(call) = self.known(server, asked, &args)
         {
-            let stepped = self.step(server, Event::RequestReceived(call, seen.request.as_ref()));
+            let stepped = self.monitor(server).request_received(call, seen.request.as_ref(), now_s);
             seen.reports.extend(stepped.reports);
-            let stepped = self.step(server, Event::ReplySent(call, &stepped.ticket.unwrap(), outcome));
+            let stepped = self.monitor(server).reply_sent(call, &stepped.ticket.unwrap(), outcome, now_s);
             seen.reports.extend(stepped.reports);
-            for action in stepped.actions {
-                if let Action::ForwardReply { metadata } = action {
-                    let block = metadata::encode_reply(&metadata, known);
-                    seen.block_bytes += block.len();
-                    assert_eq!(metadata::decode_reply(&block, known).as_ref(), Ok(&metadata));
-                    replied = Some(metadata);
-                }
+            replied = stepped.reply;
+            if let Some(entries) = &replied {
+                let block = metadata::encode_reply(entries, known);
+                seen.block_bytes += block.len();
+                assert_eq!(metadata::decode_reply(&block, known).as_ref(), Ok(entries));
             }
         }
         if let Some((call, ticket)) = at_client {
-            let event = Event::ReplyReceived(call, &ticket, outcome, replied.as_ref());
-            let stepped = self.step(asked.client.unwrap(), event);
-            seen.reports.extend(stepped.reports);
+            let monitor = self.monitor(asked.client.unwrap());
+            seen.reports.extend(monitor.reply_received(call, &ticket, outcome, replied.as_deref(), now_s).reports);
         }
         seen.reply = replied.unwrap_or_default();
         seen
@@ -181,8 +174,7 @@ impl World {
         Some(Call { endpoint: asked.endpoint, operation, args })
     }
 
-    fn step(&mut self, adapter: &str, event: Event<'_>) -> contract::monitor::StepOutput {
-        let now_s = self.now_s;
-        self.adapters.get_mut(adapter).unwrap_or_else(|| panic!("no adapter at {adapter}")).step(event, now_s)
+    fn monitor(&mut self, adapter: &str) -> &mut Monitor<MemoryStore> {
+        self.adapters.get_mut(adapter).unwrap_or_else(|| panic!("no adapter at {adapter}"))
     }
 }
