@@ -2,9 +2,7 @@
 //! compared with each other and the worst verdict becomes the trial's (docs/method/bottleneck.md).
 
 use study::WarningKind;
-use study::record::{
-    Agent, IdlePolicy, Limit, Link, Measurement, NetworkCounters, Node, Outcome, Record, Role, SubjectUse, Verdict,
-};
+use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
 
 use crate::bottleneck::{self, BUSY};
 use crate::display_names::all_of;
@@ -120,28 +118,10 @@ pub(crate) fn of_load(of_all: Verdict, measurement: &Measurement, agents: &[Agen
         return OfLoad { verdict: of_all, agents: Vec::new(), warnings: Vec::new() };
     }
     let mut record = Record {
-        version: study::record::RECORD_VERSION,
-        point: 0,
-        factors: Default::default(),
-        block: 0,
-        order: 0,
-        seed: 0,
-        step: None,
-        started: String::new(),
         elapsed_ns: measurement.duration_ns,
-        ready_ns: None,
-        idle: IdlePolicy::Machine,
         outcome: Outcome::Measured(measurement.clone()),
-        subject: SubjectUse::default(),
-        proxies: Vec::new(),
-        companions: Vec::new(),
-        generator_cpus: Vec::new(),
-        cpus_shared: false,
-        network: NetworkCounters::default(),
-        verdict: None,
-        probes: Default::default(),
-        warnings: Vec::new(),
         agents: agents.to_vec(),
+        ..Record::default()
     };
     let of_agents = judge_agents(&record, &[]);
     record.agents.iter_mut().zip(of_agents).for_each(|(agent, verdict)| agent.verdict = Some(verdict));

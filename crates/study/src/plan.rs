@@ -141,7 +141,7 @@ pub struct Point {
 }
 
 /// How to build and start a subject.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectPlan {
     /// Build command, run once before the first trial.
     pub build: Option<String>,
@@ -192,18 +192,10 @@ impl SubjectPlan {
             return Err(format!("`{command}` has no `{{port}}`"));
         }
         Ok(SubjectPlan {
-            build: None,
             command: command.to_owned(),
-            container: None,
-            directory: None,
-            revision: None,
-            environment: BTreeMap::new(),
-            cpus: 0,
-            cpus_wanted: None,
-            port: None,
             ready_timeout_ns: 10_000_000_000,
             stop_timeout_ns: 2_000_000_000,
-            verify: None,
+            ..SubjectPlan::default()
         })
     }
 }

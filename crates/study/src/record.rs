@@ -367,7 +367,7 @@ pub enum IdlePolicy {
 }
 
 /// The record of one trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// [`RECORD_VERSION`].
     pub version: u32,
@@ -525,6 +525,13 @@ pub enum Outcome {
     Measured(Measurement),
     /// Without.
     Failed(Failure),
+}
+
+/// Not started.
+impl Default for Outcome {
+    fn default() -> Self {
+        Outcome::Failed(Failure { kind: FailureKind::Start, message: String::new() })
+    }
 }
 
 /// Why a trial has no measurement.
