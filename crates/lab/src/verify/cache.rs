@@ -197,6 +197,11 @@ fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
+fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), String> {
+    client.send(asked)?;
+    expect(client, answer)
+}
+
 fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
     let (said, end) = client.receive_like(answer);
     if let Some(at) = said.iter().zip(answer).position(|(is, wanted)| is != wanted) {
@@ -211,19 +216,15 @@ fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut client = server.connect()?;
     let value: Vec<u8> = (0..500_000_u32).map(|at| b'a' + (at % 23) as u8).collect();
     let [set, stored, get, hit] = compose(&known, "large", &value);
-    client.send(&set)?;
-    expect(&mut client, &stored)?;
-    client.send(&get.repeat(3))?;
-    expect(&mut client, &hit.repeat(3))?;
+    exchange(&mut client, &set, &stored)?;
+    exchange(&mut client, &get.repeat(3), &hit.repeat(3))?;
     if !known.speaks.contains(&Speech::Text) {
         return Ok(()); // Redis stores up to 512 MB.
     }
     let mut over = b"set large 0 0 2000000\r\n".to_vec();
     over.resize(over.len() + 2_000_000, b'x');
     over.extend_from_slice(b"\r\nget large\r\nadd large 0 0 1\r\n1\r\n");
-    client.send(&over)?;
-    expect(&mut client, b"SERVER_ERROR object too large for cache\r\nEND\r\nSTORED\r\n")?;
-    Ok(())
+    Ok(exchange(&mut client, &over, b"SERVER_ERROR object too large for cache\r\nEND\r\nSTORED\r\n")?)
 }
 
 fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -231,24 +232,18 @@ fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut client = server.connect()?;
     let (value, is_text) = (vec![b'v'; 10_000], known.speaks.contains(&Speech::Text));
     let [set, stored, ..] = compose(&known, "many", &value);
-    client.send(&set)?;
-    expect(&mut client, &stored)?;
+    exchange(&mut client, &set, &stored)?;
     let keys = |key: &str| match is_text {
         true => format!("get{}\r\n", format!(" {key}").repeat(1000)),
-        false => {
-            format!("*1001\r\n$4\r\nMGET\r\n{}", format!("${}\r\n{key}\r\n", key.len()).repeat(1000))
-        }
+        false => format!("*1001\r\n$4\r\nMGET\r\n{}", format!("${}\r\n{key}\r\n", key.len()).repeat(1000)),
     };
-    client.send(keys("none").as_bytes())?;
     let misses = if is_text { "END\r\n".to_owned() } else { format!("*1000\r\n{}", "$-1\r\n".repeat(1000)) };
-    expect(&mut client, misses.as_bytes())?;
-    client.send(keys("many").as_bytes())?;
+    exchange(&mut client, keys("none").as_bytes(), misses.as_bytes())?;
     let (front, one, back) = match is_text {
         true => (&b""[..], [b"VALUE many 0 10000\r\n", &value[..], b"\r\n"].concat(), &b"END\r\n"[..]),
         false => (&b"*1000\r\n"[..], [b"$10000\r\n", &value[..], b"\r\n"].concat(), &b""[..]),
     };
-    expect(&mut client, &[front, &one.repeat(1000), back].concat())?;
-    Ok(())
+    Ok(exchange(&mut client, keys("many").as_bytes(), &[front, &one.repeat(1000), back].concat())?)
 }
 
 fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -260,9 +255,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
         asked.extend([set, get].concat());
         answered.extend([stored, hit].concat());
     }
-    client.send(&asked)?;
-    expect(&mut client, &answered)?;
-    Ok(())
+    Ok(exchange(&mut client, &asked, &answered)?)
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -272,8 +265,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut slow = server.connect()?;
     let value: Vec<u8> = (0..100_000_u32).map(|at| b'a' + (at % 19) as u8).collect();
     let [set, stored, get, hit] = compose(&known, "slow", &value);
-    slow.send(&set)?;
-    expect(&mut slow, &stored)?;
+    exchange(&mut slow, &set, &stored)?;
     let sent = server.fill(&mut slow, &get.repeat(ENOUGH / hit.len()))?;
     let whole = sent / get.len();
     for index in 0..whole {

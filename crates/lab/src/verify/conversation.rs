@@ -110,36 +110,27 @@ impl Talk<'_, '_> {
         let mut may_be_closed = false;
         for number in 0..count {
             let asked = question(number)?;
-            let mut sent = self.send(&mut client, &asked);
-            let mut answered = match &sent {
-                Ok(()) => self.answer(&mut client, &asked),
-                Err(_) => Err(Trouble::from(String::new())),
-            };
-            if may_be_closed && (sent.is_err() || is_end(&answered)) {
+            let mut done = self.exchange(&mut client, &asked);
+            if may_be_closed && matches!(done, Err((_, true))) {
                 client = self.server.dial()?;
-                sent = self.send(&mut client, &asked);
-                answered = if sent.is_ok() { self.answer(&mut client, &asked) } else { answered };
+                done = self.exchange(&mut client, &asked);
             }
             may_be_closed = asked.of.connection == Connection::MayClose;
-            if asked.of.connection == Connection::Abandoned {
+            match done {
+                Ok(()) => {}
                 // A server may reject a request before it is complete, which breaks the write.
-                let closed = sent.is_err() || is_end(&answered);
-                if !closed {
-                    answered.map_err(|trouble| with_request(trouble, &asked))?;
-                }
-                client = self.server.dial()?;
-                continue;
+                Err((_, true)) if asked.of.connection == Connection::Abandoned => {}
+                Err((trouble, _)) => return Err(with_request(trouble, &asked)),
             }
-            sent.map_err(|trouble| with_request(trouble, &asked))?;
-            answered.map_err(|trouble| with_request(trouble, &asked))?;
-            if asked.of.connection == Connection::Closes {
+            if asked.of.connection == Connection::Abandoned {
+                client = self.server.dial()?;
+            } else if asked.of.connection == Connection::Closes
+                || client.has_ended_keep_alive() && !self.case.half_close
+            {
                 client.expect_end().map_err(|why| with_request(why.into(), &asked))?;
                 if number + 1 < count {
                     client = self.server.dial()?;
                 }
-            } else if client.has_ended_keep_alive() && !self.case.half_close {
-                client.expect_end().map_err(|why| with_request(why.into(), &asked))?;
-                client = self.server.dial()?;
             } else if number + 1 == count {
                 self.end(&mut client, may_be_closed).map_err(|trouble| with_request(trouble, &asked))?;
             }
@@ -202,6 +193,15 @@ impl Talk<'_, '_> {
         }
     }
 
+    /// Sends a request and checks the response. The flag of an error: the connection was closed.
+    fn exchange(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), (Trouble, bool)> {
+        self.send(client, asked).map_err(|trouble| (trouble, true))?;
+        self.answer(client, asked).map_err(|trouble| {
+            let is_end = is_end(&trouble);
+            (trouble, is_end)
+        })
+    }
+
     fn send(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
         let mut begin = 0;
         for end in self.cut.ends(asked.bytes.len()) {
@@ -249,10 +249,7 @@ impl Talk<'_, '_> {
             Expect::Hex(template) => exact(client, &hex(&fill(template))?),
             Expect::Line(pattern) => {
                 let line = client.line(LINE_MAX)?;
-                if pattern.is_match(&line) {
-                    return Ok(());
-                }
-                Err(miss("line".to_owned(), pattern.to_string(), excerpt(&line)).into())
+                if pattern.is_match(&line) { Ok(()) } else { Err(miss("line", pattern, excerpt(&line)).into()) }
             }
         }
     }
@@ -261,7 +258,7 @@ impl Talk<'_, '_> {
         let body = &response.body;
         if !expect.status.is_empty() && !expect.status.contains(&response.status) {
             let expected = expect.status.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
-            return Err(miss("status".to_owned(), expected, response.status.to_string()));
+            return Err(miss("status", expected, response.status));
         }
         if let Some(path) = &expect.like {
             self.server.page(&asked.values.fill(path)).map_err(Miss::from)?.check(response, asked.is_head)?;
@@ -285,10 +282,10 @@ impl Talk<'_, '_> {
             differ("body", asked.values.fill(template).as_bytes(), body)?;
         }
         if let Some(length) = expect.length.filter(|length| *length != body.len() as u64) {
-            return Err(miss("bytes of the body".to_owned(), length.to_string(), body.len().to_string()));
+            return Err(miss("bytes of the body", length, body.len()));
         }
         if let Some(pattern) = expect.matches.as_ref().filter(|pattern| !pattern.is_match(body)) {
-            return Err(miss("body, by a regular expression".to_owned(), pattern.to_string(), excerpt(body)));
+            return Err(miss("body, by a regular expression", pattern, excerpt(body)));
         }
         if expect.json.is_empty() {
             return Ok(());
@@ -301,16 +298,10 @@ impl Talk<'_, '_> {
             let (expected, found) = (asked.values.json(value), path.query(&document).all());
             match found[..] {
                 [one] if is_same(one, &expected) => {}
-                [one] => {
-                    return Err(miss(format!("`{path}`"), expected.to_string(), excerpt(one.to_string().as_bytes())));
-                }
+                [one] => return Err(miss(format!("`{path}`"), expected, excerpt(one.to_string().as_bytes()))),
                 _ => {
                     let message = format!("`{path}` finds {} values instead of one", found.len());
-                    return Err(Miss {
-                        expected: Some(expected.to_string()),
-                        received: Some(excerpt(body)),
-                        ..message.into()
-                    });
+                    return Err(miss(message, expected, excerpt(body)));
                 }
             }
         }
@@ -326,7 +317,7 @@ fn check_header(response: &Response, name: &str, expected: &str, fits: impl Fn(&
     if values.iter().any(|value| fits(value)) {
         return Ok(());
     }
-    Err(miss(format!("header `{name}`"), expected.to_owned(), values.join("`, `")))
+    Err(miss(format!("header `{name}`"), expected, values.join("`, `")))
 }
 
 /// Whether two JSON values are equal; 1 equals 1.0.
@@ -337,9 +328,9 @@ fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     }
 }
 
-fn is_end(answered: &Result<(), Trouble>) -> bool {
+fn is_end(trouble: &Trouble) -> bool {
     let ends = ["no response: the connection was closed", "Connection reset", "Broken pipe"];
-    matches!(answered, Err(Trouble::Failed(miss)) if ends.iter().any(|end| miss.message.contains(end)))
+    matches!(trouble, Trouble::Failed(miss) if ends.iter().any(|end| miss.message.contains(end)))
 }
 
 fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {

@@ -24,8 +24,7 @@ impl Page {
             let length =
                 contract_length(path).filter(|length| response.status == 200 && *length != response.body.len());
             if let Some(length) = length {
-                let what = format!("bytes in the body of GET {path}");
-                return Err(miss(what, length.to_string(), response.body.len().to_string()));
+                return Err(miss(format!("bytes in the body of GET {path}"), length, response.body.len()));
             }
         }
         let body = (first.body == second.body).then_some(first.body);
@@ -40,20 +39,15 @@ impl Page {
     pub(super) fn check(&self, response: &Response, head: bool) -> Result<(), Miss> {
         let path = &self.path;
         if response.status != self.status {
-            return Err(miss(
-                format!("status, unlike that of GET {path} alone"),
-                self.status.to_string(),
-                response.status.to_string(),
-            ));
+            let what = format!("status, unlike that of GET {path} alone");
+            return Err(miss(what, self.status, response.status));
         }
         let Some(body) = &self.body else { return Ok(()) };
         if head {
             // A server may omit the length here, but a wrong one is an error: RFC 9110 section 8.6.
             let length = body.len().to_string();
             return match response.header("content-length").into_iter().find(|is| *is != length) {
-                Some(is) => {
-                    Err(miss(format!("`Content-Length` of HEAD {path}, unlike that of GET"), length, is.to_owned()))
-                }
+                Some(is) => Err(miss(format!("`Content-Length` of HEAD {path}, unlike that of GET"), length, is)),
                 None => Ok(()),
             };
         }
@@ -66,8 +60,9 @@ fn contract_length(path: &str) -> Option<usize> {
     path.split('?').next()?.strip_prefix("/bytes/")?.parse().ok()
 }
 
-pub(super) fn miss(message: String, expected: String, received: String) -> Miss {
-    Miss { message, expected: Some(expected), received: Some(received), ..Miss::default() }
+pub(super) fn miss(message: impl Into<String>, expected: impl ToString, received: impl ToString) -> Miss {
+    let (expected, received) = (Some(expected.to_string()), Some(received.to_string()));
+    Miss { message: message.into(), expected, received, ..Miss::default() }
 }
 
 pub(super) fn differ(what: &str, expected: &[u8], received: &[u8]) -> Result<(), Miss> {
@@ -79,5 +74,5 @@ pub(super) fn differ(what: &str, expected: &[u8], received: &[u8]) -> Result<(),
     let from = same.saturating_sub(20);
     let shown =
         |bytes: &[u8]| format!("{}{}", if from > 0 { "..." } else { "" }, excerpt(&bytes[from.min(bytes.len())..]));
-    Err(Miss { differs_at: Some(same as u64), ..miss(what.to_owned(), shown(expected), shown(received)) })
+    Err(Miss { differs_at: Some(same as u64), ..miss(what, shown(expected), shown(received)) })
 }
