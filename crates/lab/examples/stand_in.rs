@@ -323,12 +323,11 @@ fn carry_out(plan: &str, records: &str) -> Done {
         probe: |_, _| Vec::new(),
     };
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(records)?;
-    let mut store = |record: &Record| {
+    let mut store = |record: &mut Record| {
         writeln!(file, "{}", serde_json::to_string(record).map_err(|error| error.to_string())?)
             .map_err(|error| error.to_string())
     };
     let mut hooks = lab::Hooks {
-        judge: &mut |_| (None, Vec::new()),
         store: &mut store,
         next: &mut |_, _| study::Next::Trial(None),
         progress: &mut |_| {},

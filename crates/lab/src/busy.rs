@@ -21,23 +21,15 @@ pub struct User {
     pub share: f64,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Counted {
-    /// The name may change: kernel threads rename themselves with their work.
-    name: String,
-    cpu_ns: u64,
-    started_ticks: u64,
-}
-
 /// All processes except this one.
-type Counts = BTreeMap<u32, Counted>;
+type Processes = BTreeMap<u32, Stat>;
 
 /// Other processes that used a CPU within `duration`, highest share first.
 pub fn users(duration: Duration) -> Vec<User> {
-    let (before, begun) = (read(Path::new("/proc")), clock::now());
+    let (before, begun) = (other_processes(), clock::now());
     std::thread::sleep(duration);
     let seconds = (clock::now() - begun).as_secs_f64();
-    between(&before, &read(Path::new("/proc")), seconds)
+    between(&before, &other_processes(), seconds)
 }
 
 /// Describes the busiest processes; `None` if the machine is not busy.
@@ -52,21 +44,17 @@ pub fn words(users: &[User]) -> Option<String> {
     Some(format!("other processes use {} of a CPU: {most}", percent(total)))
 }
 
-fn read(proc: &Path) -> Counts {
+fn other_processes() -> Processes {
+    let proc = Path::new("/proc");
     let others = procfs::pids(proc).filter(|pid| *pid != std::process::id());
-    let counted = |pid: u32| {
-        let text = procfs::read(proc, pid, "stat")?;
-        let stat = Stat::parse(&text)?;
-        Some((pid, Counted { name: stat.name.to_owned(), cpu_ns: stat.own_ns, started_ticks: stat.started_ticks }))
-    };
-    others.filter_map(counted).collect()
+    others.filter_map(|pid| Some((pid, Stat::read(proc, pid)?))).collect()
 }
 
-fn between(before: &Counts, after: &Counts, seconds: f64) -> Vec<User> {
-    let user = |(pid, now): (&u32, &Counted)| {
+fn between(before: &Processes, after: &Processes, seconds: f64) -> Vec<User> {
+    let user = |(pid, now): (&u32, &Stat)| {
         // All CPU time of a new process is recent.
-        let then = before.get(pid).filter(|then| then.started_ticks == now.started_ticks).map_or(0, |then| then.cpu_ns);
-        let share = now.cpu_ns.saturating_sub(then) as f64 / 1e9 / seconds.max(1e-3);
+        let then = before.get(pid).filter(|then| then.started_ticks == now.started_ticks).map_or(0, |then| then.own_ns);
+        let share = now.own_ns.saturating_sub(then) as f64 / 1e9 / seconds.max(1e-3);
         (share > 0.0).then(|| User { pid: *pid, name: now.name.clone(), share })
     };
     let mut users = after.iter().filter_map(user).collect::<Vec<_>>();
@@ -78,11 +66,11 @@ fn between(before: &Counts, after: &Counts, seconds: f64) -> Vec<User> {
 mod tests {
     use super::*;
 
-    fn at(processes: &[(u32, &str, u64, u64)]) -> Counts {
-        let counted = |&(pid, name, ticks, started_ticks): &(u32, &str, u64, u64)| {
-            (pid, Counted { name: name.to_owned(), cpu_ns: ticks * 10_000_000, started_ticks })
+    fn at(processes: &[(u32, &str, u64, u64)]) -> Processes {
+        let process = |&(pid, name, ticks, started_ticks): &(u32, &str, u64, u64)| {
+            (pid, Stat { name: name.to_owned(), own_ns: ticks * 10_000_000, started_ticks, ..Stat::default() })
         };
-        processes.iter().map(counted).collect()
+        processes.iter().map(process).collect()
     }
 
     #[test]
@@ -106,7 +94,7 @@ mod tests {
 
     #[test]
     fn excludes_this_process() {
-        assert!(read(Path::new("/proc")).keys().all(|pid| *pid != std::process::id()));
+        assert!(other_processes().keys().all(|pid| *pid != std::process::id()));
         assert!(users(Duration::from_millis(1)).iter().all(|user| user.share > 0.0));
     }
 }

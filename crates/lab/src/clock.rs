@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
 use time::UtcDateTime;
 
 /// Monotonic time now.
@@ -20,8 +21,17 @@ pub fn at_monotonic(ns: u64) -> Instant {
 
 /// `CLOCK_MONOTONIC` of this machine, ns.
 pub fn monotonic_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    nanos(Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0)))
+    nanos(read(ClockId::Monotonic))
+}
+
+/// CPU time of this thread.
+pub(crate) fn thread_cpu_time() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Wall time now, seconds since 1970; 0 for earlier dates.

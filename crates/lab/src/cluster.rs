@@ -6,7 +6,6 @@
 pub mod doctor;
 pub mod file;
 mod gang;
-pub mod interface;
 mod launch;
 mod link;
 pub mod node;
@@ -14,8 +13,6 @@ mod paths;
 mod sides;
 pub mod tls;
 
-use std::fs::File;
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -25,7 +22,7 @@ use study::node::{BEAT, Hello, Order, Said, Serve};
 use study::plan::LoadPlan;
 use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
 use study::seam::{self, Heard};
-use study::spec::{LoadSpec, Part, Stop, Target, Warmup};
+use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
 
 use crate::end::{End, failed};
 use crate::lines::Writer;
@@ -54,7 +51,8 @@ pub struct Cluster {
 #[derive(Debug)]
 pub struct Generators {
     members: Vec<Member>,
-    launcher: Launcher,
+    /// Launcher of the nodes that have none of their own; never [`Launcher::Auto`].
+    pub launcher: Launcher,
     /// Declared before the nodes, so that the beats stop first.
     _beats: mpsc::Sender<()>,
     /// Ends by itself after its nodes.
@@ -111,7 +109,7 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
         launch::deploy(&hosts, reach, &supervisor)?;
     }
     let (mut members, gang) = launch::all(&hosts, reach, &supervisor)?;
-    let beats = beats(members.iter().map(|(_, member)| member.link.writer()).collect());
+    let beats = beats(members.iter().map(|(_, member)| member.link.writer.clone()).collect());
     let at = members.iter().position(|(role, _)| *role == Role::Subject);
     let subject = at.map(|at| members.remove(at).1);
     let members = members.into_iter().map(|(_, member)| member).collect();
@@ -201,8 +199,7 @@ impl Cluster {
 
     /// Why the load cannot run on this cluster, if it cannot.
     pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
-        let is_stateless = load.workload.is_none() && load.journey.is_none();
-        refuse(is_stateless, load.stop, load.warmup, self.generators.members.len())
+        refuses(load.protocol, load.stop, load.warmup, self.generators.members.len())
     }
 
     pub(crate) fn address(&self) -> IpAddr {
@@ -270,26 +267,17 @@ impl Generators {
         self.members.iter().map(each).collect::<Vec<_>>().join(", ")
     }
 
-    /// The launcher of the nodes that have none of their own; never [`Launcher::Auto`].
-    pub fn launcher(&self) -> Launcher {
-        self.launcher
-    }
-
     /// Loads a running server with `spec.threads` workers per machine. Returns the combined
-    /// measurement and each generator's own.
+    /// measurement and each generator's own. The caller checks whether the cluster [`refuses`] it.
     ///
     /// # Errors
-    /// `Some`: the load cannot be divided, a machine was lost, or the server does not respond.
-    /// `None`: interrupted.
+    /// `Some`: a machine was lost, or the server does not respond. `None`: interrupted.
     pub fn run(
         &self,
         spec: &LoadSpec,
         progress: &mut dyn FnMut(seam::Progress),
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(Measurement, Vec<Agent>), Option<Failure>> {
-        if let Some(message) = refuses(spec, self.members.len()) {
-            return Err(Some(Failure { kind: FailureKind::Generator, message }));
-        }
         let patience = generator::patience(spec, MARGIN);
         let done = self.load(Some(spec.threads), spec, interrupted);
         done.and_then(|load| finish(load, patience, progress, interrupted)).map_err(|end| match end {
@@ -327,7 +315,7 @@ impl Generators {
                 ..whole.clone()
             };
             let generator = sides::RemoteGenerator::start(&member.name, &member.link, &spec, interrupted)?;
-            error_ns = error_ns.max(generator.error_ns());
+            error_ns = error_ns.max(generator.offset.error_ns);
             engines.push((Box::new(generator), part));
         }
         Ok(Load::new(engines, Duration::from_nanos(2 * error_ns)))
@@ -380,15 +368,7 @@ fn finish(
 
 /// SHA-256 of a file, hexadecimal. Fails if the file cannot be read.
 pub fn hash(path: &Path) -> std::io::Result<String> {
-    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    let (mut file, mut buffer) = (File::open(path)?, vec![0; 1 << 16]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            count => context.update(&buffer[..count]),
-        }
-    }
-    Ok(context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(tls::fingerprint(&std::fs::read(path)?))
 }
 
 /// The kernel's boot ID, which identifies one boot of one machine. Empty if it cannot be read.
@@ -396,13 +376,9 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Why the load cannot be divided among this many generators, if it cannot.
-pub fn refuses(spec: &LoadSpec, generators: usize) -> Option<String> {
-    let is_stateless = matches!(spec.target, Target::Pingpong { .. } | Target::Http { .. });
-    refuse(is_stateless, spec.stop, spec.warmup, generators)
-}
-
-fn refuse(is_stateless: bool, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
+/// Why a load cannot be divided among this many generators, if it cannot.
+pub fn refuses(protocol: Protocol, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
+    let is_stateless = matches!(protocol, Protocol::Pingpong | Protocol::Http | Protocol::Https);
     let end_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));
     let is_divisible = is_stateless && end_by_time;
     (generators > 1 && !is_divisible).then(|| {

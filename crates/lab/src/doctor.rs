@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use study::record::{Finding, FindingState, Host};
 
-use crate::noise::{self, Noise};
+use crate::clock;
+use crate::exec::on_each_cpu;
 use crate::presence::{self, Lab};
 
 use FindingState::{Bad, Good, NotChecked, Warning};
@@ -31,9 +32,47 @@ pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     Limits {
         open_files: getrlimit(Resource::Nofile).current,
         io_uring,
-        noise: noise::listen(&cpus, Duration::from_millis(200)),
+        noise: on_each_cpu(&cpus, |cpu| measure_noise(cpu, Duration::from_millis(200))),
         labs: presence::others(),
     }
+}
+
+/// Minimum length of an interruption, ns. The loop reads the clock about every 50 ns.
+const INTERRUPTION_NS: u64 = 5_000;
+
+/// Interruptions of a busy loop on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Noise {
+    /// CPU number.
+    pub cpu: u32,
+    /// Share of the time in which the loop did not run, as a fraction.
+    pub lost: f64,
+    /// The longest interruption, ns.
+    pub longest_ns: u64,
+}
+
+fn measure_noise(cpu: u32, duration: Duration) -> Noise {
+    let begun = clock::now();
+    let length = clock::nanos(duration);
+    let steps = std::iter::repeat_with(|| clock::nanos(clock::now() - begun));
+    let mut ended = false;
+    // Includes the first reading after the end, to count an interruption across it.
+    let steps = steps.take_while(|at| !std::mem::replace(&mut ended, *at >= length));
+    Noise { cpu, ..noise_of_steps(steps) }
+}
+
+/// Evaluates the clock readings of the loop, in ns since its start.
+fn noise_of_steps(steps: impl Iterator<Item = u64>) -> Noise {
+    let (mut before, mut lost_ns, mut longest_ns) = (0, 0, 0);
+    for at in steps {
+        let step = at.saturating_sub(before);
+        if step > INTERRUPTION_NS {
+            lost_ns += step;
+            longest_ns = longest_ns.max(step);
+        }
+        before = at;
+    }
+    Noise { cpu: 0, lost: if before == 0 { 0.0 } else { lost_ns as f64 / before as f64 }, longest_ns }
 }
 
 /// Returns one finding per check, good or bad.
@@ -461,5 +500,29 @@ mod tests {
         let limits = measure(&host, None);
         assert!(limits.noise.len() <= host.cpus.len());
         assert!(examine(&host, &limits).iter().all(|finding| !finding.text.is_empty()));
+    }
+
+    #[test]
+    fn even_steps_are_quiet() {
+        assert_eq!(noise_of_steps((0..1000).map(|step| step * 100)), Noise::default());
+    }
+
+    #[test]
+    fn sums_interruptions_and_keeps_the_longest() {
+        let noise = noise_of_steps([1_000, 21_000, 22_000, 92_000, 100_000].into_iter());
+        assert_eq!((noise.lost, noise.longest_ns), (0.98, 70_000));
+    }
+
+    #[test]
+    fn no_readings_means_no_noise() {
+        assert_eq!(noise_of_steps(std::iter::empty()), Noise::default());
+    }
+
+    #[test]
+    fn noise_omits_missing_cpus() {
+        let cpus: Vec<u32> = crate::host::read(std::path::Path::new("/")).cpus.iter().map(|cpu| cpu.index).collect();
+        let heard = on_each_cpu(&[cpus[0], 1_000_000], |cpu| measure_noise(cpu, Duration::from_millis(5)));
+        assert_eq!(heard.iter().map(|noise| noise.cpu).collect::<Vec<_>>(), [cpus[0]]);
+        assert!((0.0..=1.0).contains(&heard[0].lost), "{heard:?}");
     }
 }

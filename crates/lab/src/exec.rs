@@ -16,10 +16,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// The kernel ties it to the *thread* of the parent that started it (prctl(2), PR_SET_PDEATHSIG).
 /// The lab therefore starts everything from the one thread that lives as long as the run.
 pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {
-    match prepare(cpus, parent, command) {
-        Ok(mut command) => command.exec(),
-        Err(error) => error,
-    }
+    prepare(cpus, parent, command).map_or_else(|error| error, |mut command| command.exec())
 }
 
 fn pin(cpus: &[u32]) -> io::Result<()> {

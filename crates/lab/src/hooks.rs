@@ -4,8 +4,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use study::Warning;
-use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Step, Verdict};
+use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Step};
 
 use crate::cluster::Cluster;
 use crate::sample::CpuTime;
@@ -38,25 +37,16 @@ impl Options {
 
 /// Callbacks of the lab, all called from the thread that called the lab.
 pub struct Hooks<'a> {
-    /// Returns the bottleneck of a trial (`None` for a failed one) and warnings for the reader.
-    pub judge: Judge<'a>,
-    /// Stores a record before the next trial begins. An error ends the run.
-    pub store: Store<'a>,
+    /// Stores a record before the next trial begins, and may add to it. An error ends the run.
+    pub store: &'a mut dyn FnMut(&mut Record) -> Result<(), String>,
     /// Decides what to do next at a design point (by index), given all records of the run so far.
     /// Called before each trial, including the first.
-    pub next: Next<'a>,
+    pub next: &'a mut dyn FnMut(usize, &[Record]) -> study::Next,
     /// Called at each change of phase and a few times per second under load.
     pub progress: &'a mut dyn FnMut(&Progress),
     /// Whether to stop at once; polled about twenty times per second.
     pub interrupted: &'a dyn Fn() -> bool,
 }
-
-/// See [`Hooks::judge`].
-pub type Judge<'a> = &'a mut dyn FnMut(&Record) -> (Option<Verdict>, Vec<Warning>);
-/// See [`Hooks::store`].
-pub type Store<'a> = &'a mut dyn FnMut(&Record) -> Result<(), String>;
-/// See [`Hooks::next`].
-pub type Next<'a> = &'a mut dyn FnMut(usize, &[Record]) -> study::Next;
 
 /// Position of the lab in its run.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,28 +118,14 @@ pub enum Cause {
 /// Why a run could not continue. A failed trial does not end a run: it leaves a record.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The watchdog could not be started or is gone; nothing may run without it.
-    #[error("cannot run the watchdog of `{exe}`: {error}")]
-    Watchdog {
-        /// The quintain binary.
-        exe: PathBuf,
-        /// Cause.
-        error: std::io::Error,
-    },
-    /// The spinners of [`IdlePolicy::Spin`] do not run, so records would be wrong about it.
-    #[error("the idle spinners on CPUs {cpus} are not running: {why}")]
-    Spin {
-        /// CPUs of the spinners.
-        cpus: String,
-        /// How they ended, with the end of their output.
-        why: String,
-    },
-    /// The record of a finished trial could not be stored.
-    #[error("cannot store the record of trial {order}: {error}")]
-    Store {
-        /// Position of the trial in the run.
-        order: u32,
-        /// Cause.
-        error: String,
-    },
+    /// The watchdog of this binary could not be started or is gone; nothing may run without it.
+    #[error("cannot run the watchdog of `{0}`: {1}")]
+    Watchdog(PathBuf, std::io::Error),
+    /// The spinners of [`IdlePolicy::Spin`] on these CPUs do not run, so records would be wrong about
+    /// it. The second text is the end of their output.
+    #[error("the idle spinners on CPUs {0} are not running: {1}")]
+    Spin(String, String),
+    /// The record of the trial at this position of the run could not be stored.
+    #[error("cannot store the record of trial {0}: {1}")]
+    Store(u32, String),
 }

@@ -1,12 +1,11 @@
 //! The load's side of a trial: generators that start together, with combined measurements.
 
-use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use study::pool;
 use study::record::{Agent, FailureKind, Measurement, NetworkCounters, NodeClock};
-use study::seam::{Announced, Heard, Latencies, Phase, Progress, Span, Told};
+use study::seam::{Announced, Heard, Progress, Span, Told};
 use study::spec::Part;
 
 use crate::clock;
@@ -104,7 +103,7 @@ impl<'a> Load<'a> {
             Told::Unreachable(text) => return Err(failed(FailureKind::Answers, text)),
             Told::Progress(live) => {
                 part.live = Some(live);
-                events.push(Event::Progress(self.progress()));
+                events.push(Event::Progress(together(self.parts.iter().filter_map(|part| part.live.as_ref()))));
             }
             Told::Connected(_) => {
                 part.connected = true;
@@ -131,10 +130,6 @@ impl<'a> Load<'a> {
             Told::Measurement(measurement) => part.measurement = Some(*measurement),
         }
         Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        together(&self.parts.iter().filter_map(|part| part.live.as_ref()).collect::<Vec<_>>())
     }
 
     pub(crate) fn tell(&mut self, heard: Heard) -> Result<(), End> {
@@ -170,33 +165,34 @@ impl<'a> Load<'a> {
     }
 }
 
-fn together(lives: &[&Progress]) -> Progress {
-    let earliest = |phases: &mut dyn Iterator<Item = Phase>| phases.min_by_key(|phase| *phase as u8);
-    let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();
-    let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
-    let mut errors_by_kind = BTreeMap::new();
-    let mut latencies = Box::<Latencies>::default();
+/// Combines the progress of generators into that of one load.
+fn together<'a>(lives: impl IntoIterator<Item = &'a Progress>) -> Progress {
+    let (mut all, mut latency, mut phases) = (Progress::default(), 0.0, Vec::new());
     for live in lives {
-        latencies.add(&live.latencies);
+        phases.push(live.phase);
+        all.elapsed_ns = all.elapsed_ns.max(live.elapsed_ns);
+        all.requests += live.requests;
+        all.rate_per_s += live.rate_per_s;
+        // Weighted by requests.
+        latency += live.latency_mean_ns.unwrap_or(0.0) * live.rate_per_s;
+        all.errors += live.errors;
+        all.cpu_ns += live.cpu_ns;
+        all.latencies.add(&live.latencies);
         for (kind, count) in &live.errors_by_kind {
-            *errors_by_kind.entry(kind.clone()).or_default() += count;
+            *all.errors_by_kind.entry(kind.clone()).or_default() += count;
         }
     }
-    Progress {
-        phase: earliest(&mut lives.iter().map(|live| live.phase)).unwrap_or(Phase::Connect),
-        elapsed_ns: lives.iter().map(|live| live.elapsed_ns).max().unwrap_or(0),
-        requests: lives.iter().map(|live| live.requests).sum(),
-        rate_per_s,
-        latency_mean_ns: Some(latency / rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0),
-        errors: lives.iter().map(|live| live.errors).sum(),
-        cpu_ns: lives.iter().map(|live| live.cpu_ns).sum(),
-        errors_by_kind,
-        latencies,
-    }
+    all.phase = phases.into_iter().min_by_key(|phase| *phase as u8).unwrap_or_default();
+    all.latency_mean_ns = Some(latency / all.rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0);
+    all
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use study::seam::{Latencies, Phase};
+
     use super::*;
 
     #[test]
@@ -218,7 +214,7 @@ mod tests {
             }
         };
         let (one, other) = (live(Phase::Measure, 300, 30.0, 1_000.0, 2), live(Phase::Warmup, 100, 10.0, 5_000.0, 4));
-        let all = together(&[&one, &other]);
+        let all = together([&one, &other]);
         assert_eq!(
             (all.phase, all.elapsed_ns, all.requests, all.errors),
             (Phase::Warmup, 300, 400, 2),
@@ -231,7 +227,7 @@ mod tests {
         );
         assert_eq!((all.latencies.counts[2], all.latencies.counts[4], all.latencies.sum_ns), (300, 100, 800_000.0));
         assert_eq!(all.errors_by_kind, BTreeMap::from([("timeout".to_owned(), 2)]));
-        let none = together(&[]);
+        let none = together([]);
         assert_eq!((none.phase, none.requests, none.latency_mean_ns), (Phase::Connect, 0, None));
     }
 }

@@ -70,17 +70,17 @@ impl<'a> Perf<'a> {
         let mut child = self.spawn(&words, false)?;
         let file = self.folder.path().join(DATA);
         let deadline = clock::now() + ATTACH;
-        while std::fs::metadata(&file).map_or(0, |file| file.len()) == 0 {
-            if let Some(exit) = child.wait(Duration::from_millis(10)) {
+        loop {
+            let is_begun = std::fs::metadata(&file).is_ok_and(|file| file.len() > 0);
+            if let Some(exit) = child.wait(if is_begun { SETTLE } else { Duration::from_millis(10) }) {
                 return Err(why(&child.last_words(), &exit.to_string(), paranoid()));
+            }
+            if is_begun {
+                return Ok(child);
             }
             if clock::now() >= deadline || (self.interrupted)() {
                 return Err(format!("`perf record` did not begin within {ATTACH:?}"));
             }
-        }
-        match child.wait(SETTLE) {
-            None => Ok(child),
-            Some(exit) => Err(why(&child.last_words(), &exit.to_string(), paranoid())),
         }
     }
 
@@ -112,19 +112,11 @@ impl<'a> Perf<'a> {
 
     pub(crate) fn profile(self) -> CpuProfile {
         self.end();
-        let state = self.state.take();
-        let folded = state.span.map(|span| {
-            let profile = self.fold(span)?;
-            if profile.samples == 0 {
-                return Err("no sample was taken: the server used too little CPU".to_owned());
-            }
-            Ok(CpuProfile { duration_ns: span.until_ns.saturating_sub(span.from_ns), ..profile })
+        let State { span, problem, .. } = self.state.take();
+        let profile = span.map_or_else(CpuProfile::default, |span| {
+            self.fold(span).unwrap_or_else(|why| CpuProfile { problem: Some(why), ..CpuProfile::default() })
         });
-        let (profile, why) = match folded.transpose() {
-            Ok(profile) => (profile.unwrap_or_default(), None),
-            Err(why) => (CpuProfile::default(), Some(why)),
-        };
-        CpuProfile { problem: state.problem.or(why), frequency_hz: FREQUENCY_HZ, ..profile }
+        CpuProfile { problem: problem.or(profile.problem), frequency_hz: FREQUENCY_HZ, ..profile }
     }
 
     fn fold(&self, span: Span) -> Result<CpuProfile, String> {
@@ -155,10 +147,12 @@ impl<'a> Perf<'a> {
         }
         let profile = fold.finish();
         let exit = child.wait(FLUSH).map(|exit| exit.to_string());
-        if profile.samples == 0 && exit.as_deref() != Some("exit 0") {
-            return Err(why(&child.last_words(), &exit.unwrap_or_default(), paranoid()));
+        match exit.unwrap_or_default() {
+            _ if profile.samples > 0 => {}
+            exit if exit == "exit 0" => return Err("no sample was taken: the server used too little CPU".to_owned()),
+            exit => return Err(why(&child.last_words(), &exit, paranoid())),
         }
-        Ok(profile)
+        Ok(CpuProfile { duration_ns: span.until_ns.saturating_sub(span.from_ns), ..profile })
     }
 }
 

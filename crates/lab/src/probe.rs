@@ -2,7 +2,6 @@
 
 use std::hint::black_box;
 
-use rustix::time::{ClockId, clock_gettime};
 use study::record::Probe;
 
 use crate::clock;
@@ -22,11 +21,11 @@ pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     on_each_cpu(&cpus, probe)
 }
 
-fn probe(cpu: u32) -> Probe {
-    let (begun, cpu_begun_ns) = (clock::now(), thread_cpu_ns());
+fn probe(number: u32) -> Probe {
+    let (begun, cpu_begun) = (clock::now(), clock::thread_cpu_time());
     black_box(work(black_box(1), STEPS));
-    let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu_begun_ns, clock::nanos(clock::now() - begun));
-    Probe { cpu, wall_ns, cpu_ns }
+    let (cpu, wall) = (clock::thread_cpu_time() - cpu_begun, clock::now() - begun);
+    Probe { cpu: number, wall_ns: clock::nanos(wall), cpu_ns: clock::nanos(cpu) }
 }
 
 /// Steps of xorshift (Marsaglia 2003): six register operations, each dependent on the last.
@@ -37,11 +36,6 @@ fn work(mut state: u64, steps: u32) -> u64 {
         state ^= state << 17;
     }
     state
-}
-
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 #[cfg(test)]

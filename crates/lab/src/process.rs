@@ -47,9 +47,10 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 pub(crate) struct Supervisor {
     exe: PathBuf,
     watchdog: Rc<Watchdog>,
+    /// Value of [`MARK`] for all children; each adds its number.
     mark: String,
-    started: Cell<u32>,
-    containers: Cell<u32>,
+    /// Number of the next child or container.
+    next: Cell<u32>,
 }
 
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
@@ -95,17 +96,15 @@ impl<'a> Launch<'a> {
 
 impl Supervisor {
     pub(crate) fn start(exe: &Path) -> io::Result<Self> {
-        let mut watchdog =
+        let watchdog =
             command(exe).arg("watchdog").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let pipe = RefCell::new(watchdog.stdin.take());
         let supervisor = Self {
             exe: exe.to_owned(),
-            watchdog: Rc::new(Watchdog { pipe, process: RefCell::new(watchdog) }),
+            watchdog: Rc::new(Watchdog { process: RefCell::new(watchdog) }),
             mark: mark(),
-            started: Cell::new(0),
-            containers: Cell::new(0),
+            next: Cell::new(0),
         };
-        supervisor.watchdog.tell(&format!("mark {}", supervisor.mark))?;
+        supervisor.watchdog.tell(&format!("mark {MARK}={}", supervisor.mark))?;
         Ok(supervisor)
     }
 
@@ -122,9 +121,12 @@ impl Supervisor {
     }
 
     pub(crate) fn container_name(&self) -> String {
-        let number = self.containers.replace(self.containers.get() + 1);
-        let (_, mark) = self.mark.split_once('=').unwrap_or_default();
-        format!("quintain-{mark}{number}")
+        format!("quintain-{}", self.next_mark())
+    }
+
+    fn next_mark(&self) -> String {
+        let number = self.next.replace(self.next.get() + 1);
+        format!("{}{number}", self.mark)
     }
 
     /// Creates a directory for files of children. The watchdog removes it if the lab dies.
@@ -139,9 +141,7 @@ impl Supervisor {
         if let Some(container) = &launch.container {
             self.watchdog.tell(&container.line('+'))?;
         }
-        let number = self.started.get();
-        self.started.set(number + 1);
-        let mark = format!("{}{number}-", self.mark);
+        let mark = self.next_mark() + "-";
         let mut command = command(&self.exe);
         command.arg("exec");
         if !launch.cpus.is_empty() {
@@ -152,10 +152,10 @@ impl Supervisor {
             [program, arguments @ ..] if program == "quintain" => command.arg(&self.exe).args(arguments),
             words => command.args(words),
         };
-        let (_, value) = mark.split_once('=').unwrap_or_default();
         // Processes started by a node must not see the cluster's secret.
-        command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, value);
-        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)), launch.container)
+        command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, &mark);
+        let family = (self.watchdog.clone(), format!("{MARK}={mark}"));
+        Child::spawn(command, launch.talk, Some(family), launch.container)
     }
 }
 
@@ -163,21 +163,21 @@ impl Supervisor {
 fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{MARK}={}-{}-{count}-", std::process::id(), clock::unix_seconds())
+    format!("{}-{}-{count}-", std::process::id(), clock::unix_seconds())
 }
 
 #[derive(Debug)]
 struct Watchdog {
-    pipe: RefCell<Option<ChildStdin>>,
     process: RefCell<std::process::Child>,
 }
 
 impl Watchdog {
     fn tell(&self, line: &str) -> io::Result<()> {
-        match self.pipe.borrow_mut().as_mut() {
-            Some(pipe) => pipe.write_all(format!("{line}\n").as_bytes()).map_err(|error| self.gone(error)),
-            None => Ok(()),
-        }
+        let written = match &mut self.process.borrow_mut().stdin {
+            Some(pipe) => pipe.write_all(format!("{line}\n").as_bytes()),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        written.map_err(|error| self.gone(error))
     }
 
     fn gone(&self, error: io::Error) -> io::Error {
@@ -198,9 +198,8 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Closes the pipe, which ends the watchdog.
+    /// Closes the pipe, which ends the watchdog, and waits.
     fn drop(&mut self) {
-        self.pipe.take();
         let _ = self.process.borrow_mut().wait();
     }
 }
@@ -521,6 +520,5 @@ fn carries(pid: u32, mark: &str) -> bool {
 }
 
 fn is_of_group(pid: u32, group: u32) -> bool {
-    let text = procfs::read(PROC.as_ref(), pid, "stat").unwrap_or_default();
-    Stat::parse(&text).is_some_and(|stat| stat.runs && stat.group == group)
+    Stat::read(PROC.as_ref(), pid).is_some_and(|stat| stat.runs && stat.group == group)
 }

@@ -1,5 +1,7 @@
 //! Files about processes in `/proc` (proc(5)). `proc` is that directory, or another one in tests.
 
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::{fs, io};
 
@@ -36,15 +38,79 @@ fn socket_inode(link: &Path) -> Option<u64> {
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
+/// Whether one of `pids` listens on `port`. `None`: unknown, for lack of permission or files.
+///
+/// Sockets are searched in the network namespace of the first of `pids`.
+pub(crate) fn is_port_held(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
+    let here = listening(proc, *pids.first()?)?.into_iter().filter(|(address, _)| address.port() == port);
+    let inodes = here.map(|(_, inode)| inode).collect::<Vec<_>>();
+    let mut seen_all = true;
+    for pid in pids {
+        match sockets(proc, *pid) {
+            Ok(held) if held.iter().any(|(_, inode)| inodes.contains(inode)) => return Some(true),
+            Ok(_) => {}
+            // A process that has just ended has no sockets.
+            Err(error) => seen_all &= error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+    seen_all.then_some(false)
+}
+
+/// TCP addresses that `pids` listen on, as far as visible, each once.
+pub(crate) fn listening_addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
+    let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
+    let held =
+        pids.iter().filter_map(|pid| sockets(proc, *pid).ok()).flatten().map(|(_, inode)| inode).collect::<Vec<_>>();
+    let theirs = all.into_iter().filter(|(_, inode)| held.contains(inode)).map(|(address, _)| address);
+    theirs.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
+    let net = proc.join(pid.to_string()).join("net");
+    let tables = [fs::read_to_string(net.join("tcp")), fs::read_to_string(net.join("tcp6"))];
+    if tables.iter().all(Result::is_err) {
+        return None;
+    }
+    Some(tables.iter().flatten().flat_map(|table| listeners(table)).collect())
+}
+
+/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)).
+fn listeners(table: &str) -> Vec<(SocketAddr, u64)> {
+    const LISTEN: &str = "0A";
+    let listener = |line: &str| {
+        let words = line.split_whitespace().collect::<Vec<_>>();
+        let listens = *words.get(3)? == LISTEN;
+        listens.then_some((address(words.get(1)?)?, words.get(9)?.parse().ok()?))
+    };
+    table.lines().skip(1).filter_map(listener).collect()
+}
+
+/// Parses `0100007F:1F90`: 32-bit words in the byte order of this machine, then the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| u32::from_str_radix(host.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let host: IpAddr = match host.len() {
+        8 => word(0)?.into(),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            <[u8; 16]>::try_from(words.concat()).ok()?.into()
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(host, port))
+}
+
 /// Unit of CPU times in `/proc/PID/stat`, ns.
 pub(crate) fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
 /// Fields of `/proc/PID/stat`. Source: proc_pid_stat(5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat<'a> {
-    pub(crate) name: &'a str,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// At most 15 bytes. Kernel threads rename themselves with their work.
+    pub(crate) name: String,
     /// Whether it has not ended; zombies have.
     pub(crate) runs: bool,
     pub(crate) parent: u32,
@@ -59,15 +125,19 @@ pub(crate) struct Stat<'a> {
     pub(crate) rss_bytes: u64,
 }
 
-impl<'a> Stat<'a> {
-    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+impl Stat {
+    pub(crate) fn read(proc: &Path, pid: u32) -> Option<Self> {
+        Self::parse(&read(proc, pid, "stat")?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
         // The name may contain parentheses and blanks: count fields from the last `)`.
         let (before, after) = text.rsplit_once(')')?;
         let fields: Vec<&str> = after.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         let [user, system, children_user, children_system] = [number(14)?, number(15)?, number(16)?, number(17)?];
         Some(Self {
-            name: before.split_once('(')?.1,
+            name: before.split_once('(')?.1.to_owned(),
             runs: !["Z", "X"].contains(fields.first()?),
             parent: u32::try_from(number(4)?).ok()?,
             group: u32::try_from(number(5)?).ok()?,
@@ -89,7 +159,7 @@ mod tests {
     fn parses_a_stat_line() {
         let text = "70 (a (b) c) S 1 70 70 0 -1 4194560 99 0 0 0 250 150 7 3 20 0 5 0 1000 9999 300 184467 1 1 0 0";
         let expected = Stat {
-            name: "a (b) c",
+            name: "a (b) c".to_owned(),
             runs: true,
             parent: 1,
             group: 70,
@@ -100,10 +170,10 @@ mod tests {
             started_ticks: 1000,
             rss_bytes: 300 * rustix::param::page_size() as u64,
         };
-        assert_eq!(Stat::parse(text), Some(expected));
+        assert_eq!(Stat::parse(text).as_ref(), Some(&expected));
         assert_eq!(Stat::parse(&text.replace(" S ", " Z ")), Some(Stat { runs: false, ..expected }));
         let name = Stat::parse("42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 7 9 20 0 1 0 100 1000 10");
-        assert_eq!(name.map(|stat| (stat.name, stat.own_ns)), Some(("a) b (c)", 420_000_000)));
+        assert_eq!(name.map(|stat| (stat.name, stat.own_ns)), Some(("a) b (c)".to_owned(), 420_000_000)));
     }
 
     #[test]
@@ -117,5 +187,38 @@ mod tests {
     fn recognizes_sockets() {
         assert_eq!(socket_inode(Path::new("socket:[4711]")), Some(4711));
         assert_eq!(socket_inode(Path::new("/dev/null")), None);
+    }
+
+    const TABLE: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000000000000000 20 4 0 10 -1
+   2: 00000000:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0000000000000000 100 0 0 10 0
+   broken";
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn parses_the_socket_table() {
+        let listening = |address: &str, inode: u64| (address.parse().unwrap(), inode);
+        assert_eq!(listeners(TABLE), [listening("127.0.0.1:8080", 4711), listening("0.0.0.0:8081", 4713)]);
+        let loopback = "0: 00000000000000000000000001000000:1F92 0:0 0A 0 0 0 0 0 4714";
+        assert_eq!(listeners(&format!("\n{loopback}")), [listening("[::1]:8082", 4714)]);
+        for wrong in ["", "0100007F", "0100007:1F90", "0100007F:x", "é100007F:1F90"] {
+            assert_eq!(address(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn finds_the_process_that_listens() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (proc, own) = (Path::new("/proc"), std::process::id());
+        assert_eq!(is_port_held(proc, &[own], port), Some(true));
+        assert!(listening_addresses(proc, &[own]).contains(&listener.local_addr().unwrap()));
+        drop(listener);
+        assert_eq!(is_port_held(proc, &[own], port), Some(false));
+        assert!(!listening_addresses(proc, &[own]).iter().any(|address| address.port() == port));
+        assert!(listening_addresses(proc, &[]).is_empty());
+        assert_eq!(is_port_held(Path::new("/nowhere"), &[own], port), None);
     }
 }

@@ -58,16 +58,19 @@ pub fn profile(
         if interrupted() {
             break;
         }
-        if plan.points[point].subject.container.is_some() {
-            let why =
-                "the server runs in a container: `perf` samples processes of this machine; run its program without one";
-            profiles.push(none(point, why));
-            continue;
-        }
-        let perf = match Perf::new(&bench.supervisor, interrupted) {
+        let perf = match plan.points[point].subject.container {
+            None => {
+                Perf::new(&bench.supervisor, interrupted).map_err(|error| format!("no directory for samples: {error}"))
+            }
+            Some(_) => Err(
+                "the server runs in a container: `perf` samples processes of this machine; run its program without one"
+                    .to_owned(),
+            ),
+        };
+        let perf = match perf {
             Ok(perf) => perf,
-            Err(error) => {
-                profiles.push(none(point, &format!("no directory for samples: {error}")));
+            Err(why) => {
+                profiles.push(none(point, &why));
                 continue;
             }
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::process::{Child, Exit};
-use crate::{clock, listener};
+use crate::{clock, procfs};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotReady {
@@ -67,7 +67,7 @@ pub(crate) fn wait(
 
 /// Whether one of `pids` listens on `port`; true if that cannot be determined.
 fn is_held_by(pids: &[u32], port: u16) -> bool {
-    listener::is_held_by(Path::new("/proc"), pids, port) != Some(false)
+    procfs::is_port_held(Path::new("/proc"), pids, port) != Some(false)
 }
 
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {

@@ -66,7 +66,7 @@ pub fn run(
                     if (hooks.interrupted)() {
                         break 'run Cause::Interrupted;
                     }
-                    let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
+                    let no_watchdog = |error| LabError::Watchdog(options.exe.clone(), error);
                     bench.supervisor.check().map_err(no_watchdog)?;
                     if let Some(spinner) = &mut spinner {
                         spinner.check()?;
@@ -77,7 +77,7 @@ pub fn run(
                         block,
                         order,
                         step,
-                        revision: revisions.of(&plan.points[point], &options.directory),
+                        revision: revision_of(&plan.points[point], &options.directory, &mut revisions),
                         perf: None,
                     };
                     let mut record = match trial.run(records.len(), hooks.progress) {
@@ -85,10 +85,7 @@ pub fn run(
                         Err(End::Lost(why)) => break 'run Cause::Lost(why),
                         Err(End::Interrupted | End::Failed(_)) => break 'run Cause::Interrupted,
                     };
-                    let (verdict, warnings) = (hooks.judge)(&record);
-                    record.verdict = verdict;
-                    record.warnings.extend(warnings);
-                    (hooks.store)(&record).map_err(|error| LabError::Store { order, error })?;
+                    (hooks.store)(&mut record).map_err(|error| LabError::Store(order, error))?;
                     records.push(record);
                     order += 1;
                 }
@@ -151,17 +148,14 @@ fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) ->
 }
 
 /// Git revisions of the servers' directories, each queried once.
-#[derive(Default)]
-struct Revisions(BTreeMap<PathBuf, Option<String>>);
+type Revisions = BTreeMap<PathBuf, Option<String>>;
 
-impl Revisions {
-    fn of(&mut self, point: &Point, directory: &Path) -> Option<String> {
-        if let Some(commit) = &point.subject.revision {
-            return Some(revision::short(commit).to_owned());
-        }
-        let folder = subject_folder(point, directory)?;
-        self.0.entry(folder).or_insert_with_key(|folder| revision::of(folder)).clone()
+fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option<String> {
+    if let Some(commit) = &point.subject.revision {
+        return Some(revision::short(commit).to_owned());
     }
+    let folder = subject_folder(point, directory)?;
+    known.entry(folder).or_insert_with_key(|folder| revision::of(folder)).clone()
 }
 
 /// Directory of a server: that of the first file in its command, or the one that its build changes
@@ -183,8 +177,7 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
 }
 
 pub(crate) enum Spinners {
-    /// On this machine, on these CPUs.
-    Here(Spinner, String),
+    Here(Spinner),
     /// On the machines of a cluster; the CPUs are those of the server's machine.
     There(Rc<Cluster>, Vec<u32>),
 }
@@ -204,21 +197,20 @@ impl Spinners {
             return Ok(None);
         }
         let used: Vec<u32> = used.into_iter().collect();
-        let cpus = cpus::format(&used);
-        let failed = |why| LabError::Spin { cpus: cpus.clone(), why };
+        let failed = |why| LabError::Spin(cpus::format(&used), why);
         if let Some(cluster) = &options.cluster {
-            let mut there = Self::There(cluster.clone(), used);
-            return there.check().map(|()| Some(there));
+            cluster.spin(&used).map_err(failed)?;
+            return Ok(Some(Self::There(cluster.clone(), used)));
         }
-        let spinner = Spinner::start(&used, supervisor, &options.directory).map_err(failed)?;
-        Ok(Some(Self::Here(spinner, cpus)))
+        Spinner::start(&used, supervisor, &options.directory).map(Self::Here).map(Some).map_err(failed)
     }
 
     fn check(&mut self) -> Result<(), LabError> {
-        let (cpus, checked) = match self {
-            Self::Here(spinner, cpus) => (cpus.clone(), spinner.check()),
-            Self::There(cluster, used) => (cpus::format(used), cluster.spin(used)),
+        let checked = match self {
+            Self::Here(spinner) => spinner.check(),
+            Self::There(cluster, used) => cluster.spin(used),
         };
-        checked.map_err(|why| LabError::Spin { cpus, why })
+        let (Self::Here(Spinner { cpus, .. }) | Self::There(_, cpus)) = self;
+        checked.map_err(|why| LabError::Spin(cpus::format(cpus), why))
     }
 }

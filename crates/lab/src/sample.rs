@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use study::record::{Sample, SubjectUse};
 
 use crate::cgroup::{Cgroup, Usage};
-use crate::clock;
+use crate::clock::{self, thread_cpu_time};
 use crate::procfs::{self, Stat, number, tick_ns};
 use crate::threads::{Counts, Threads, Waits};
 
@@ -134,8 +134,7 @@ impl Sampler {
         }
         let mut sample = Sample { at_ns: clock::nanos(begun - self.started), ..Sample::default() };
         let mut alive = false;
-        for text in self.members.iter().filter_map(|pid| self.read(*pid, "stat")) {
-            let Some(stat) = Stat::parse(&text) else { continue };
+        for stat in self.member_stats() {
             alive = true;
             sample.cpu_ns += stat.user_ns + stat.system_ns;
             sample.rss_bytes += stat.rss_bytes;
@@ -145,17 +144,18 @@ impl Sampler {
             sample.cpu_ns = user_ns + system_ns;
         }
         if costly {
-            let before = cpu_time();
-            let pss_bytes = |pid: &u32| Some(number(&self.read(*pid, "smaps_rollup")?, "Pss")? * 1024);
+            // The cost of a read, even if the thread has to wait for a CPU.
+            let before = thread_cpu_time();
+            let pss_bytes = |pid: &u32| Some(number(&procfs::read(&self.proc, *pid, "smaps_rollup")?, "Pss")? * 1024);
             sample.pss_bytes = sum(self.members.iter().map(pss_bytes));
             let sockets = |pid: &u32| Some(procfs::sockets(&self.proc, *pid).ok()?.len() as u64);
             sample.sockets = sum(self.members.iter().map(sockets)).and_then(|count| u32::try_from(count).ok());
-            self.next_costly = begun + EVERY_COSTLY.max(cpu_time().saturating_sub(before) * COST_SHARE);
+            self.next_costly = begun + EVERY_COSTLY.max(thread_cpu_time().saturating_sub(before) * COST_SHARE);
         }
         if begun >= self.next_threads {
-            let before = cpu_time();
+            let before = thread_cpu_time();
             self.threads.look(&self.proc, &self.members);
-            self.next_threads = begun + EVERY.max(cpu_time().saturating_sub(before) * COST_SHARE);
+            self.next_threads = begun + EVERY.max(thread_cpu_time().saturating_sub(before) * COST_SHARE);
         }
         if alive {
             self.samples.push(sample);
@@ -189,8 +189,7 @@ impl Sampler {
         let mut reading =
             Reading { threads: self.threads.total(), processes: self.members.len(), ..Reading::default() };
         reading.cgroup = self.cgroup.as_ref().map(Cgroup::usage);
-        for text in self.members.iter().filter_map(|pid| self.read(*pid, "stat")) {
-            let Some(stat) = Stat::parse(&text) else { continue };
+        for stat in self.member_stats() {
             reading.user_ns += stat.user_ns;
             reading.system_ns += stat.system_ns;
         }
@@ -198,7 +197,7 @@ impl Sampler {
         let took = clock::now() - before;
         reading.at_ns = clock::nanos(before + took / 2 - self.started);
         for &pid in &self.members {
-            let status = self.read(pid, "status").unwrap_or_default();
+            let status = procfs::read(&self.proc, pid, "status").unwrap_or_default();
             reading.rss_max_bytes += number(&status, "VmHWM").unwrap_or(0) * 1024;
         }
         reading
@@ -247,8 +246,8 @@ impl Sampler {
         used.samples = self.samples;
     }
 
-    fn read(&self, pid: u32, file: &str) -> Option<String> {
-        procfs::read(&self.proc, pid, file)
+    fn member_stats(&self) -> impl Iterator<Item = Stat> {
+        self.members.iter().filter_map(|pid| Stat::read(&self.proc, *pid))
     }
 
     /// Members are the group, and children that left it: their parent was a member.
@@ -263,8 +262,7 @@ impl Sampler {
         self.strangers.retain(|pid| alive.contains(pid));
         let new = alive.into_iter().filter(|pid| !self.members.contains(pid) && !self.strangers.contains(pid));
         let parents = new.filter_map(|pid| {
-            let text = self.read(pid, "stat")?;
-            let stat = Stat::parse(&text)?;
+            let stat = Stat::read(&self.proc, pid)?;
             Some((pid, stat.parent, pid == self.group || stat.group == self.group))
         });
         let mut left = parents.collect::<Vec<_>>();
@@ -308,12 +306,6 @@ fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
 fn sum(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = values.by_ref().flatten().next()?;
     Some(first + values.flatten().sum::<u64>())
-}
-
-/// CPU time of this thread: the cost of a read, even if the thread had to wait for a CPU.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

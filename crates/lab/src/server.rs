@@ -1,20 +1,20 @@
 //! Starts a listening process, a server or proxy, and waits until its port accepts connections.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use study::plan::{CompanionPlan, ContainerPlan};
-use study::record::{FailureKind, SubjectUse};
+use study::plan::{CompanionPlan, SubjectPlan};
+use study::record::{Failure, FailureKind, SubjectUse};
 use study::{Warning, WarningKind, words};
 
 use crate::container::{Images, Order};
 use crate::end::{End, failed, unrunnable};
 use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
-use crate::{clock, listener};
+use crate::sample::Sampler;
+use crate::{clock, procfs};
 
 const PORT_TRIES: u32 = 3;
 
@@ -31,39 +31,32 @@ pub(crate) struct Ground<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) images: Images,
-    /// Companions that keep running between trials, by name.
-    pub(crate) companions: RefCell<BTreeMap<String, Running>>,
+    /// Companions that keep running between trials.
+    pub(crate) companions: RefCell<Vec<Companion>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct Companion {
     pub(crate) plan: CompanionPlan,
     pub(crate) started: Started,
     pub(crate) used: SubjectUse,
 }
 
-impl Drop for Running {
+impl Drop for Companion {
     fn drop(&mut self) {
-        self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
+        self.started.child.stop(self.started.stop_timeout);
     }
 }
 
 pub(crate) struct Server<'a> {
     pub(crate) ground: Ground<'a>,
-    pub(crate) command: &'a str,
-    pub(crate) container: Option<&'a ContainerPlan>,
-    pub(crate) environment: &'a BTreeMap<String, String>,
+    pub(crate) plan: &'a SubjectPlan,
     /// Values of placeholders in its command and environment, other than its port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
     /// Called before each start, with a function that fills the placeholders.
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
-    /// Relative to the directory of `ground`; `None`: that directory.
-    pub(crate) directory: Option<&'a str>,
     pub(crate) cpus: &'a [u32],
     pub(crate) address: IpAddr,
-    pub(crate) port: Option<u16>,
-    pub(crate) ready_timeout_ns: u64,
-    pub(crate) stop_timeout_ns: u64,
     pub(crate) kind: FailureKind,
     /// Prefix of messages, such as `proxy haproxy: `.
     pub(crate) who: &'a str,
@@ -73,22 +66,67 @@ pub(crate) struct Server<'a> {
 pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) pid: u32,
-    pub(crate) at: Instant,
+    at: Instant,
+    /// Time from its start until its port accepts connections, ns.
     pub(crate) ready_ns: u64,
+    pub(crate) port: u16,
+    kind: FailureKind,
+    who: String,
+    stop_timeout: Duration,
 }
 
-impl Server<'_> {
+impl Started {
+    pub(crate) fn sampler(&self, used: &SubjectUse, warnings: &mut Vec<Warning>) -> Sampler {
+        let mut sampler = Sampler::new(Path::new("/proc"), self.pid, self.at, &used.cpus);
+        if used.container.is_some() && !sampler.reads_cgroup() {
+            let text = "cannot read the control group of the container: its processes were counted one by one";
+            warnings.push(WarningKind::NotRead.says(format!("{}{text}", self.who)));
+        }
+        sampler
+    }
+
+    /// Waits up to `patience` for its end, which is a failure.
+    pub(crate) fn failure(&mut self, patience: Duration) -> Option<Failure> {
+        let exit = self.child.wait(patience)?;
+        let kind = if self.kind == FailureKind::Start { FailureKind::Exited } else { self.kind };
+        Some(Failure { kind, message: format!("{}{}", self.who, self.child.exited(exit, "under load")) })
+    }
+
+    /// Stops it and writes how it ended to `used`; warns if it had to be killed.
+    pub(crate) fn stop(&mut self, used: &mut SubjectUse) -> Option<Warning> {
+        let exit = self.child.stop(self.stop_timeout);
+        used.exit = Some(exit.to_string());
+        used.stderr_tail = self.child.last_words();
+        exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(format!("{}{text}", self.who)))
+    }
+}
+
+impl<'a> Server<'a> {
+    /// A server on any CPU, with no other placeholders than its port and address.
+    pub(crate) fn new(plan: &'a SubjectPlan, ground: Ground<'a>) -> Self {
+        Self {
+            ground,
+            plan,
+            names: &|_| None,
+            prepare: &|_| Ok(()),
+            cpus: &[],
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            kind: FailureKind::Start,
+            who: "",
+        }
+    }
     /// Starts it and waits for its port; fills `used` even on failure.
     pub(crate) fn start(&self, used: &mut SubjectUse) -> Result<Started, End> {
-        let Ground { supervisor, kept, interrupted, .. } = self.ground;
-        let directory = self.ground.directory.join(self.directory.unwrap_or(""));
+        let (plan, Ground { supervisor, kept, interrupted, .. }) = (self.plan, self.ground);
+        let directory = self.ground.directory.join(plan.directory.as_deref().unwrap_or(""));
         let start_failed = |text: String| failed(self.kind, format!("{}{text}", self.who));
         let cannot_run = |text: String| failed(FailureKind::Unrunnable, format!("{}{text}", self.who));
-        let image = kept.images.of(self.container, supervisor, used).map_err(cannot_run)?;
-        let templates = words::arguments(self.command).map_err(|mistake| start_failed(mistake.to_string()))?;
+        let image = kept.images.of(plan.container.as_ref(), supervisor, used).map_err(cannot_run)?;
+        let templates = words::arguments(&plan.command).map_err(|mistake| start_failed(mistake.to_string()))?;
+        let stop_timeout = Duration::from_nanos(plan.stop_timeout_ns);
         let mut tries = 1;
         loop {
-            let port = match self.port {
+            let port = match plan.port {
                 Some(port) if !ready::is_free(port) => {
                     return Err(start_failed(format!("port {port} is in use by another process")));
                 }
@@ -99,13 +137,13 @@ impl Server<'_> {
             let fill = |text: &str| self.fill(text, port);
             (self.prepare)(&fill).map_err(start_failed)?;
             let mut words = templates.iter().map(|word| fill(word)).collect::<Vec<_>>();
-            let environment = self.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+            let environment = plan.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
             let name = supervisor.container_name();
-            let contained = image.as_ref().map(|(plan, image)| (*plan, &**image, name.as_str()));
-            if let Some((plan, image, name)) = contained {
-                let variables = self.environment.keys().map(String::as_str).collect::<Vec<_>>();
+            let contained = image.as_ref().map(|(container, image)| (*container, &**image, name.as_str()));
+            if let Some((container, image, name)) = contained {
+                let variables = plan.environment.keys().map(String::as_str).collect::<Vec<_>>();
                 let (cpus, arguments) = (self.cpus, words.as_slice());
-                let order = Order { plan, name, cpus, variables: &variables, address, arguments };
+                let order = Order { plan: container, name, cpus, variables: &variables, address, arguments };
                 words = image.words(&order).map_err(start_failed)?;
             }
             used.command.clone_from(&words);
@@ -114,11 +152,11 @@ impl Server<'_> {
             let launch = Launch::new(&words, &directory);
             let at = clock::now();
             let child = supervisor.spawn(Launch { cpus: self.cpus, environment: &environment, container, ..launch });
-            let what = self.container.map_or(self.command, |container| &container.image);
+            let what = plan.container.as_ref().map_or(&plan.command, |container| &container.image);
             let mut child = child.map_err(|error| start_failed(format!("cannot start `{what}`: {error}")))?;
-            let timeout = Duration::from_nanos(self.ready_timeout_ns);
-            let contained = contained.map(|(plan, image, name)| ready::Contained {
-                port: plan.publish.unwrap_or(port),
+            let timeout = Duration::from_nanos(plan.ready_timeout_ns);
+            let contained = contained.map(|(container, image, name)| ready::Contained {
+                port: container.publish.unwrap_or(port),
                 pid: Box::new(|| image.pid(name)),
             });
             let reason = match ready::wait(&mut child, address, contained.as_ref(), timeout, interrupted) {
@@ -126,7 +164,8 @@ impl Server<'_> {
                     let ready_ns = clock::nanos(clock::now() - at);
                     child.contained = contained.and_then(|contained| (contained.pid)());
                     let pid = child.contained.unwrap_or(child.pid());
-                    return Ok(Started { child, pid, at, ready_ns });
+                    let (kind, who) = (self.kind, self.who.to_owned());
+                    return Ok(Started { child, pid, at, ready_ns, port, kind, who, stop_timeout });
                 }
                 Err(reason) => reason,
             };
@@ -134,13 +173,13 @@ impl Server<'_> {
                 FailureKind::Start => failed(FailureKind::NotReady, text),
                 _ => start_failed(text),
             };
-            let elsewhere = || elsewhere(&listener::addresses(Path::new("/proc"), &child.family()), address);
+            let elsewhere = || elsewhere(&procfs::listening_addresses(Path::new("/proc"), &child.family()), address);
             let mut end = match reason {
                 NotReady::Interrupted => return Err(End::Interrupted),
                 NotReady::Exited(exit) => {
                     let last_words = child.last_words();
                     let taken = last_words.contains("in use") || last_words.contains("EADDRINUSE");
-                    if self.port.is_none() && taken && tries < PORT_TRIES {
+                    if plan.port.is_none() && taken && tries < PORT_TRIES {
                         tries += 1;
                         continue;
                     }
@@ -159,7 +198,7 @@ impl Server<'_> {
             };
             // A container's first process ignores SIGTERM without a handler: not its fault.
             child.contained = contained.and_then(|contained| (contained.pid)());
-            let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));
+            let stopped = child.stop(stop_timeout);
             if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {
                 failure.message += &format!("; {text}");
             }
@@ -170,7 +209,7 @@ impl Server<'_> {
     }
 
     fn fill(&self, text: &str, port: u16) -> String {
-        let inside = self.container.and_then(|container| container.publish);
+        let inside = self.plan.container.as_ref().and_then(|container| container.publish);
         study::fill(text, |name| match name {
             // With its own network, a server is reached from outside it.
             "address" if inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
@@ -179,13 +218,6 @@ impl Server<'_> {
             name => (self.names)(name),
         })
     }
-}
-
-pub(crate) fn stop(child: &mut Child, stop_timeout_ns: u64, who: &str, used: &mut SubjectUse) -> Option<Warning> {
-    let exit = child.stop(Duration::from_nanos(stop_timeout_ns));
-    used.exit = Some(exit.to_string());
-    used.stderr_tail = child.last_words();
-    exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(format!("{who}{text}")))
 }
 
 /// Hint for a process that listens on other addresses than the expected one.

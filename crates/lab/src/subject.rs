@@ -8,16 +8,14 @@ use std::time::{Duration, Instant};
 
 use study::WarningKind;
 use study::node::{Serve, Standing, Stopped};
-use study::record::{Failure, FailureKind, ProxyUse};
+use study::record::{Failure, FailureKind, SubjectUse};
 use study::seam::{Announced, Span};
 
-use crate::companion::{self, Companion};
+use crate::companion::{self, Companions};
 use crate::end::{End, failed};
-use crate::process::Child;
-use crate::proxy::{Proxy, ProxyContext};
+use crate::proxy::{self, Proxy};
 use crate::sample::{CpuTime, Reading, Sampler};
-use crate::server::{self, Server, Started};
-use crate::server::{Ground, Kept};
+use crate::server::{Companion, Ground, Server, Started};
 use crate::{clock, network, ready, wire};
 
 /// Interval between reads of the proxies' connection tables while measuring. With very many
@@ -64,18 +62,22 @@ pub(crate) struct Seen {
 }
 
 pub(crate) struct Subject<'a> {
-    order: &'a Serve,
-    child: Child,
-    pid: u32,
-    sampler: Sampler,
+    server: Started,
     proxies: Vec<Proxy<'a>>,
     /// Declared after the server so that they are dropped later: the server needs them.
-    companions: Vec<Companion<'a>>,
-    kept: &'a Kept,
+    companions: Companions<'a>,
+    /// In the order of [`uses`].
+    samplers: Vec<Sampler>,
     readings: Readings,
     before: Option<study::record::NetworkCounters>,
     standing: Standing,
     known: Stopped,
+}
+
+/// Resource use of the server, the proxies and the companions.
+fn uses(known: &mut Stopped) -> impl Iterator<Item = &mut SubjectUse> {
+    let others = known.proxies.iter_mut().chain(&mut known.companions).map(|other| &mut other.used);
+    std::iter::once(&mut known.subject).chain(others)
 }
 
 impl<'a> Subject<'a> {
@@ -93,31 +95,40 @@ impl<'a> Subject<'a> {
         // Unlike the main port, it is not retried, as few servers have a second one.
         let second_port =
             ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
-        let plans = &order.point.companions;
-        let companions =
-            companion::start(plans, &order.companion_cpus, ground, &mut known.companions, &mut known.warnings)?;
-        let beside = plans.iter().zip(&companions).map(|(plan, companion)| (plan.name.as_str(), companion.port));
-        let beside = beside.collect::<Vec<_>>();
-        let Started { child, pid, at: started, .. } = start_server(order, ground, second_port, &beside, known)?;
-        let mut sampler = Sampler::new(Path::new("/proc"), pid, started, &order.cpus);
-        if known.subject.container.is_some() && !sampler.reads_cgroup() {
-            let text = "cannot read the control group of the container: its processes were counted one by one";
-            known.warnings.push(WarningKind::NotRead.says(text));
-        }
-        let subject_port = known.subject.port.unwrap_or(0);
-        let proxies = start_proxies(order, ground, (subject_port, second_port), &mut known.proxies)?;
-        let before = network::read(Path::new(&format!("/proc/{pid}/net")));
-        let standing = Standing {
-            port: proxies.first().map_or(subject_port, |proxy| proxy.port),
-            subject_port,
-            admin_port: proxies.first().and_then(|proxy| proxy.admin_port),
+        let companions = companion::start(order, ground, &mut known.companions)?;
+        let server = start_server(order, ground, second_port, &companions.running, known)?;
+        let proxies = proxy::start(order, ground, (server.port, second_port), &mut known.proxies)?;
+        let mut subject = Self {
+            before: network::read(Path::new(&format!("/proc/{}/net", server.pid))),
+            standing: Standing {
+                port: proxies.first().map_or(server.port, |proxy| proxy.started.port),
+                subject_port: server.port,
+                admin_port: proxies.first().and_then(|proxy| proxy.admin_port),
+            },
+            server,
+            proxies,
+            companions,
+            samplers: Vec::new(),
+            readings: Readings::default(),
+            known: Stopped::default(),
         };
-        let (kept, readings, known) = (ground.kept, Readings::default(), Stopped::default());
-        Ok(Self { order, child, pid, sampler, proxies, companions, kept, readings, before, standing, known })
+        let mut warnings = Vec::new();
+        let samplers = subject.processes().zip(uses(known)).map(|(process, used)| process.sampler(used, &mut warnings));
+        subject.samplers = samplers.collect();
+        known.warnings.append(&mut warnings);
+        Ok(subject)
     }
 
-    pub(crate) fn processes(&self) -> Vec<u32> {
-        self.child.servers()
+    /// The server, the proxies and the companions.
+    fn processes(&self) -> impl Iterator<Item = &Started> {
+        let proxies = self.proxies.iter().map(|proxy| &proxy.started);
+        let companions = self.companions.running.iter().map(|companion| &companion.started);
+        std::iter::once(&self.server).chain(proxies).chain(companions)
+    }
+
+    /// IDs of processes that may be the server.
+    pub(crate) fn servers(&self) -> Vec<u32> {
+        self.server.child.servers()
     }
 
     fn take_due(&mut self) {
@@ -125,7 +136,7 @@ impl<'a> Subject<'a> {
             return;
         }
         if self.readings.begin.is_none() {
-            self.readings.begin = Some(self.moment());
+            self.readings.begin = Some(self.snapshot());
         } else {
             self.take_end();
         }
@@ -133,34 +144,23 @@ impl<'a> Subject<'a> {
 
     fn take_end(&mut self) {
         if self.readings.end.is_none() {
-            let mut end = self.moment();
-            self.sampler.add_waits(&mut end.subject);
-            self.proxies.iter().zip(&mut end.proxies).for_each(|(proxy, reading)| proxy.sampler.add_waits(reading));
+            let mut end = self.snapshot();
+            let of_requests = self.samplers.iter().zip(&mut end.usage).take(1 + self.proxies.len());
+            of_requests.for_each(|(sampler, reading)| sampler.add_waits(reading));
             self.readings.end = Some(end);
-            self.samplers(Sampler::tick_in_full);
+            self.samplers.iter_mut().for_each(Sampler::tick_in_full);
         }
     }
 
-    fn moment(&mut self) -> UsageSnapshot {
-        let subject = self.sampler.reading();
-        let proxies = self.proxies.iter_mut().map(|proxy| proxy.sampler.reading()).collect::<Vec<_>>();
-        let wire = if proxies.is_empty() { None } else { wire::read() };
-        let companions = self.companions.iter_mut().map(|companion| companion.sampler.reading()).collect();
-        UsageSnapshot { subject, proxies, companions, wire }
-    }
-
-    fn samplers(&mut self, look: fn(&mut Sampler)) {
-        look(&mut self.sampler);
-        self.proxies.iter_mut().for_each(|proxy| look(&mut proxy.sampler));
-        self.companions.iter_mut().for_each(|companion| look(&mut companion.sampler));
+    fn snapshot(&mut self) -> UsageSnapshot {
+        let usage = self.samplers.iter_mut().map(Sampler::reading).collect();
+        UsageSnapshot { usage, wire: if self.proxies.is_empty() { None } else { wire::read() } }
     }
 
     fn failure(&mut self, patience: Duration) -> Option<Failure> {
-        if let Some(exit) = self.child.wait(patience) {
-            return Some(Failure { kind: FailureKind::Exited, message: self.child.exited(exit, "under load") });
-        }
-        let (proxies, companions) = (&mut self.proxies, &mut self.companions);
-        proxies.iter_mut().find_map(Proxy::ended).or_else(|| companions.iter_mut().find_map(|one| one.ended(self.kept)))
+        let proxies = self.proxies.iter_mut().map(|proxy| &mut proxy.started);
+        let mut others = proxies.chain(self.companions.running.iter_mut().map(|companion| &mut companion.started));
+        self.server.failure(patience).or_else(|| others.find_map(|process| process.failure(Duration::ZERO)))
     }
 }
 
@@ -170,31 +170,26 @@ impl Side for Subject<'_> {
     }
 
     fn handles(&self) -> Vec<BorrowedFd<'_>> {
-        let proxies = self.proxies.iter().map(|proxy| proxy.started.child.pidfd());
-        let companions = self.companions.iter().filter_map(Companion::child).map(Child::pidfd);
-        std::iter::once(self.child.pidfd()).chain(proxies).chain(companions).collect()
+        self.processes().map(|process| process.child.pidfd()).collect()
     }
 
     fn prepare(&mut self) -> Option<Instant> {
         let is_near = |due: Instant| due.saturating_duration_since(clock::now()) < NEAR;
-        let due = if self.readings.due().is_some_and(is_near) {
-            self.samplers(Sampler::prepare);
-            None
-        } else {
-            self.readings.look_between(clock::now());
-            self.samplers(Sampler::tick);
-            let proxies = self.proxies.iter().map(|proxy| proxy.sampler.due());
-            let companions = self.companions.iter().map(|companion| companion.sampler.due());
-            Some(proxies.chain(companions).fold(self.sampler.due(), Instant::min))
-        };
-        due.into_iter().chain(self.readings.due()).min()
+        if self.readings.due().is_some_and(is_near) {
+            self.samplers.iter_mut().for_each(Sampler::prepare);
+            return self.readings.due();
+        }
+        self.readings.look_between(clock::now());
+        self.samplers.iter_mut().for_each(Sampler::tick);
+        self.samplers.iter().map(Sampler::due).chain(self.readings.due()).min()
     }
 
     fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
         self.take_due();
         let Readings { begin, end, .. } = &self.readings;
         let (began, ended) = (begin.is_some(), end.is_some());
-        Ok(Seen { began, ended, exited: readable.contains(&true), used: self.sampler.used() })
+        let used = self.samplers.first().and_then(Sampler::used);
+        Ok(Seen { began, ended, exited: readable.contains(&true), used })
     }
 
     fn announce(&mut self, moments: Announced) -> Result<(), End> {
@@ -215,28 +210,25 @@ impl Side for Subject<'_> {
     /// Stops the proxies, then the server, then the companions.
     fn stop(mut self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
         let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
-        let Self { order, mut child, pid, sampler, proxies, companions, readings, before, mut known, .. } = *self;
+        let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
         known.failure = failure;
         // The `/proc` directory of an ended server is gone. Ours has the same counters, unless the
         // server had its own network namespace.
-        let after = network::read(Path::new(&format!("/proc/{pid}/net")));
+        let after = network::read(Path::new(&format!("/proc/{}/net", server.pid)));
         match before.zip(after.or_else(|| network::read(Path::new("/proc/self/net")))) {
             Some((before, after)) => known.network = network::between(before, after),
             None => known.warnings.push(WarningKind::NotRead.says("cannot read the counters of the network stack")),
         }
         let tables = readings.tables();
-        for (index, proxy) in proxies.into_iter().enumerate() {
-            let ends = readings.both(|moment| moment.proxies.get(index));
-            known.warnings.extend(proxy.finish(ends, readings.span, &tables, &mut known.proxies[index]));
+        for (proxy, used) in proxies.into_iter().zip(&mut known.proxies) {
+            known.warnings.extend(proxy.finish(&tables, used));
         }
-        let timeout_ns = order.point.subject.stop_timeout_ns;
-        known.warnings.extend(server::stop(&mut child, timeout_ns, "", &mut known.subject));
-        for (index, companion) in companions.into_iter().enumerate() {
-            let ends = readings.both(|moment| moment.companions.get(index));
-            known.warnings.extend(companion.finish(ends, readings.span, &mut known.companions[index]));
+        known.warnings.extend(server.stop(&mut known.subject));
+        let fresh = companions.running.iter_mut().zip(&mut known.companions).filter(|(one, _)| one.plan.fresh);
+        known.warnings.extend(fresh.filter_map(|(companion, used)| companion.started.stop(&mut used.used)));
+        for ((nth, sampler), used) in samplers.into_iter().enumerate().zip(uses(&mut known)) {
+            sampler.finish(readings.both(nth), readings.span, used);
         }
-        let ends = readings.both(|moment| Some(&moment.subject));
-        sampler.finish(ends, readings.span, &mut known.subject);
         Ok(known)
     }
 }
@@ -245,28 +237,14 @@ fn start_server(
     order: &Serve,
     ground: Ground<'_>,
     second_port: u16,
-    beside: &[(&str, u16)],
+    companions: &[Companion],
     known: &mut Stopped,
 ) -> Result<Started, End> {
     let plan = &order.point.subject;
     // Behind a proxy, the server is only reached from its own machine.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
-    let server = Server {
-        ground,
-        command: &plan.command,
-        container: plan.container.as_ref(),
-        environment: &plan.environment,
-        names: &|name| port_of(name, second_port, beside),
-        prepare: &|_| Ok(()),
-        directory: plan.directory.as_deref(),
-        cpus: &order.cpus,
-        address,
-        port: plan.port,
-        ready_timeout_ns: plan.ready_timeout_ns,
-        stop_timeout_ns: plan.stop_timeout_ns,
-        kind: FailureKind::Start,
-        who: "",
-    };
+    let names = |name: &str| port_of(name, second_port, companions);
+    let server = Server { names: &names, cpus: &order.cpus, address, ..Server::new(plan, ground) };
     let started = server.start(&mut known.subject);
     let inside = plan.container.as_ref().and_then(|container| container.publish);
     known.warnings.extend(inside.filter(|_| known.subject.container.is_some()).map(|inside| {
@@ -279,45 +257,11 @@ fn start_server(
 }
 
 /// Port for a placeholder `{NAME_port}` in the server's command: its second port or a companion's.
-pub(crate) fn port_of(name: &str, second_port: u16, beside: &[(&str, u16)]) -> Option<String> {
+pub(crate) fn port_of(name: &str, second_port: u16, companions: &[Companion]) -> Option<String> {
     let of = name.strip_suffix("_port")?;
-    let port =
-        if of == "second" { Some(second_port) } else { beside.iter().find(|(name, _)| *name == of).map(|of| of.1) };
-    port.map(|port| port.to_string())
-}
-
-/// Starts the proxies and returns them in order, the generator's neighbor first. If one cannot be
-/// started, those already running are stopped.
-fn start_proxies<'a>(
-    order: &'a Serve,
-    ground: Ground<'a>,
-    (subject_port, second_port): (u16, u16),
-    known: &mut Vec<ProxyUse>,
-) -> Result<Vec<Proxy<'a>>, End> {
-    let plans = &order.point.proxies;
-    *known = vec![ProxyUse::default(); plans.len()];
-    let mut proxies = Vec::new();
-    let mut left = order.proxy_cpus.as_slice();
-    let mut next_port = subject_port;
-    // The server's neighbor starts first, so that each proxy finds the next one listening.
-    for ((nth, plan), used) in plans.iter().enumerate().zip(known).rev() {
-        let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
-        left = rest;
-        let place = ProxyContext {
-            ground,
-            levels: &order.point.factors,
-            cpus: if plan.cpus == 0 { &order.cpus } else { own },
-            address: if nth == 0 { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) },
-            next_port,
-            subject_port,
-            second_port,
-        };
-        let proxy = Proxy::start(plan, &place, used)?;
-        next_port = proxy.port;
-        proxies.push(proxy);
-    }
-    proxies.reverse();
-    Ok(proxies)
+    let companion = || companions.iter().find(|companion| companion.plan.name == of);
+    let port = if of == "second" { second_port } else { companion()?.started.port };
+    Some(port.to_string())
 }
 
 #[derive(Default)]
@@ -333,8 +277,9 @@ struct Readings {
 }
 
 impl Readings {
-    fn both(&self, of: impl Fn(&UsageSnapshot) -> Option<&Reading>) -> Option<(Reading, Reading)> {
-        self.begin.as_ref().and_then(&of).copied().zip(self.end.as_ref().and_then(&of).copied())
+    /// Readings of the `nth` sampler at both ends.
+    fn both(&self, nth: usize) -> Option<(Reading, Reading)> {
+        Some((*self.begin.as_ref()?.usage.get(nth)?, *self.end.as_ref()?.usage.get(nth)?))
     }
 
     fn due(&self) -> Option<Instant> {
@@ -362,9 +307,8 @@ impl Readings {
 }
 
 struct UsageSnapshot {
-    subject: Reading,
-    proxies: Vec<Reading>,
-    companions: Vec<Reading>,
+    /// One reading per sampler.
+    usage: Vec<Reading>,
     /// Only read if there are proxies.
     wire: Option<wire::Table>,
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
 
-use crate::files::read_limited;
+use crate::files::{read_limited, read_text};
 
 fn fill(text: &str, ports: Standing) -> Option<String> {
     let ports = [
@@ -103,9 +102,7 @@ fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<Str
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let text =
-        read_limited(path, JOURNEY_MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-    text.map_err(|error| format!("cannot read `{}`: {error}", path.display()))
+    read_text(path, JOURNEY_MAX_BYTES).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 
 /// `Host` (RFC 9110, 7.2): the requested address, or the certificate's name.

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use study::node::Serve;
 use study::plan::{Plan, Point};
 use study::record::{
-    Agent, Failure, FailureKind, IdlePolicy, Measurement, NetworkCounters, Outcome, Probe, Probes, RECORD_VERSION,
-    Record, Step, SubjectUse,
+    Agent, FailureKind, IdlePolicy, Measurement, Outcome, Probe, RECORD_VERSION, Record, Step, SubjectUse,
 };
 use study::seam::Heard;
 
@@ -57,7 +56,7 @@ impl<'a> Bench<'a> {
 }
 
 pub(crate) fn start_supervisor(options: &Options) -> Result<Supervisor, LabError> {
-    Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog { exe: options.exe.clone(), error })
+    Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog(options.exe.clone(), error))
 }
 
 pub(crate) struct Trial<'a> {
@@ -91,20 +90,9 @@ impl Trial<'_> {
             seed: self.bench.plan.trial_seed(block),
             step,
             started: clock::rfc3339(),
-            elapsed_ns: 0,
-            ready_ns: None,
             idle: self.bench.options.idle,
-            outcome: Outcome::Failed(Failure { kind: FailureKind::Start, message: String::new() }),
             subject: SubjectUse { revision: self.revision.clone(), ..SubjectUse::default() },
-            generator_cpus: Vec::new(),
-            cpus_shared: false,
-            proxies: Vec::new(),
-            companions: Vec::new(),
-            network: NetworkCounters::default(),
-            verdict: None,
-            probes: Probes::default(),
-            warnings: Vec::new(),
-            agents: Vec::new(),
+            ..Record::default()
         };
         record.outcome = match self.measure(&mut record, &mut say) {
             Ok(measurement) => Outcome::Measured(measurement),
@@ -152,7 +140,7 @@ impl Trial<'_> {
         let ground = Ground { supervisor, kept, directory: &options.directory, interrupted };
         let started: Result<Box<dyn Side + '_>, _> = match self.cluster() {
             None => Subject::start(&serve, ground).map(|subject| {
-                self.perf.iter().for_each(|perf| perf.begin(&subject.processes()));
+                self.perf.iter().for_each(|perf| perf.begin(&subject.servers()));
                 Box::new(subject) as _
             }),
             Some(cluster) => cluster.serve(&serve, interrupted).map(|server| Box::new(server) as _),

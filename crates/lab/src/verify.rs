@@ -74,16 +74,13 @@ pub fn verify(
     interrupted: &dyn Fn() -> bool,
     told: &mut dyn FnMut(&CaseResult),
 ) -> Result<Verification, NotStarted> {
-    let supervisor =
-        match target {
-            Target::Running(_) => None,
-            Target::Command { exe, .. } => Some(Supervisor::start(exe).map_err(|error| {
-                NotStarted::Failed(format!("cannot start the watchdog `{}`: {error}", exe.display()))
-            })?),
-        };
-    let server = match target {
-        Target::Running(address) => address.to_string(),
-        Target::Command { plan, .. } => plan.command.clone(),
+    let (server, supervisor) = match target {
+        Target::Running(address) => (address.to_string(), None),
+        Target::Command { exe, plan, .. } => {
+            let failed = |error| format!("cannot start the watchdog `{}`: {error}", exe.display());
+            let supervisor = Supervisor::start(exe).map_err(|error| NotStarted::Failed(failed(error)))?;
+            (plan.command.clone(), Some(supervisor))
+        }
     };
     let home = Home { target, supervisor, kept: Kept::default(), interrupted };
     let mut verification = Verification { server, seed: order.seed, holds: None, not_started: None, cases: Vec::new() };
@@ -155,7 +152,10 @@ pub(crate) fn builds(
         }
         begins(index);
         let begun = clock::now();
-        let outcome = match verified(&subject, wanted, point, plan.seed, options, interrupted) {
+        let target = Target::Command { exe: &options.exe, plan: &subject, directory: &options.directory };
+        let checked = order_of(wanted, point, plan.seed, &options.directory)
+            .and_then(|order| verify(&order, target, interrupted, &mut |_| {}));
+        let outcome = match checked {
             Err(NotStarted::Interrupted) => break,
             Err(NotStarted::Unrunnable(reason)) => BuildOutcome::Unrunnable { reason },
             Err(NotStarted::Failed(reason)) => BuildOutcome::Unverified { case: "start".to_owned(), reason },
@@ -171,29 +171,20 @@ pub(crate) fn builds(
     done.into_iter().map(|(_, build)| build).collect()
 }
 
-fn verified(
-    subject: &SubjectPlan,
-    wanted: &VerifyPlan,
-    point: &Point,
-    seed: u64,
-    options: &Options,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<Verification, NotStarted> {
+fn order_of(wanted: &VerifyPlan, point: &Point, seed: u64, directory: &Path) -> Result<Order, NotStarted> {
     let read = |file: &String| {
-        let path = options.directory.join(file);
-        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read `{file}`: {error}"))?;
+        let text = std::fs::read_to_string(directory.join(file));
+        let text = text.map_err(|error| format!("cannot read `{file}`: {error}"))?;
         study::cases::parse(&text).map_err(|all| all.iter().map(|one| one.in_file(file)).collect::<Vec<_>>().join("; "))
     };
-    let order = Order {
+    Ok(Order {
         suite: Suite::of(point.load.protocol),
         cases: wanted.cases.as_ref().map(read).transpose().map_err(NotStarted::Failed)?.unwrap_or_default(),
         names: Vec::new(),
         path: point.load.path().to_owned(),
         seed,
         seen_by_clients: true,
-    };
-    let target = Target::Command { exe: &options.exe, plan: subject, directory: &options.directory };
-    verify(&order, target, interrupted, &mut |_| {})
+    })
 }
 
 fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {

@@ -116,7 +116,7 @@ fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
 }
 
 fn socket(message: &[u8]) -> Option<Socket> {
-    let port = |at: usize| message.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
+    let port = |at: usize| bytes_at(message, at).map(u16::from_be_bytes);
     let cookie = u64::from(u32_at(message, 44)?) | (u64::from(u32_at(message, 48)?) << 32);
     let mut socket = Socket { cookie, local: port(4)?, remote: port(6)?, bytes: None };
     let mut attributes = message.get(MESSAGE..)?;
@@ -124,24 +124,24 @@ fn socket(message: &[u8]) -> Option<Socket> {
         let (length, kind) = (usize::from(u16_at(attributes, 0)?), u16_at(attributes, 2)?);
         let value = attributes.get(4..length)?;
         if kind == INFO {
-            let acked = u64_at(value, BYTES_ACKED);
-            socket.bytes = acked.zip(u64_at(value, BYTES_ACKED + 8)).map(|(sent, received)| sent + received);
+            let count = |at: usize| bytes_at(value, at).map(u64::from_ne_bytes);
+            socket.bytes = count(BYTES_ACKED).zip(count(BYTES_ACKED + 8)).map(|(sent, received)| sent + received);
         }
         attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Some(socket)
 }
 
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+    bytes_at(bytes, at).map(u16::from_ne_bytes)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+    bytes_at(bytes, at).map(u32::from_ne_bytes)
 }
 
 #[cfg(test)]

@@ -18,22 +18,12 @@ pub enum WorktreeError {
     /// The directory is not in a git repository.
     #[error("`{}` is not in a git repository", .0.display())]
     NoRepository(PathBuf),
-    /// The revision does not name a commit.
-    #[error("`{revision}` names no commit of `{}`", repository.display())]
-    NoRevision {
-        /// The revision as given.
-        revision: String,
-        /// Repository that was searched.
-        repository: PathBuf,
-    },
-    /// git failed.
-    #[error("cannot check `{revision}` out: {message}")]
-    Refused {
-        /// The revision.
-        revision: String,
-        /// Error output of git.
-        message: String,
-    },
+    /// The revision does not name a commit of the repository.
+    #[error("`{0}` names no commit of `{1}`")]
+    NoRevision(String, PathBuf),
+    /// git failed to check the revision out, with this error output.
+    #[error("cannot check `{0}` out: {1}")]
+    Refused(String, String),
     /// A process or directory could not be created.
     #[error("cannot create a directory for revisions: {0}")]
     System(#[from] io::Error),
@@ -61,7 +51,7 @@ impl Repository {
     pub fn commit(&self, revision: &str) -> Result<String, WorktreeError> {
         let named = format!("{revision}^{{commit}}");
         git(&self.top, &["rev-parse", "--verify", "--quiet", "--end-of-options", &named])
-            .map_err(|_| WorktreeError::NoRevision { revision: revision.to_owned(), repository: self.top.clone() })
+            .map_err(|_| WorktreeError::NoRevision(revision.to_owned(), self.top.clone()))
     }
 }
 
@@ -108,7 +98,7 @@ impl Worktrees {
     /// in it that corresponds to the one the repository was opened from. Fails if git fails.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
-        let refused = |message| WorktreeError::Refused { revision: commit.to_owned(), message };
+        let refused = |message| WorktreeError::Refused(commit.to_owned(), message);
         remove(&self.repository.top, &place);
         let path = place.to_string_lossy().into_owned();
         git(&self.repository.top, &["worktree", "add", "--quiet", "--force", "--detach", &path, commit])

@@ -35,7 +35,8 @@ pub(crate) fn generators(
 ) -> Result<Option<Generators>, Problem> {
     let Some(hosts) = hosts(args, file::LOAD)? else { return Ok(None) };
     let mut load = hosts.hosts.iter().filter(|host| host.role == Role::Load);
-    if let Some(text) = lab::cluster::refuses(spec, load.clone().count()) {
+    let count = load.clone().count();
+    if let Some(text) = lab::cluster::refuses(spec.target.protocol(), spec.stop, spec.warmup, count) {
         return Err(usage(text));
     }
     let address = spec.target.address();
@@ -46,7 +47,7 @@ pub(crate) fn generators(
         return Err(usage(text).hint("name the server by its address in the network"));
     }
     let generators = reach(None, interrupted, |reach| Generators::start(&hosts, reach))?;
-    output::message(&format!("cluster: load {}{}", generators.words(), launcher_words(generators.launcher())));
+    output::message(&format!("cluster: load {}{}", generators.words(), launcher_words(generators.launcher)));
     Ok(Some(generators))
 }
 
@@ -100,7 +101,7 @@ fn words(cluster: &Cluster) -> String {
         let mine = mine.map(|node| format!("{} ({} CPUs)", node.name, node.host.cpus.len()));
         format!("{} {}", role.word(), mine.collect::<Vec<_>>().join(", "))
     };
-    let launcher = launcher_words(cluster.generators.launcher());
+    let launcher = launcher_words(cluster.generators.launcher);
     let mut text = format!("cluster: {}; {}{launcher}", of(Role::Subject), of(Role::Load));
     for node in &nodes {
         let grave = node.doctor.iter().filter(|found| matches!(found.state, FindingState::Warning | FindingState::Bad));

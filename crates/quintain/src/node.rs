@@ -39,7 +39,7 @@ pub(crate) fn run(args: &NodeArgs) -> Done {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         build: build(&exe)?,
         doctor: doctor::examine(&host),
-        interfaces: lab::cluster::interface::all(),
+        interfaces: lab::host::interfaces(),
         boot_id: lab::cluster::boot_id(),
         host,
     };

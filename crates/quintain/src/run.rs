@@ -12,7 +12,7 @@ use analysis::history::Digest;
 use lab::cluster::Cluster;
 use store::{Owner, Store};
 use study::gate::Undecided;
-use study::record::{Finding, FindingState, Node, Run, RunState};
+use study::record::{Calibration, Finding, FindingState, Node, Run, RunState};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, HowArgs, RunArgs};
@@ -117,17 +117,14 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     let (mut looked_at, mut unlikely) = (0, false);
     let mut block_begun = done.iter().map(|record| record.block).max().unwrap_or(0);
     let mut hooks = lab::Hooks {
-        judge: &mut |record| {
-            let (verdict, mut warnings) = analysis::judge(record, calibration.as_ref(), &nodes);
+        store: &mut |record| {
+            judge(record, calibration.as_ref(), &nodes);
             if let Some(warning) = other_labs() {
                 if !std::mem::replace(&mut beside, true) {
                     bar.borrow().note(&format!("warning: {warning}"));
                 }
-                warnings.push(study::WarningKind::OtherLab.says(warning));
+                record.warnings.push(study::WarningKind::OtherLab.says(warning));
             }
-            (verdict, warnings)
-        },
-        store: &mut |record| {
             bar.borrow_mut().recorded(record);
             store.add_record(&id, record).map_err(|error| error.to_string())
         },
@@ -217,8 +214,8 @@ pub(crate) fn run_once(
     let nodes = options.cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let mut records = Vec::new();
     let mut hooks = lab::Hooks {
-        judge: &mut |record| analysis::judge(record, None, &nodes),
         store: &mut |record| {
+            judge(record, None, &nodes);
             records.push(record.clone());
             Ok(())
         },
@@ -231,6 +228,13 @@ pub(crate) fn run_once(
     };
     let ended = lab::run(plan, &[], &[], options, &mut hooks).map_err(machine)?;
     Ok((ended.cause != lab::Cause::Interrupted).then_some(records))
+}
+
+/// Adds the bottleneck of a trial and its warnings.
+fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node]) {
+    let (verdict, warnings) = analysis::judge(record, calibration, nodes);
+    record.verdict = verdict;
+    record.warnings.extend(warnings);
 }
 
 /// Announces this run to other labs. If that fails, the run continues with a note.

@@ -142,7 +142,7 @@ impl Gang {
                         "two nodes claim rank {rank}, one of them from {from}: one of them does not belong to this run"
                     ));
                 }
-                Some(Event::Refused(refusal)) => (reach.note)(&refusal.to_string()),
+                Some(Event::Refused(from, why)) => (reach.note)(&format!("refused a connection from {from}: {why}")),
                 Some(Event::Over { refused, .. }) => {
                     if refused > 0 {
                         (reach.note)(&format!("connections refused while nodes joined: {refused}"));

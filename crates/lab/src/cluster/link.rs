@@ -23,7 +23,7 @@ const PINGS: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) name: String,
-    writer: Writer,
+    pub(crate) writer: Writer,
     lines: RefCell<Lines>,
     /// The same pipe as `lines`, for polling.
     handle: OwnedFd,
@@ -81,10 +81,6 @@ impl Link {
             heard: Cell::new(clock::now()),
             process: process.map(RefCell::new),
         })
-    }
-
-    pub(crate) fn writer(&self) -> Writer {
-        self.writer.clone()
     }
 
     pub(crate) fn say(&self, order: &Order) -> Result<(), End> {

@@ -46,16 +46,8 @@ pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -
     lab.say(&Said::Hello(Box::new(hello)));
     let mut node = Node { lab, options, supervisor: &supervisor, kept: Kept::default(), spinner: None };
     // However it ends, the lab is gone.
-    let Gone = node.work();
+    let _ = node.work();
     Ok(())
-}
-
-struct Gone;
-
-impl From<End> for Gone {
-    fn from(_: End) -> Self {
-        Gone
-    }
 }
 
 struct Node<'a> {
@@ -63,27 +55,25 @@ struct Node<'a> {
     options: &'a Options,
     supervisor: &'a Supervisor,
     kept: Kept,
-    spinner: Option<(Spinner, Vec<u32>)>,
+    spinner: Option<Spinner>,
 }
 
 impl Node<'_> {
-    fn work(&mut self) -> Gone {
+    /// Carries out orders until the lab is gone.
+    fn work(&mut self) -> Result<(), End> {
         loop {
-            let done = match self.lab.order() {
-                Ok(Some(Order::Serve(order))) => self.serve(&order),
-                Ok(Some(Order::Load(spec))) => self.load(&spec),
-                Ok(Some(Order::Spin { cpus })) => self.spin(&cpus),
-                Ok(Some(order)) => self.aside(order),
-                Ok(None) => self.lab.wait(&[], None).map(|_| ()),
-                Err(gone) => return gone,
-            };
-            if let Err(gone) = done {
-                return gone;
+            match self.lab.order()? {
+                Some(Order::Serve(order)) => self.serve(&order)?,
+                Some(Order::Load(spec)) => self.load(&spec)?,
+                Some(Order::Spin { cpus }) => self.spin(&cpus),
+                Some(order) => self.aside(order)?,
+                None => _ = self.lab.wait(&[], None)?,
             }
         }
     }
 
-    fn aside(&self, order: Order) -> Result<(), Gone> {
+    /// Handles orders that are allowed at any time.
+    fn aside(&self, order: Order) -> Result<(), End> {
         match order {
             Order::Probe { cpus } => self.lab.say(&Said::Probed((self.options.probe)(&cpus, &[]))),
             Order::Build { command, directory, cpus } => {
@@ -99,14 +89,14 @@ impl Node<'_> {
             Order::Announced(_) | Order::Measured(_) | Order::Heard(_) => {}
             order @ (Order::Serve(_) | Order::Load(_) | Order::Spin { .. }) => {
                 self.lab.say(&Said::Refused(format!("{order:?} while another order is carried out")));
-                return Err(Gone);
+                return Err(End::Interrupted);
             }
             Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // Handled by the reader.
         }
         Ok(())
     }
 
-    fn serve(&self, order: &Serve) -> Result<(), Gone> {
+    fn serve(&self, order: &Serve) -> Result<(), End> {
         let interrupted = || self.lab.is_gone();
         let ground = Ground {
             supervisor: self.supervisor,
@@ -120,7 +110,7 @@ impl Node<'_> {
                 self.lab.say(&Said::Failed(Box::new(Stopped { failure: Some(failure), ..*known })));
                 return Ok(());
             }
-            Err((End::Interrupted | End::Lost(_), _)) => return Err(Gone),
+            Err((end, _)) => return Err(end),
         };
         self.lab.say(&Said::Standing(subject.standing()));
         let mut told = Seen::default();
@@ -158,7 +148,7 @@ impl Node<'_> {
         *told = Seen { exited: seen.exited || told.exited, ..seen };
     }
 
-    fn load(&self, spec: &LoadSpec) -> Result<(), Gone> {
+    fn load(&self, spec: &LoadSpec) -> Result<(), End> {
         let counters = || network::read(Path::new("/proc/self/net"));
         let before = counters();
         let mut generator = match Generator::start(self.supervisor, spec, &spec.cpus, &self.options.directory) {
@@ -203,101 +193,84 @@ impl Node<'_> {
 
     /// Forwards a line of the generator unparsed, so that it arrives unchanged.
     fn relay(&self, line: &[u8]) {
-        let _ = self.lab.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
+        let _ = self.lab.shared.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
     }
 
-    fn spin(&mut self, cpus: &[u32]) -> Result<(), Gone> {
+    fn spin(&mut self, cpus: &[u32]) {
         let why = match &mut self.spinner {
-            Some((spinner, on)) if on == cpus => spinner.check().err(),
-            _ => match Spinner::start(cpus, self.supervisor, &self.options.directory) {
-                Ok(spinner) => {
-                    self.spinner = Some((spinner, cpus.to_vec()));
-                    None
-                }
-                Err(why) => Some(why),
-            },
+            Some(spinner) if spinner.cpus == cpus => spinner.check().err(),
+            _ => {
+                let started = Spinner::start(cpus, self.supervisor, &self.options.directory);
+                started.map(|spinner| self.spinner = Some(spinner)).err()
+            }
         };
         self.lab.say(&Said::Spinning(why));
-        Ok(())
     }
 }
 
 /// Channel to the lab. Besides the main thread, one thread reads orders and responds to pings at
 /// once. Another sends beats and checks that the lab still does.
 struct Lab {
-    writer: Writer,
+    shared: Arc<Shared>,
     orders: mpsc::Receiver<Order>,
     /// Readable when there is an order or the lab is gone.
     wake: OwnedFd,
-    gone: Arc<AtomicBool>,
     _beats: mpsc::Sender<()>,
+}
+
+struct Shared {
+    writer: Writer,
+    waker: Writer,
+    is_gone: AtomicBool,
+    /// Time of the last line from the lab.
+    heard_ns: AtomicU64,
 }
 
 impl Lab {
     fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
-        let writer = Writer::new(output, SILENCE_MAX)?;
         let (wake, waker) = io::pipe()?;
-        // A full pipe wakes just as well, so lost bytes do not matter.
-        let waker = Writer::new(waker, Duration::ZERO)?;
         let wake = OwnedFd::from(wake);
         rustix::fs::fcntl_setfl(&wake, rustix::fs::OFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared {
+            writer: Writer::new(output, SILENCE_MAX)?,
+            // A full pipe wakes just as well, so lost bytes do not matter.
+            waker: Writer::new(waker, Duration::ZERO)?,
+            is_gone: AtomicBool::new(false),
+            heard_ns: AtomicU64::new(clock::monotonic_ns()),
+        });
         let (sender, orders) = mpsc::channel();
-        let gone = Arc::new(AtomicBool::new(false));
-        let heard_ns = Arc::new(AtomicU64::new(clock::monotonic_ns()));
-        let end = {
-            let (gone, waker) = (gone.clone(), waker.clone());
-            move || {
-                gone.store(true, Ordering::Relaxed);
-                let _ = waker.line(b"");
-            }
-        };
-        let (beats, stop) = mpsc::channel::<()>();
-        let (ended, pong, heard) = (end.clone(), writer.clone(), heard_ns.clone());
+        let (beats, stop) = mpsc::channel();
+        let (reader, beater) = (shared.clone(), shared.clone());
         spawn("orders", move || {
-            read_orders(Lines::of(input), &pong, &sender, &waker, &heard);
-            ended();
+            reader.read_orders(Lines::of(input), &sender);
+            reader.end();
         })?;
-        let (is_gone, beat) = (gone.clone(), writer.clone());
-        spawn("beats", move || {
-            // The sender is dropped when the node ends by itself.
-            while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let silent = clock::monotonic_ns().saturating_sub(heard_ns.load(Ordering::Relaxed));
-                if is_gone.load(Ordering::Relaxed)
-                    || silent > clock::nanos(SILENCE_MAX)
-                    || beat.say(&Said::Alive {}).is_err()
-                {
-                    end();
-                    let _ = stop.recv_timeout(ENDING);
-                    std::process::exit(0);
-                }
-            }
-        })?;
-        Ok(Self { writer, orders, wake, gone, _beats: beats })
+        spawn("beats", move || beater.beat(&stop))?;
+        Ok(Self { shared, orders, wake, _beats: beats })
     }
 
     fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.shared.is_gone.load(Ordering::Relaxed)
     }
 
     /// Ignores failures: if the lab is gone, other threads notice.
     fn say(&self, said: &Said) {
-        let _ = self.writer.say(said);
+        let _ = self.shared.writer.say(said);
     }
 
-    fn order(&self) -> Result<Option<Order>, Gone> {
-        if self.is_gone() {
-            return Err(Gone);
-        }
-        Ok(self.orders.try_recv().ok())
+    /// The next order, if there is one; an error if the lab is gone.
+    fn order(&self) -> Result<Option<Order>, End> {
+        if self.is_gone() { Err(End::Interrupted) } else { Ok(self.orders.try_recv().ok()) }
     }
 
-    fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, Gone> {
+    /// Waits for `handles`, an order or the time `due`; returns one flag per handle.
+    fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, End> {
         let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(clock::now()).min(BEAT));
         let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);
         if readable[0] {
             let _ = rustix::io::read(&self.wake, &mut [0; 256]);
         }
-        if self.is_gone() { Err(Gone) } else { Ok(readable[1..].to_vec()) }
+        if self.is_gone() { Err(End::Interrupted) } else { Ok(readable[1..].to_vec()) }
     }
 }
 
@@ -306,26 +279,46 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-fn read_orders(mut lines: Lines, writer: &Writer, sender: &mpsc::Sender<Order>, waker: &Writer, heard_ns: &AtomicU64) {
-    while let Ok(Some(lines)) = lines.read() {
-        let now_ns = clock::monotonic_ns();
-        heard_ns.store(now_ns, Ordering::Relaxed);
-        for line in lines {
-            match parse::<Order>(&line) {
-                Err(text) => {
-                    let _ = writer.say(&Said::Refused(text));
-                    return;
-                }
-                Ok(Order::Alive {}) => {}
-                Ok(Order::Ping { at_ns }) => {
-                    let _ = writer.say(&Said::Pong { at_ns, here_ns: now_ns });
-                }
-                Ok(Order::Bye {}) => return,
-                Ok(order) => {
-                    if sender.send(order).is_err() {
+impl Shared {
+    fn end(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+        let _ = self.waker.line(b"");
+    }
+
+    /// Ends this process if the lab is gone or silent, unless the node ends by itself, which drops
+    /// the sender of `stop`.
+    fn beat(&self, stop: &mpsc::Receiver<()>) {
+        while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let silent = clock::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
+            if self.is_gone.load(Ordering::Relaxed)
+                || silent > clock::nanos(SILENCE_MAX)
+                || self.writer.say(&Said::Alive {}).is_err()
+            {
+                self.end();
+                let _ = stop.recv_timeout(ENDING);
+                std::process::exit(0);
+            }
+        }
+    }
+
+    /// Reads orders until the lab is gone, and responds to pings at once.
+    fn read_orders(&self, mut lines: Lines, sender: &mpsc::Sender<Order>) {
+        while let Ok(Some(lines)) = lines.read() {
+            let now_ns = clock::monotonic_ns();
+            self.heard_ns.store(now_ns, Ordering::Relaxed);
+            for line in lines {
+                match parse::<Order>(&line) {
+                    Err(text) => {
+                        let _ = self.writer.say(&Said::Refused(text));
                         return;
                     }
-                    let _ = waker.line(b"");
+                    Ok(Order::Alive {}) => {}
+                    Ok(Order::Ping { at_ns }) => _ = self.writer.say(&Said::Pong { at_ns, here_ns: now_ns }),
+                    Ok(Order::Bye {}) => return,
+                    Ok(order) => match sender.send(order) {
+                        Ok(()) => _ = self.waker.line(b""),
+                        Err(_) => return,
+                    },
                 }
             }
         }

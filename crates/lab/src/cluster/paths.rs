@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
     let serve = Serve {
-        point: point(),
+        point: point()?,
         address: cluster.address(),
         cpus: cpus(&cluster.subject),
         proxy_cpus: Vec::new(),
@@ -120,30 +120,19 @@ fn busiest(samples: &[(u64, u64)]) -> f64 {
     samples.windows(2).filter(|pair| pair[1].0 > from).map(share).fold(0.0, f64::max)
 }
 
-fn point() -> Point {
-    Point {
+fn point() -> Result<Point, End> {
+    let subject = SubjectPlan::of_command("quintain serve http --host {address} -p {port}");
+    let subject = subject.map_err(|text| failed(FailureKind::Start, text))?;
+    Ok(Point {
         factors: BTreeMap::new(),
-        subject: SubjectPlan {
-            build: None,
-            command: "quintain serve http --host {address} -p {port}".to_owned(),
-            container: None,
-            directory: None,
-            revision: None,
-            environment: BTreeMap::new(),
-            cpus: 1,
-            cpus_wanted: None,
-            port: None,
-            ready_timeout_ns: 10_000_000_000,
-            stop_timeout_ns: 2_000_000_000,
-            verify: None,
-        },
+        subject: SubjectPlan { cpus: 1, ..subject },
         proxies: Vec::new(),
         proxy_cpus: 0,
         companions: Vec::new(),
         companion_cpus: 0,
         load: load_plan(1, DURATION_NS),
         unrunnable: None,
-    }
+    })
 }
 
 fn load_plan(clients: u32, duration_ns: u64) -> LoadPlan {

@@ -93,7 +93,7 @@ pub(crate) struct RemoteGenerator<'a> {
     link: &'a Link,
     interrupted: &'a dyn Fn() -> bool,
     cpus: Vec<u32>,
-    offset: Offset,
+    pub(super) offset: Offset,
     has_measured: bool,
     has_ended: bool,
 }
@@ -108,10 +108,6 @@ impl<'a> RemoteGenerator<'a> {
         let offset = link.offset(interrupted)?;
         link.say(&Order::Load(Box::new(spec.clone())))?;
         Ok(Self { name, link, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
-    }
-
-    pub(super) fn error_ns(&self) -> u64 {
-        self.offset.error_ns
     }
 
     /// Converts a message to the lab's clock.

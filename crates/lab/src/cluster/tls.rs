@@ -17,8 +17,10 @@ use std::fs::File;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use certificate::fingerprint;
 pub use join::{JoinError, join};
-pub use listener::{Event, Joining, Listener, REFUSALS_TOLD, Refusal, Why};
+pub use listener::{Event, Joining, Listener, REFUSALS_TOLD};
+pub use opening::Why;
 
 /// Two pipes in place of a connection. Closing both, or `input`, ends the other side once
 /// everything written has been sent. If the other side ends or is unreachable for 5 s, `input` ends
@@ -38,18 +40,13 @@ const LINE_MAX: usize = 1024;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Asked {
-    /// Requests to join with a rank.
-    Join(Join),
-}
-
-/// Identity of a node and proof that it belongs to the run.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Join {
-    /// Its number in the cluster, from 0.
-    pub rank: u32,
-    /// [`Listener::ticket`].
-    pub ticket: String,
+    /// Requests to join, with proof that the node belongs to the run.
+    Join {
+        /// Its number in the cluster, from 0.
+        rank: u32,
+        /// [`Listener::ticket`].
+        ticket: String,
+    },
 }
 
 /// First line of the lab.

@@ -108,7 +108,7 @@ fn readiness_wait_ends_on_response_exit_or_timeout() {
     let port = ready::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve well {port}"));
     assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
-    assert_eq!(crate::listener::addresses(Path::new("/proc"), &child.family()), [here(port)]);
+    assert_eq!(crate::procfs::listening_addresses(Path::new("/proc"), &child.family()), [here(port)]);
     drop(child);
     assert!(ready::is_free(port));
     let mut child = spawn(&supervisor, &format!("quintain serve early-exit {port}"));

@@ -32,7 +32,6 @@ fn run(plan: &Plan) -> Record {
     let folder = tempfile::tempdir().unwrap();
     let mut records = Vec::new();
     let mut hooks = Hooks {
-        judge: &mut |_| (None, Vec::new()),
         store: &mut |record| {
             records.push(record.clone());
             Ok(())

@@ -29,11 +29,10 @@ fn run_with(
 ) -> (Result<Ended, LabError>, Told) {
     let told = RefCell::new(Told::default());
     let mut hooks = Hooks {
-        judge: &mut |record| {
-            let verdict = record.measurement().map(|_| Verdict { limited_by: Limit::Neither, reasons: Vec::new() });
-            (verdict, vec![WarningKind::Other.says("judged")])
-        },
         store: &mut |record| {
+            let verdict = Verdict { limited_by: Limit::Neither, reasons: Vec::new() };
+            record.verdict = record.measurement().map(|_| verdict);
+            record.warnings.push(WarningKind::Other.says("judged"));
             told.borrow_mut().records.push(record.clone());
             Ok(())
         },
@@ -409,7 +408,6 @@ fn time_limit_and_store_errors_end_a_run() {
     let (ended, told) = run(&plan, &options);
     assert_eq!((ended.cause, told.records.len()), (Cause::OutOfTime, 1), "the block that has begun is ended");
     let mut hooks = Hooks {
-        judge: &mut |_| (None, Vec::new()),
         store: &mut |_| Err("disk full".to_owned()),
         next: &mut |_, _| Next::Trial(None),
         progress: &mut |_| {},
@@ -473,7 +471,6 @@ fn runs_each_build_once_and_classifies_failures() {
     let stop = Cell::new(false);
     let interrupted = || stop.get();
     let mut hooks = Hooks {
-        judge: &mut |_| (None, Vec::new()),
         store: &mut |_| Ok(()),
         next: &mut |_, _| Next::Trial(None),
         progress: &mut |_| {},

@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
+use study::plan::SubjectPlan;
 use study::record::{FailureKind, SubjectUse};
 use study::verification::{Miss, Suite};
 
@@ -196,26 +197,12 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     };
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
     let second_port = ready::free_port().map_err(no_port)?;
-    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let mut used = SubjectUse::default();
-    let server = crate::server::Server {
-        ground: Ground { supervisor, kept: &home.kept, directory, interrupted: home.interrupted },
-        command: &plan.command,
-        container: plan.container.as_ref(),
-        environment: &plan.environment,
-        names: &|name| crate::subject::port_of(name, second_port, &[]),
-        prepare: &|_| Ok(()),
-        directory: plan.directory.as_deref(),
-        cpus: &[],
-        address,
-        port,
-        ready_timeout_ns: plan.ready_timeout_ns,
-        stop_timeout_ns: plan.stop_timeout_ns,
-        kind: FailureKind::Start,
-        who: "",
-    };
-    match server.start(&mut used) {
-        Ok(Started { child, .. }) => Ok((child, SocketAddr::new(address, used.port.unwrap_or_default()))),
+    let ground = Ground { supervisor, kept: &home.kept, directory, interrupted: home.interrupted };
+    let names = |name: &str| crate::subject::port_of(name, second_port, &[]);
+    let plan = SubjectPlan { port, ..plan.clone() };
+    let server = crate::server::Server { names: &names, ..crate::server::Server::new(&plan, ground) };
+    match server.start(&mut SubjectUse::default()) {
+        Ok(Started { child, port, .. }) => Ok((child, (Ipv4Addr::LOCALHOST, port).into())),
         Err(End::Interrupted) => Err(NotStarted::Interrupted),
         Err(End::Failed(failure)) if failure.kind == FailureKind::Unrunnable => {
             Err(NotStarted::Unrunnable(failure.message))
@@ -278,10 +265,7 @@ const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
 /// Enforces the deadline of the case.
 impl Read for Client {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if clock::now() >= self.until {
-            return Err(io::Error::other(late()));
-        }
-        self.stream.read(bytes)
+        if clock::now() >= self.until { Err(io::Error::other(late())) } else { self.stream.read(bytes) }
     }
 }
 

@@ -42,8 +42,9 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-pub(super) fn fingerprint(certificate: &CertificateDer<'_>) -> String {
-    hex(digest(&SHA256, certificate).as_ref())
+/// SHA-256, hexadecimal.
+pub(crate) fn fingerprint(bytes: &[u8]) -> String {
+    hex(digest(&SHA256, bytes).as_ref())
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

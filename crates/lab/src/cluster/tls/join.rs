@@ -10,54 +10,32 @@ use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
 
 use super::certificate::{self, NAME};
-use super::opening::{Broken, Opening};
-use super::{Answer, Asked, Join, Pipes};
+use super::opening::{Opening, Why};
+use super::{Answer, Asked, Pipes};
 use crate::clock;
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a node could not join.
+/// Why a node could not join the lab at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The fingerprint is malformed.
     #[error("`{0}` is not a fingerprint (expected 64 hexadecimal digits)")]
     Fingerprint(String),
-    /// The certificate is not the lab's.
+    /// The certificate is not the lab's, which has this fingerprint.
     #[error(
-        "the certificate at {lab} does not match this run's `{fingerprint}`: another run listens there, or something intercepts the connection to the lab"
+        "the certificate at {0} does not match this run's `{1}`: another run listens there, or something intercepts the connection to the lab"
     )]
-    OtherLab {
-        /// Address of the lab.
-        lab: SocketAddr,
-        /// Expected fingerprint of the certificate.
-        fingerprint: String,
-    },
+    OtherLab(SocketAddr, String),
     /// The TLS handshake failed.
-    #[error("cannot make a TLS connection to the lab at {lab}: {reason}")]
-    Tls {
-        /// Address of the lab.
-        lab: SocketAddr,
-        /// Message of the TLS library.
-        reason: String,
-    },
-    /// The lab refused the node.
-    #[error("the lab at {lab} refused this node: {reason}")]
-    Refused {
-        /// Address of the lab.
-        lab: SocketAddr,
-        /// Reason of the lab.
-        reason: String,
-    },
-    /// All attempts failed until the timeout.
-    #[error("cannot join the lab at {lab} within {timeout:?}: {reason}")]
-    Late {
-        /// Address of the lab.
-        lab: SocketAddr,
-        /// Time limit.
-        timeout: Duration,
-        /// Reason for the last failure.
-        reason: String,
-    },
+    #[error("cannot make a TLS connection to the lab at {0}: {1}")]
+    Tls(SocketAddr, rustls::Error),
+    /// The lab refused the node, for this reason.
+    #[error("the lab at {0} refused this node: {1}")]
+    Refused(SocketAddr, String),
+    /// All attempts failed until the timeout, the last for this reason.
+    #[error("cannot join the lab at {0} within {1:?}: {2}")]
+    Late(SocketAddr, Duration, String),
 }
 
 /// Joins the lab as node `rank`. Temporary errors, as in a flood, are retried until `timeout`.
@@ -73,28 +51,27 @@ pub fn join(
     if fingerprint.len() != 64 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(JoinError::Fingerprint(fingerprint));
     }
-    let config = certificate::trust(&fingerprint);
-    let config = config.map_err(|error| JoinError::Tls { lab, reason: error.to_string() })?;
+    let config = certificate::trust(&fingerprint).map_err(|error| JoinError::Tls(lab, error))?;
     let deadline = clock::now() + timeout;
     let mut reason = "no time".to_owned();
     loop {
         let left = deadline.saturating_duration_since(clock::now());
         if left.is_zero() {
-            return Err(JoinError::Late { lab, timeout, reason });
+            return Err(JoinError::Late(lab, timeout, reason));
         }
-        let asked = Asked::Join(Join { rank, ticket: ticket.to_owned() });
+        let asked = Asked::Join { rank, ticket: ticket.to_owned() };
         match attempt(lab, &config, &asked, deadline) {
             Ok((opening, Answer::Joined {})) => match opening.pipes() {
                 Ok(pipes) => return Ok(pipes),
                 // The lab regards this node as joined and would refuse another attempt.
-                Err(error) => return Err(JoinError::Late { lab, timeout, reason: error.to_string() }),
+                Err(error) => return Err(JoinError::Late(lab, timeout, error.to_string())),
             },
-            Ok((_, Answer::Refused(reason))) => return Err(JoinError::Refused { lab, reason }),
-            Err(Broken::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {
-                return Err(JoinError::OtherLab { lab, fingerprint });
+            Ok((_, Answer::Refused(reason))) => return Err(JoinError::Refused(lab, reason)),
+            Err(Why::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {
+                return Err(JoinError::OtherLab(lab, fingerprint));
             }
-            Err(Broken::Tls(error)) => return Err(JoinError::Tls { lab, reason: error.to_string() }),
-            Err(broken) => reason = broken.to_string(),
+            Err(Why::Tls(error)) => return Err(JoinError::Tls(lab, error)),
+            Err(why) => reason = why.to_string(),
         }
         std::thread::sleep(PAUSE.min(deadline.saturating_duration_since(clock::now())));
     }
@@ -105,7 +82,7 @@ fn attempt(
     config: &Arc<ClientConfig>,
     asked: &Asked,
     deadline: Instant,
-) -> Result<(Opening, Answer), Broken> {
+) -> Result<(Opening, Answer), Why> {
     let left = || deadline.saturating_duration_since(clock::now()).max(Duration::from_millis(1));
     let stream = TcpStream::connect_timeout(&lab, left())?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
@@ -117,7 +94,7 @@ fn attempt(
             return Ok((opening, answer));
         }
         if clock::now() >= deadline {
-            return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            return Err(Why::Slow);
         }
         let (stream, interest) = opening.interest();
         let left = Timespec::try_from(left()).ok();

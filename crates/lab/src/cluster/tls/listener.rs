@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::certificate::{self, hex};
-use super::opening::{Broken, Opening};
-use super::{Answer, Asked, Join, Pipes};
+use super::opening::{Opening, Why};
+use super::{Answer, Asked, Pipes};
 use crate::clock;
 
 pub(super) const HALF_OPEN_MAX: usize = 64;
@@ -21,6 +21,8 @@ const OPENING_MAX: Duration = Duration::from_secs(2);
 /// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may be refused, so that
 /// silent connections cannot keep nodes out. A refused node connects again.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Interval between checks of the times above.
+const TICK: Duration = Duration::from_millis(50);
 /// Backlog of the socket: a thousand nodes can connect at once without having to retry.
 const BACKLOG: i32 = 1024;
 /// Refusals that are reported one by one; further ones are only counted.
@@ -112,8 +114,8 @@ pub enum Event {
         /// Address of the second connection.
         from: SocketAddr,
     },
-    /// A connection was refused. Only the first [`REFUSALS_TOLD`] are reported.
-    Refused(Refusal),
+    /// A connection from this address was refused. Only the first [`REFUSALS_TOLD`] are reported.
+    Refused(SocketAddr, Why),
     /// The port is closed.
     Over {
         /// All refused connections, including the reported ones.
@@ -121,58 +123,6 @@ pub enum Event {
         /// Ranks that have not joined.
         missing: Vec<u32>,
     },
-}
-
-/// A connection that was refused.
-#[derive(Debug, thiserror::Error)]
-#[error("refused a connection from {from}: {why}")]
-pub struct Refusal {
-    /// Its address.
-    pub from: SocketAddr,
-    /// The reason.
-    pub why: Why,
-}
-
-/// Why a connection was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
-    /// No node is expected from its address, or a different one.
-    #[error("no such node is expected from this address")]
-    Address,
-    /// It did not join in time.
-    #[error("it did not join in time")]
-    Slow,
-    /// It closed before joining.
-    #[error("the connection ended before it joined")]
-    Ended,
-    /// Its handshake failed; the message of the TLS library.
-    #[error("TLS: {0}")]
-    Tls(String),
-    /// Its first line is too long or is not a join message.
-    #[error("its first line is not understood")]
-    Line,
-    /// Its ticket is wrong.
-    #[error("wrong ticket")]
-    Ticket,
-    /// Its rank does not exist.
-    #[error("no rank {0}")]
-    Rank(u32),
-    /// Its rank has joined already.
-    #[error("rank {0} has joined already")]
-    Twice(u32),
-    /// An error on this machine.
-    #[error("{0}")]
-    Machine(String),
-}
-
-impl From<Broken> for Why {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::Ended | Broken::Io(_) => Why::Ended,
-            Broken::Tls(error) => Why::Tls(error.to_string()),
-            Broken::Line => Why::Line,
-        }
-    }
 }
 
 struct Rank {
@@ -224,15 +174,7 @@ impl Door {
     /// Polls the socket and all half-open connections. `None`: the lab has given up.
     fn wait(&self) -> Option<Vec<bool>> {
         let now = clock::now();
-        let mut until = self.deadline;
-        if let Some(oldest) = self.half_open.first() {
-            let is_full = self.half_open.len() >= HALF_OPEN_MAX;
-            let patience = oldest.since + PATIENCE;
-            until = until.min(if is_full && patience > now { patience } else { oldest.since + OPENING_MAX });
-        }
-        let paused = self.paused.filter(|paused| *paused > now);
-        until = until.min(paused.unwrap_or(until));
-        let is_open = self.has_room(now) && paused.is_none();
+        let is_open = self.has_room(now) && self.paused.is_none_or(|paused| paused <= now);
         let knocks = if is_open { PollFlags::IN } else { PollFlags::empty() };
         let mut polled = vec![
             PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN),
@@ -242,7 +184,7 @@ impl Door {
             let (stream, interest) = half_open.opening.interest();
             PollFd::from_borrowed_fd(stream, interest)
         }));
-        let left = Timespec::try_from(until.saturating_duration_since(now)).ok();
+        let left = Timespec::try_from(TICK.min(self.deadline.saturating_duration_since(now))).ok();
         // An interrupted poll reports nothing ready; the caller loops.
         let _ = poll(&mut polled, left.as_ref());
         let ready = polled.iter().map(|polled| !polled.revents().is_empty()).collect::<Vec<_>>();
@@ -280,10 +222,10 @@ impl Door {
             let oldest = self.half_open.remove(0);
             self.refuse(oldest.from, Why::Slow);
         }
-        let opening = ServerConnection::new(Arc::clone(&self.config)).map_err(|error| error.to_string());
-        match opening.and_then(|tls| Opening::new(stream, tls).map_err(|error| error.to_string())) {
+        let tls = ServerConnection::new(Arc::clone(&self.config)).map_err(Why::from);
+        match tls.and_then(|tls| Ok(Opening::new(stream, tls)?)) {
             Ok(opening) => self.half_open.push(HalfOpen { opening, from, since: clock::now() }),
-            Err(why) => self.refuse(from, Why::Machine(why)),
+            Err(why) => self.refuse(from, why),
         }
     }
 
@@ -296,8 +238,8 @@ impl Door {
             }
             match half_open.opening.line::<Asked>() {
                 Ok(None) => self.half_open.push(half_open),
-                Ok(Some(Asked::Join(join))) => self.admit(half_open, &join),
-                Err(broken) => self.turn_away(half_open, broken.into()),
+                Ok(Some(Asked::Join { rank, ticket })) => self.admit(half_open, rank, &ticket),
+                Err(why) => self.turn_away(half_open, why),
             }
         }
     }
@@ -310,33 +252,33 @@ impl Door {
         }
     }
 
-    fn admit(&mut self, half_open: HalfOpen, join: &Join) {
-        let HalfOpen { mut opening, from, since } = half_open;
-        if let Err(why) = self.check(join, from) {
-            return self.turn_away(HalfOpen { opening, from, since }, why);
+    fn admit(&mut self, mut half_open: HalfOpen, rank: u32, ticket: &str) {
+        let from = half_open.from;
+        if let Err(why) = self.check(rank, ticket, from) {
+            return self.turn_away(half_open, why);
         }
-        match opening.say(&Answer::Joined {}).and_then(|()| opening.pipes()) {
+        match half_open.opening.say(&Answer::Joined {}).and_then(|()| half_open.opening.pipes()) {
             Ok(pipes) => {
-                self.ranks[join.rank as usize].is_here = true;
+                self.ranks[rank as usize].is_here = true;
                 // Fails if the lab no longer listens; it has then closed the pipe that ends us.
-                let _ = self.events.send(Event::Joined { rank: join.rank, from, pipes });
+                let _ = self.events.send(Event::Joined { rank, from, pipes });
             }
-            Err(error) => self.refuse(from, Why::Machine(error.to_string())),
+            Err(error) => self.refuse(from, error.into()),
         }
     }
 
     /// Whether a node may join. The ticket comes first, so that ranks cannot be probed.
-    fn check(&mut self, join: &Join, from: SocketAddr) -> Result<(), Why> {
-        hmac::verify(&self.key, join.ticket.as_bytes(), self.tag.as_ref()).map_err(|_| Why::Ticket)?;
-        let rank = self.ranks.get_mut(join.rank as usize).ok_or(Why::Rank(join.rank))?;
+    fn check(&mut self, number: u32, ticket: &str, from: SocketAddr) -> Result<(), Why> {
+        hmac::verify(&self.key, ticket.as_bytes(), self.tag.as_ref()).map_err(|_| Why::Ticket)?;
+        let rank = self.ranks.get_mut(number as usize).ok_or(Why::Rank(number))?;
         if rank.address.is_some_and(|address| address.to_canonical() != from.ip().to_canonical()) {
             return Err(Why::Address);
         }
         if rank.is_here {
             if !std::mem::replace(&mut rank.is_told, true) {
-                let _ = self.events.send(Event::Twice { rank: join.rank, from });
+                let _ = self.events.send(Event::Twice { rank: number, from });
             }
-            return Err(Why::Twice(join.rank));
+            return Err(Why::Twice(number));
         }
         Ok(())
     }
@@ -351,7 +293,7 @@ impl Door {
 
     fn refuse(&mut self, from: SocketAddr, why: Why) {
         if self.refused < REFUSALS_TOLD as u64 {
-            let _ = self.events.send(Event::Refused(Refusal { from, why }));
+            let _ = self.events.send(Event::Refused(from, why));
         }
         self.refused += 1;
     }

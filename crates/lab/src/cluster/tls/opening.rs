@@ -21,16 +21,42 @@ pub(super) struct Opening {
     is_ended: bool,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
-    #[error("the connection ended")]
+/// Why a connection was refused or could not be opened.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Why {
+    /// No node is expected from its address, or a different one.
+    #[error("no such node is expected from this address")]
+    Address,
+    /// It did not join in time.
+    #[error("it did not join in time")]
+    Slow,
+    /// It closed before joining.
+    #[error("the connection ended before it joined")]
     Ended,
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(transparent)]
+    /// Its handshake failed.
+    #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
+    /// Its first line is too long or is not a join message.
     #[error("its first line is not understood")]
     Line,
+    /// Its ticket is wrong.
+    #[error("wrong ticket")]
+    Ticket,
+    /// Its rank does not exist.
+    #[error("no rank {0}")]
+    Rank(u32),
+    /// Its rank has joined already.
+    #[error("rank {0} has joined already")]
+    Twice(u32),
+    /// An error on this machine.
+    #[error("{0}")]
+    Machine(String),
+}
+
+impl From<io::Error> for Why {
+    fn from(error: io::Error) -> Self {
+        Why::Machine(error.to_string())
+    }
 }
 
 impl Opening {
@@ -52,18 +78,18 @@ impl Opening {
     }
 
     /// Proceeds as far as possible without waiting; returns the line once complete.
-    pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Broken> {
+    pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Why> {
         loop {
-            self.send()?;
+            self.send().map_err(|_| Why::Ended)?;
             let is_moving = self.receive()?;
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
-                let line = serde_json::from_slice(&self.text[..end]).map_err(|_| Broken::Line)?;
+                let line = serde_json::from_slice(&self.text[..end]).map_err(|_| Why::Line)?;
                 self.text.drain(..=end);
                 return Ok(Some(line));
             }
             match () {
-                () if self.text.len() >= LINE_MAX => return Err(Broken::Line),
-                () if self.is_ended => return Err(Broken::Ended),
+                () if self.text.len() >= LINE_MAX => return Err(Why::Line),
+                () if self.is_ended => return Err(Why::Ended),
                 () if !is_moving => return Ok(None),
                 () => {}
             }
@@ -74,13 +100,13 @@ impl Opening {
         pump::send(&mut self.tls, &mut self.stream).map(drop)
     }
 
-    fn receive(&mut self) -> Result<bool, Broken> {
+    fn receive(&mut self) -> Result<bool, Why> {
         let mut is_moving = false;
         if self.tls.wants_read() {
             match self.tls.read_tls(&mut self.stream) {
                 Ok(count) => (self.is_ended, is_moving) = (count == 0, true),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error.into()),
+                Err(_) => return Err(Why::Ended),
             }
             if let Err(error) = self.tls.process_new_packets() {
                 // Sends the TLS alert with the reason, if the other side still reads.

@@ -61,7 +61,7 @@ fn joined(joining: &Joining) -> (u32, Pipes) {
 
 fn refused(joining: &Joining) -> Why {
     match next(joining) {
-        Event::Refused(refusal) => refusal.why,
+        Event::Refused(_, why) => why,
         other => panic!("{other:?}"),
     }
 }
