@@ -198,7 +198,6 @@ impl Gathered {
     }
 }
 
-/// A complete body with its share of the budget.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,

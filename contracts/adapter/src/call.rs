@@ -53,7 +53,7 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
-    /// Calls of the own party, whose services have the address `forward`.
+    /// Calls of the adapter's party, whose services have the address `forward`.
     pub(crate) fn from_party(scheme: Scheme, endpoint: &str, forward: &str) -> Self {
         let (side, caller) = (Side::Client, Caller::Nobody);
         Self { side, scheme, endpoint: endpoint.into(), forward: forward.to_owned(), caller }

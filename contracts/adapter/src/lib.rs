@@ -1,4 +1,4 @@
-//! An adapter: a proxy beside one party that checks the messages between it and its services
+//! An adapter: a proxy next to one party that checks the messages between it and its services
 //! against a contract.
 //!
 //! It forwards the calls of the party, and calls to it, unchanged and shows every message to the

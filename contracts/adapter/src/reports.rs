@@ -19,7 +19,6 @@ use crate::worker::Worker;
 const WAITING_MAX: usize = 1024;
 const KNOWN_MAX: usize = 4096;
 
-/// Reports a text about the adapter itself.
 pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
 
 #[derive(Debug)]
@@ -107,7 +106,6 @@ impl Reports {
         self.send(Message::Report(Box::new(report), call));
     }
 
-    /// Reports anything else worth knowing.
     pub(crate) fn note(&self, text: String) {
         self.send(Message::Note(text));
     }
@@ -160,7 +158,6 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + S
     }
 }
 
-/// The JSON form of a report.
 #[derive(serde::Serialize)]
 struct Line<'r> {
     time_ms: u64,

@@ -16,7 +16,6 @@ pub(crate) enum File {
     Soap(soap::Wsdl),
 }
 
-/// Schemas by file.
 pub(crate) type Files = HashMap<PathBuf, File>;
 
 const FILE_MAX_BYTES: u64 = 16 << 20;

@@ -39,7 +39,7 @@ pub(crate) struct EntryStore {
     /// seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
-    /// The bound of `memory` beside a file, and while that cannot be written.
+    /// The bound of `memory` if there is also a file, and while that cannot be written.
     cache_bytes: usize,
     alone_bytes: usize,
     /// Whether reads panic.

@@ -65,7 +65,6 @@ impl ReceivedMessage {
     }
 }
 
-/// A connection that is read message by message.
 pub(crate) struct Messages {
     pub(crate) stream: Stream,
     buffer: BytesMut,

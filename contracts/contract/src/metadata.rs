@@ -1,5 +1,5 @@
-//! The metadata that adapters exchange beside a message: the sender, vouching labels, and
-//! introduced endpoints.
+//! The metadata that adapters exchange with a message: the sender, vouching labels, and introduced
+//! endpoints.
 //!
 //! Values known to both ends are not repeated: the endpoint of the call, its service and, in a
 //! reply, the request's sender. The original message travels unchanged.

@@ -62,7 +62,7 @@ impl Placement {
 /// Settings of a monitor.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The label of the own adapter.
+    /// The label of this adapter.
     pub label: String,
     /// Which clauses it checks.
     pub placement: Placement,

@@ -254,7 +254,6 @@ impl Binary {
     /// The strength of comparisons, which do not chain.
     pub(crate) const COMPARISON: u8 = 3;
 
-    /// Whether the operator compares two values.
     pub(crate) fn is_comparison(self) -> bool {
         self.sign().1 == Self::COMPARISON && self != Self::In
     }

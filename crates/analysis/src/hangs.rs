@@ -18,7 +18,7 @@ const HUNG_SHARE: f64 = 0.1;
 /// A silence is excused if the generator, or the server over the whole trial, waited for a CPU for
 /// this share of it ...
 const CAUSE_SHARE: f64 = 0.8;
-/// ... or if the server waited for this share of it and still does at the end.
+/// ... or if the server waited for a CPU for this share of the silence and still waits at its end.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// A pause must be at least this many times as long as the mean time between responses.
 const SELDOM: f64 = 20.0;

@@ -9,7 +9,7 @@ use crate::{histogram, number};
 
 /// Maximum number of rows with a timeline, since they are shown side by side.
 pub const ROWS_MAX: usize = 12;
-/// Maximum number of columns of a trial, which merge windows, and of samples of a process.
+/// Maximum number of columns of a trial (each merges windows) and of samples of a process.
 pub const COLUMNS_MAX: usize = 120;
 /// Number of latency bands per octave: each band is about a fifth wider than the one below.
 pub const BANDS_AN_OCTAVE: f64 = 4.0;

@@ -312,8 +312,8 @@ impl Child {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
-    /// Process IDs of it and its descendants, identified by mark or group. The group matters for
-    /// programs such as nginx, which overwrite their environment with a title.
+    /// Process IDs of the process and its descendants, found by mark or group. The group matters
+    /// for programs such as nginx, which overwrite their environment with a title.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.pid()];
         if let Some((_, mark)) = &self.family {

@@ -189,7 +189,7 @@ impl Epoll {
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
             if connection.notify_when_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
-                // Keep watching: most callers send more. Otherwise the next readiness ends it.
+                // Keep watching: most callers send more. If not, the next readiness ends the watch.
                 connection.notify_when_sent = false;
                 return Some(Event::Sent(conn));
             }

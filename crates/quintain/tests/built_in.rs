@@ -20,7 +20,6 @@ warmup = "0s"
 stop = { requests = 20 }
 "#;
 
-/// Writes the server and the request body of `BESIDE` into a directory.
 fn beside(folder: &Folder, place: &str) {
     std::fs::create_dir_all(folder.path().join(place)).unwrap();
     let server = folder.write(&format!("{place}/server"), "#!/bin/sh\nexec \"$QUINTAIN\" serve http \"$@\"\n");

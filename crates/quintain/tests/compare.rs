@@ -26,7 +26,6 @@ fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A repository of two revisions whose builds print their revision.
 fn repository(folder: &Folder) {
     git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
     folder.write(".gitignore", "*.db*\n*.lock\n*.out\n");

@@ -129,7 +129,6 @@ fn normal<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
     lines
 }
 
-/// An interactive shell, killed with everything that it started.
 struct Shell {
     child: Child,
     stdin: ChildStdin,

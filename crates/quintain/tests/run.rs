@@ -6,7 +6,6 @@ use std::process::Stdio;
 use crate::common::{Folder, Ran, eventually, processes_with, signal_process};
 use serde_json::Value;
 
-/// Two design points with three trials each, on any CPUs.
 fn study() -> String {
     r#"
 question = "Does it run?"
@@ -174,7 +173,6 @@ fn begin(folder: &Folder) -> std::process::Child {
     child
 }
 
-/// A child of `run` with this word in its command line.
 fn child_with(run: u32, word: &str) -> u32 {
     eventually(word, || {
         let children = processes_with(word).into_iter().map(|(pid, _)| pid);

@@ -27,9 +27,7 @@ pub(crate) struct Connection<S> {
     pub(crate) state: S,
 }
 
-/// The state that a server adds to a connection.
 pub(crate) trait State: Default {
-    /// Starts to wait for the end of the connection.
     fn set_closing(&mut self);
 }
 

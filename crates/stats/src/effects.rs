@@ -347,7 +347,6 @@ fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
     Fitted { means, covariance, residual, blocks: members.len() }
 }
 
-/// Whether shared blocks connect all points.
 fn connected(data: &[Datum], points: usize) -> bool {
     let mut reached = vec![false; points];
     let mut blocks = std::collections::BTreeSet::new();

@@ -648,7 +648,6 @@ mod tests {
     const RULES: Rules =
         Rules { from_per_s: Some(1_000.0), to_per_s: Some(1e6), resolution: 0.05, confirm: 3, trials_max: 60 };
 
-    /// A trial with this excess and an interval of ±0.05.
     fn sure(excess: f64) -> Outcome {
         Outcome::Judged { excess, interval: Some((excess - 0.05, excess + 0.05)) }
     }

@@ -79,7 +79,6 @@ fn wide(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
     measured(binary, &["runs", "rm", "wide-1", "--store", &store])
 }
 
-/// A run of `points` design points of one factor.
 fn run(id: &str, started: &str, points: usize) -> Run {
     let (mut run, _) = fixtures::volley();
     (run.id, run.started, run.state) = (id.to_owned(), started.to_owned(), Some(RunState::Complete));

@@ -46,7 +46,6 @@ impl<E: StreamError> BlockReader<E> {
         Self { state: State::Line, partial: Vec::new() }
     }
 
-    /// Whether the reader is before a line.
     pub(crate) fn is_at_line(&self) -> bool {
         self.partial.is_empty() && matches!(self.state, State::Line)
     }

@@ -8,7 +8,6 @@ const CONTRACT: &str = "contract 1\nservice Any { GET \"/{item}\"(item) { ensure
 const WHOLE: &str = "name = 'a'\ncontract = 'any.contract'\n[protocols.Any]\nkind = 'rest'\n\
                      [[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:1'\n";
 
-/// The errors and warnings for a configuration next to these files.
 fn said(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -97,7 +97,6 @@ fn key(number: u16) -> Key {
     key
 }
 
-/// A store, and the notes about it.
 struct Noted {
     store: EntryStore,
     notes: Arc<Mutex<Vec<String>>>,

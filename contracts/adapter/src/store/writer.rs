@@ -40,7 +40,6 @@ const SWEEP_EVERY: u64 = 120;
 
 type FlushRequest = Option<SyncSender<()>>;
 
-/// An open file and its writer.
 pub(super) struct EntryFile {
     pub(super) shared: Arc<Shared>,
     pub(super) expire_after_s: Option<u64>,

@@ -28,7 +28,6 @@ fn next<T>(queue: &Next<T>) -> T {
     queue.lock().unwrap().pop_front().expect("a reply for each call")
 }
 
-/// The adapters of the client and of the services.
 struct Pair {
     client: Adapter,
     server: Adapter,
@@ -59,7 +58,6 @@ fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &
 }
 
 impl Pair {
-    /// Checks that all calls were checked and none was reported.
     fn is_silent(&self, calls: u64) {
         assert_eq!((self.client.told(), self.server.told()), (String::new(), String::new()));
         for adapter in [&self.client, &self.server] {

@@ -92,7 +92,6 @@ fn upgrade(target: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     request("GET", target, &fields, b"").to_bytes(1)
 }
 
-/// Exchanges single bytes in both directions.
 fn talk(stream: &mut TcpStream) {
     for byte in [0, 7, 255] {
         stream.write_all(&[byte]).unwrap();

@@ -227,7 +227,6 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// Indexes the definitions of a WSDL or a schema.
     fn index_children(&mut self, parent: Node<'f>) {
         let namespace = parent.attribute("targetNamespace").unwrap_or_default();
         let language = parent.full_name().0;

@@ -58,7 +58,6 @@ impl<'m> View<'m> {
         (self.wire == wire_type(ty)).then_some(View { schema: Some(schema), ty: Some(ty), structure, ..self })
     }
 
-    /// A value of an unknown type.
     fn untyped(self, cursor: Cursor<'m>, wire: WireType, bool: Option<bool>) -> View<'m> {
         View { cursor, wire, bool, schema: None, ty: None, structure: None, ..self }
     }

@@ -7,7 +7,6 @@ use crate::metadata::{MetadataError, Reader, put_count, put_text};
 
 pub(crate) type NameId = u32;
 
-/// How an entry was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// By the configuration.

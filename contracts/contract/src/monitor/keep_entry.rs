@@ -111,8 +111,8 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Adds the endpoints that an own message introduces, and returns their metadata for the other
-    /// adapter, if there is one.
+    /// Adds the endpoints that a message of the adapter's party introduces, and returns their
+    /// metadata for the other adapter, if there is one.
     pub(super) fn keep_sent(&mut self, direction: Direction, ticket: &Ticket, step: &mut Step<'_>) -> Vec<Identified> {
         let (mut entries, own) = (Vec::new(), [self.own]);
         for found in self.introduced(direction, step) {
@@ -123,7 +123,7 @@ impl<S: Store> Monitor<S> {
         entries
     }
 
-    /// Adds the endpoints that a message for the own party introduces.
+    /// Adds the endpoints that a message for the adapter's party introduces.
     pub(super) fn keep_received(
         &mut self,
         direction: Direction,

@@ -274,7 +274,6 @@ impl Client {
         Client { stream, received: Vec::new(), speech: Speech::None, until, responses: 0, is_closing: false }
     }
 
-    /// The same connection, for another thread.
     pub(super) fn second_handle(&self) -> Result<Client, String> {
         let stream = self.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
         Ok(Client::new(stream, self.until))

@@ -76,7 +76,6 @@ pub(crate) struct Client<'a> {
     backoff: Duration,
 }
 
-/// State shared by all clients.
 pub(crate) struct Common<'a> {
     pub(crate) program: Program,
     pub(crate) tls: HashMap<String, Connector>,

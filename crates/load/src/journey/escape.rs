@@ -41,7 +41,7 @@ impl Syntax {
 /// The escape of a name in a template, after the text `before` it.
 pub(crate) fn escape_after(syntax: Syntax, before: &str) -> Escape {
     match syntax {
-        // Names at the start hold the start of a URL.
+        // A name at the start may hold the start of a URL, which needs no escape.
         Syntax::Url if before.split_once("://").map_or(before, |(_, rest)| rest).contains(['/', '?', '#']) => {
             Escape::Percent
         }

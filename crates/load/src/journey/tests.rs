@@ -115,7 +115,6 @@ fn of_text(text: &str) -> Journey {
     study::parse_journey(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
-/// Runs a journey with one client against one target, `api`.
 fn load_answered(
     text: &str,
     requests: u64,

@@ -16,7 +16,6 @@ use super::*;
 
 const BOTH: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
 
-/// A root, an intermediate authority, and the certificates that it issues.
 struct Authority {
     root_pem: String,
     issuer: Issuer<'static, KeyPair>,

@@ -74,7 +74,6 @@ impl Executor {
         }
     }
 
-    /// Deletes all keys after `delay_s`.
     pub(super) fn flush(&self, delay_s: u32) {
         let at = if delay_s == 0 { 0 } else { self.now_s.saturating_add(delay_s) };
         self.shared.flush_at_s.store(at, Ordering::Relaxed);

@@ -68,7 +68,6 @@ impl Executor {
     }
 }
 
-/// The eviction policy by its Redis name if it has one.
 pub(super) fn redis_policy(evictor: cache::Evictor) -> &'static str {
     match evictor {
         cache::Evictor::None => "noeviction",

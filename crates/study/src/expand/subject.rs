@@ -46,7 +46,6 @@ pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
     (SubjectPlan { verify: verify(subject), ..server(subject) }, cpus(subject))
 }
 
-/// A server or companion, as a process or container, without its CPUs.
 pub(super) fn server(subject: &Section) -> SubjectPlan {
     let in_container = subject.filled("image").map_or(subject.has("image"), |(image, _)| !image.trim().is_empty());
     // A container with a known port needs no arguments.
