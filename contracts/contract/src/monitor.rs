@@ -278,7 +278,7 @@ impl<S: Store> Monitor<S> {
         promise.peer.map(|peer| &*self.names[peer as usize])
     }
 
-    /// Processes a request that the own party sends.
+    /// Processes a request that the adapter's party sends.
     pub fn request_sent(&mut self, call: Call<'_>, now_s: u64) -> StepOutput {
         let label = self.settings.label.clone();
         let peer = self.peer(call.endpoint).map(str::to_owned);
@@ -303,7 +303,8 @@ impl<S: Store> Monitor<S> {
         StepOutput { ticket: Some(ticket), request, ..output }
     }
 
-    /// Processes a request for the own party. `metadata`: `None` if its sender has no adapter.
+    /// Processes a request for the adapter's party. `metadata`: `None` if its sender has no
+    /// adapter.
     pub fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
@@ -332,7 +333,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { ticket: Some(ticket), ..output }
     }
 
-    /// Processes a reply of the own party.
+    /// Processes a reply of the adapter's party.
     pub fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
         let (kind, outcome) = outcome.parts();
         let mut step = Step { outcome, ticket: Some(ticket), ..Step::new(call, now_s) };
@@ -347,7 +348,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { reply: ticket.enhanced.then_some(entries), ..step.output }
     }
 
-    /// Processes a reply for the own party. `metadata`: `None` if its sender has no adapter.
+    /// Processes a reply for the adapter's party. `metadata`: `None` if its sender has no adapter.
     pub fn reply_received(
         &mut self,
         call: Call<'_>,

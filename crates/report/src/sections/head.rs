@@ -25,7 +25,7 @@ pub(crate) fn head(f: &Findings) -> Document {
     }
 }
 
-/// The section of a part of the findings.
+/// The anchor of the section with a part of the findings.
 fn anchor(source: Source) -> &'static str {
     match source {
         Source::Rows | Source::Searches => "results",
