@@ -80,8 +80,8 @@ pub(crate) fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
 /// Maximum share of trials with a lower bound for a row to be compared.
 const BOUNDS_MAX: f64 = 0.1;
 
-/// Whether no mark forbids it and almost all values are known. Trials that ended with a waiting
-/// request enter with their worst case.
+/// Whether no mark forbids the comparison and almost all values are known. Trials that ended with a
+/// waiting request enter with their worst case.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
