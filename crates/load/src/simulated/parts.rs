@@ -7,6 +7,7 @@ use study::pool::pool;
 use study::spec::Part;
 
 use super::*;
+use crate::arrivals::Timetable;
 use crate::coordinator::Gate;
 
 fn part(first: u32, whole: &LoadSpec) -> LoadSpec {
@@ -95,6 +96,29 @@ fn parts_of_open_loop_send_at_different_times() {
         moments.dedup();
         assert_eq!(moments.len(), count, "{arrivals:?}: two of them sent at one moment");
     }
+}
+
+#[test]
+fn schedules_of_parts_add_up_to_one() {
+    let arrivals = Arrivals::Poisson { rate_per_s: 900.0 };
+    let whole = LoadSpec { clients: 3, threads: 3, arrivals, warmup: Warmup::DurationNs(0), ..spec() };
+    let parts = [0, 1, 2].map(|first| {
+        let spec = LoadSpec { threads: 1, ..part(first, &whole) };
+        measure(&spec, |_| peers::ping_pong(|_| MS).into())
+    });
+    let due = parts.iter().map(|part| part.requests + part.unfinished + part.unsent).sum::<u64>();
+    let (from, until) = (parts[0].began_ns, parts[0].began_ns + parts[0].duration_ns);
+    let of_worker = |nth| {
+        let (index, workers) = (whole.worker(nth), whole.workers_of_all());
+        let mut timetable = Timetable::new(arrivals, whole.seed, index, workers, from).unwrap();
+        let mut moments = 0;
+        while timetable.due() < until {
+            timetable.advance();
+            moments += 1;
+        }
+        moments
+    };
+    assert_eq!(due, (0..3).map(of_worker).sum::<u64>());
 }
 
 #[test]
