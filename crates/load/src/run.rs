@@ -24,7 +24,7 @@ use crate::workload::{KEY_MAX_BYTES, WorkloadError};
 
 /// Connect timeout when several addresses of a name are tried.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
-const RECEIVE_BYTES: usize = 16_384;
+pub(crate) const RECEIVE_BYTES: usize = 16_384;
 /// Send buffer per connection beyond twice the bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 

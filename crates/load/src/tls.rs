@@ -22,6 +22,7 @@ use study::spec::Tls;
 
 use self::certificate::{CertificateVerifier, TrustedRoots};
 use self::tickets::Tickets;
+use crate::worker::escaped_start;
 
 /// The only supported application protocol. Source: RFC 7301 section 6.
 const ALPN: &[u8] = b"http/1.1";
@@ -131,7 +132,8 @@ impl Session {
             && let Some(&first) = wire.first()
             && !CONTENT_TYPES.contains(&first)
         {
-            return Err(format!("the server does not speak TLS: its first bytes are `{}`", escaped_start(wire)));
+            let line = escaped_start(wire.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default());
+            return Err(format!("the server does not speak TLS: its first bytes are `{line}`"));
         }
         while !wire.is_empty() && !self.ended {
             let before = wire.len();
@@ -212,12 +214,6 @@ impl Session {
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
-}
-
-fn escaped_start(wire: &[u8]) -> String {
-    const SHOWN: usize = 24;
-    let line = wire.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
-    line[..line.len().min(SHOWN)].escape_ascii().to_string()
 }
 
 fn protocol_error(during: &str, error: &dyn std::error::Error) -> String {

@@ -14,6 +14,7 @@ use stats::Rng;
 use study::spec::LoadSpec;
 
 use self::budget::Budget;
+pub(crate) use self::connections::BACKOFF_NS;
 use self::connections::{Connections, Flight, State};
 use self::tally::Tally;
 use crate::censored::{Stalls, Waits};
@@ -448,8 +449,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 }
 
+/// The start of unexpected bytes, for a message.
 #[cold]
-fn escaped_start(bytes: &[u8]) -> String {
+pub(crate) fn escaped_start(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
     let more = if bytes.len() > SHOWN { "..." } else { "" };
     format!("{}{more}", bytes[..bytes.len().min(SHOWN)].escape_ascii())

@@ -13,6 +13,7 @@ use stats::popularity::log_uniform_age;
 use stats::random::mix;
 use stats::{Permutation, Rng, Sizes, Zipf, ZipfRanks};
 use study::Workload;
+use study::spec::even_share;
 use study::workload::{NewKey, Popularity, ValueLength};
 
 /// Characters of keys and values: 64 without special meaning in any protocol or URL (RFC 4648, 5).
@@ -155,7 +156,7 @@ impl Stream {
             (sum, ttl.seconds)
         });
         let shift_every = keys.shift_every.map_or(u64::MAX, |every| every.div_ceil(partitions));
-        let own = keys.count / partitions + u64::from(partition < keys.count % partitions);
+        let own = even_share(keys.count, partition, partitions);
         Ok(Stream {
             rng: Rng::stream(seed, partition),
             choice,

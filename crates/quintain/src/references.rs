@@ -13,7 +13,7 @@ use load::workload::{Kind, Stream, Texts};
 use study::Workload;
 use study::plan::{Figure, FigureKind, LoadPlan};
 use study::record::{Measurement, Record, Reference, Run};
-use study::spec::{Arrivals, Dialect, Protocol};
+use study::spec::{Arrivals, Dialect, Protocol, even_share};
 
 /// Trials per design point replayed with its own policy: enough for an interval, since the
 /// differences vary little.
@@ -174,11 +174,10 @@ struct Operations {
 impl Operations {
     fn new(workload: &Workload, seed: u64, workers: u32, counts: [u64; 2]) -> Result<Operations, String> {
         let stream = |worker| Stream::new(workload, seed, worker, workers).map_err(|error| error.to_string());
-        let share = |all: u64, worker: u64| all / u64::from(workers) + u64::from(worker < all % u64::from(workers));
         Ok(Operations {
             streams: (0..workers).map(stream).collect::<Result<_, _>>()?,
             texts: Texts::new(workload, seed).map_err(|error| error.to_string())?,
-            left: counts.map(|all| (0..u64::from(workers)).map(|worker| share(all, worker)).collect()),
+            left: counts.map(|all| (0..workers.into()).map(|worker| even_share(all, worker, workers.into())).collect()),
             turn: 0,
         })
     }

@@ -80,14 +80,18 @@ impl LoadSpec {
 
     /// Clients of this process's `nth` worker: the load's clients, divided as evenly as possible.
     pub fn clients_of(&self, nth: u32) -> u32 {
-        let (index, of) = (self.worker(nth), self.workers_of_all());
-        self.clients / of + u32::from(index < self.clients % of)
+        even_share(self.clients.into(), self.worker(nth).into(), self.workers_of_all().into()) as u32
     }
 
     /// Clients of this process.
     pub fn own_clients(&self) -> u32 {
         (0..self.workers()).map(|nth| self.clients_of(nth)).sum()
     }
+}
+
+/// The part of `all` for one of `workers`, which differs by at most 1 between them.
+pub fn even_share(all: u64, index: u64, workers: u64) -> u64 {
+    all / workers + u64::from(index < all % workers)
 }
 
 /// Workers `first..first + threads` of `of`.

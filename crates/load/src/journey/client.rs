@@ -17,12 +17,11 @@ use super::values::Values;
 use crate::censored::Stalls;
 use crate::recorder::{Answered, Fault, Recorder};
 use crate::tls::Connector;
+use crate::worker::BACKOFF_NS;
 
 /// Maximum number of open connections per client. At the limit it closes all and starts over.
 const CONNECTIONS_MAX: usize = 64;
 const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
-/// First and longest pause after a journey that failed without a reply; it doubles in between.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 /// Maximum number of recorded call times, over all clients.
 pub(crate) const CALLS_MAX: usize = 1_000_000;
 
@@ -73,7 +72,8 @@ pub(crate) struct Client<'a> {
     sequence: i32,
     request: Vec<u8>,
     body: Vec<u8>,
-    backoff: Duration,
+    /// Pause after the next journey that fails.
+    backoff_ns: Nanos,
 }
 
 pub(crate) struct Common<'a> {
@@ -119,7 +119,7 @@ impl<'a> Client<'a> {
             sequence: 0,
             request: Vec::new(),
             body: Vec::new(),
-            backoff: BACKOFF.0,
+            backoff_ns: BACKOFF_NS.0,
         }
     }
 
@@ -150,15 +150,15 @@ impl<'a> Client<'a> {
                 }
             }
         }
-        self.backoff = BACKOFF.0;
+        self.backoff_ns = BACKOFF_NS.0;
         self.made.completed += u64::from(order.is_measured);
         Ended::Completed
     }
 
     pub(crate) fn pause(&mut self) -> Duration {
-        let pause = self.backoff;
-        self.backoff = (self.backoff * 2).min(BACKOFF.1);
-        pause
+        let pause_ns = self.backoff_ns;
+        self.backoff_ns = (pause_ns * 2).min(BACKOFF_NS.1);
+        Duration::from_nanos(pause_ns)
     }
 
     fn wrong(&mut self, step: &Step, fault: Fault, why: String, order: Order) {

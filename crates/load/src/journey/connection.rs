@@ -8,11 +8,11 @@ use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 
 use crate::protocol::http_fault;
 use crate::recorder::Fault;
+use crate::run::RECEIVE_BYTES;
 use crate::tls::{Connector, Session};
 
 /// Longest blocking wait, after which the client checks whether the load has ended.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
-const RECEIVE_BYTES: usize = 16_384;
 
 #[derive(Debug)]
 pub(crate) enum Piece {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use net::Nanos;
 use stats::volley::Moments;
-use study::spec::{Arrivals, Stop, Target, Warmup};
+use study::spec::{Arrivals, Stop, Target, Warmup, even_share};
 
 use super::Task;
 use crate::arrivals::Timetable;
@@ -48,11 +48,7 @@ impl Budget {
     pub(super) fn new(task: &Task<'_>) -> Self {
         let think_ns = if let Arrivals::Closed { think_ns } = task.spec.arrivals { think_ns } else { 0 };
         let is_cache = matches!(task.spec.target, Target::Cache { .. });
-        // As even as possible.
-        let share = |all: u64| {
-            let (index, workers) = (u64::from(task.index), u64::from(task.workers));
-            Some(all / workers + u64::from(index < all % workers)).filter(|_| is_cache)
-        };
+        let share = |all: u64| is_cache.then(|| even_share(all, task.index.into(), task.workers.into()));
         let of_warmup = if let Warmup::Requests(requests) = task.spec.warmup { share(requests) } else { None };
         let of_measured = if let Stop::Requests { requests, .. } = task.spec.stop { share(requests) } else { None };
         let in_rounds = if task.control.has_rounds { task.clients as usize } else { 0 };

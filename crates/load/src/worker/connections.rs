@@ -13,7 +13,7 @@ use crate::tls::Session;
 /// Connects in progress per worker, limited so that no accept queue overflows.
 const CONNECTING_MAX: usize = 64;
 /// First and longest pause before a lost connection is reopened; it doubles in between, ns.
-const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
+pub(crate) const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
