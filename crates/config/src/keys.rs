@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+use crate::diagnostic::Invalid;
+use crate::units;
+
 /// A table and its keys, in the order in which help lists them.
 #[derive(Debug)]
 pub struct Keys {
@@ -141,14 +144,41 @@ impl Kind {
         }
     }
 
-    /// Checks a number against the range. Kinds without a range accept all numbers.
+    /// Whether a number, in ns for times, is in the range. Kinds without a range accept all numbers.
+    pub(crate) fn contains(&self, value: f64) -> bool {
+        match *self {
+            Kind::Count(low, high)
+            | Kind::Bytes(low, high)
+            | Kind::Duration(low, high)
+            | Kind::LongDuration(low, high) => (low as f64..=high as f64).contains(&value),
+            Kind::Fraction(low, high) | Kind::Number(low, high) => (low..=high).contains(&value),
+            _ => true,
+        }
+    }
+
+    /// Checks a number against the range.
     pub fn check_range(&self, value: f64) -> Result<(), String> {
-        let range = match *self {
-            Kind::Count(low, high) | Kind::Bytes(low, high) => low as f64..=high as f64,
-            Kind::Fraction(low, high) | Kind::Number(low, high) => low..=high,
-            _ => return Ok(()),
+        if self.contains(value) { Ok(()) } else { Err(format!("must be {}, not {value}", self.range())) }
+    }
+
+    /// Parses a number with its unit, in ns for times.
+    pub(crate) fn parse(&self, text: &str) -> Result<f64, Invalid> {
+        let exact = match self {
+            Kind::Count(..) => units::count(text),
+            Kind::Bytes(..) => units::bytes(text),
+            Kind::Duration(..) => units::duration_ns(text),
+            Kind::LongDuration(..) => units::long_duration_ns(text),
+            Kind::Fraction(..) => return units::fraction(text),
+            _ => return Ok(text.trim().parse().unwrap_or(f64::NAN)),
         };
-        if range.contains(&value) { Ok(()) } else { Err(format!("must be {}, not {value}", self.range())) }
+        exact.map(|number| number as f64)
+    }
+
+    /// Parses a number with its unit, as the value of a flag. Fails if it is out of range.
+    pub fn parse_flag(&self, text: &str) -> Result<f64, Invalid> {
+        let value = self.parse(text)?;
+        let error = || Invalid::new(format!("must be {}, not `{text}`", self.range()));
+        self.contains(value).then_some(value).ok_or_else(error)
     }
 
     /// The declaration of the table, also of tables in a list or by name.

@@ -111,6 +111,14 @@ impl Table {
         }
     }
 
+    /// The table at `key`, to change it.
+    pub fn table_mut(&mut self, key: &str) -> Option<&mut Table> {
+        match &mut self.get_mut(key)?.node.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
     /// Replaces the entry with the same key, or appends one.
     pub fn put(&mut self, entry: Entry) {
         match self.get_mut(&entry.key) {

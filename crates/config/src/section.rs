@@ -1,7 +1,6 @@
 //! Reads the values of one table, fills names in texts, parses units and checks ranges.
 
 use std::borrow::Cow;
-use std::ops::RangeInclusive;
 
 use crate::diagnostic::Invalid;
 use crate::keys::{Key, Keys, Kind, Missing};
@@ -116,18 +115,6 @@ impl<'a, F: Fill> Section<'a, F> {
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
     }
 
-    /// Returns `value` if it is within `range`; otherwise reports an error.
-    fn within<T: PartialOrd>(
-        &self,
-        key: &str,
-        found: &Found<'_>,
-        value: Option<T>,
-        range: RangeInclusive<T>,
-    ) -> Option<T> {
-        let value = value.filter(|value| range.contains(value));
-        value.or_else(|| self.wrong(found, &format!("must be {}", self.declared(key).kind.range())))
-    }
-
     /// Distinguishes a missing key without a default, `Some(None)`, from an invalid value, `None`.
     pub fn given<T>(&self, key: &str, value: Option<T>) -> Option<Option<T>> {
         if self.has(key) { value.map(Some) } else { Some(value) }
@@ -230,17 +217,24 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
+    /// Reads a number of a declared kind, as such or with a unit in a text, within its range.
+    fn numeric(&self, key: &str, is_meant: fn(&Kind) -> bool, wanted: &str) -> Option<f64> {
+        let kind = self.kind(key, |kind| is_meant(kind).then_some(*kind));
+        let found = self.find(key)?;
+        let value = match &*found.value {
+            Value::Text(text) => self.unit(&found, kind.parse(text))?,
+            Value::Integer(integer) => *integer as f64,
+            Value::Number(number) if matches!(kind, Kind::Fraction(..) | Kind::Number(..)) => *number,
+            _ => return self.wrong_type(&found, wanted),
+        };
+        let wrong = || self.wrong(&found, &format!("must be {}", self.declared(key).kind.range()));
+        kind.contains(value).then_some(value).or_else(wrong)
+    }
+
     /// Reads a count within the declared range.
     pub fn count(&self, key: &str) -> Option<u64> {
-        let (low, high) =
-            self.kind(key, |kind| if let Kind::Count(low, high) = kind { Some((*low, *high)) } else { None });
-        let found = self.find(key)?;
-        let count = match &*found.value {
-            Value::Integer(count) => u64::try_from(*count).ok(),
-            Value::Text(text) => Some(self.unit(&found, units::count(text))?),
-            _ => return self.wrong_type(&found, "a count, such as `40` or `\"50k\"`"),
-        };
-        self.within(key, &found, count, low..=high)
+        let count = self.numeric(key, |kind| matches!(kind, Kind::Count(..)), "a count, such as `40` or `\"50k\"`");
+        count.map(|count| count as u64)
     }
 
     /// Reads a count declared with bounds that fit 32 bits.
@@ -250,25 +244,15 @@ impl<'a, F: Fill> Section<'a, F> {
 
     /// Reads a duration, ns.
     pub fn duration_ns(&self, key: &str) -> Option<u64> {
-        type Read = fn(&str) -> Result<u64, Invalid>;
-        let (low, high, read) = self.kind(key, |kind| match kind {
-            Kind::Duration(low, high) => Some((*low, *high, units::duration_ns as Read)),
-            Kind::LongDuration(low, high) => Some((*low, *high, units::long_duration_ns as Read)),
-            _ => None,
-        });
         let found = self.find(key)?;
-        let ns = match &*found.value {
-            Value::Text(text) => self.unit(&found, read(text))?,
-            Value::Integer(_) | Value::Number(_) => {
-                let source = self.report.source(found.place);
-                let (message, hint) =
-                    (format!("{} needs a unit", found.name), format!("for seconds, write `\"{source}s\"`"));
-                self.report.mistake(found.place, message, hint);
-                return None;
-            }
-            _ => return self.wrong_type(&found, "a time, such as `\"300ms\"` or `\"5s\"`"),
-        };
-        self.within(key, &found, Some(ns), low..=high)
+        if let Value::Integer(_) | Value::Number(_) = *found.value {
+            let source = self.report.source(found.place);
+            let hint = format!("for seconds, write `\"{source}s\"`");
+            self.report.mistake(found.place, format!("{} needs a unit", found.name), hint);
+            return None;
+        }
+        let is_meant = |kind: &Kind| matches!(kind, Kind::Duration(..) | Kind::LongDuration(..));
+        self.numeric(key, is_meant, "a time, such as `\"300ms\"` or `\"5s\"`").map(|ns| ns as u64)
     }
 
     /// Reads a rate per second.
@@ -285,44 +269,18 @@ impl<'a, F: Fill> Section<'a, F> {
 
     /// Reads a fraction.
     pub fn fraction(&self, key: &str) -> Option<f64> {
-        let (low, high) =
-            self.kind(key, |kind| if let Kind::Fraction(low, high) = kind { Some((*low, *high)) } else { None });
-        let found = self.find(key)?;
-        let fraction = match &*found.value {
-            Value::Number(fraction) => *fraction,
-            Value::Integer(fraction) => *fraction as f64,
-            Value::Text(text) => self.unit(&found, units::fraction(text))?,
-            _ => return self.wrong_type(&found, "a fraction, such as `0.03` or `\"3%\"`"),
-        };
-        self.within(key, &found, Some(fraction), low..=high)
+        self.numeric(key, |kind| matches!(kind, Kind::Fraction(..)), "a fraction, such as `0.03` or `\"3%\"`")
     }
 
     /// Reads a number without a unit.
     pub fn number(&self, key: &str) -> Option<f64> {
-        let (low, high) =
-            self.kind(key, |kind| if let Kind::Number(low, high) = kind { Some((*low, *high)) } else { None });
-        let found = self.find(key)?;
-        let number = match &*found.value {
-            Value::Number(number) => Some(*number),
-            Value::Integer(integer) => Some(*integer as f64),
-            // A factor level arrives as text.
-            Value::Text(text) => text.trim().parse().ok(),
-            _ => return self.wrong_type(&found, "a number"),
-        };
-        self.within(key, &found, number, low..=high)
+        self.numeric(key, |kind| matches!(kind, Kind::Number(..)), "a number")
     }
 
     /// Reads a number of bytes.
     pub fn bytes(&self, key: &str) -> Option<u64> {
-        let (low, high) =
-            self.kind(key, |kind| if let Kind::Bytes(low, high) = kind { Some((*low, *high)) } else { None });
-        let found = self.find(key)?;
-        let bytes = match &*found.value {
-            Value::Integer(bytes) => u64::try_from(*bytes).ok(),
-            Value::Text(text) => Some(self.unit(&found, units::bytes(text))?),
-            _ => return self.wrong_type(&found, "a number of bytes, such as `512` or `\"64KiB\"`"),
-        };
-        self.within(key, &found, bytes, low..=high)
+        let wanted = "a number of bytes, such as `512` or `\"64KiB\"`";
+        self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
     }
 
     /// Reads one of `words` and returns its meaning.

@@ -1,8 +1,9 @@
 //! Validates methods, request targets, header fields and statuses from flags and study files.
 //! Accepted values cannot change the framing of a message.
 
-use config::Invalid;
 use config::nearest::nearest;
+use config::node::{Node, Value};
+use config::{Invalid, Report};
 
 use crate::spec::{Connection, HttpRequest};
 
@@ -118,6 +119,22 @@ pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     all.sort_unstable();
     all.dedup();
     Ok(all)
+}
+
+/// Reads a status or a list of statuses, given as numbers. Others are reported and left out.
+pub(crate) fn numeric_statuses(node: &Node, least: i64, report: &Report) -> Vec<u16> {
+    let items = match &node.value {
+        Value::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let status = |item: &Node| match item.value {
+        Value::Integer(status) if (least..=599).contains(&status) => Some(status as u16),
+        _ => {
+            report.mistake(item.place, format!("a status must be a number from {least} to 599"), None);
+            None
+        }
+    };
+    items.iter().filter_map(status).collect()
 }
 
 /// Describes a status that is not among `expected` (empty: 200 to 299): `status 401 (expected

@@ -17,7 +17,7 @@ pub enum Next {
 }
 
 /// Estimated work of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Effort {
     /// Minimum number of trials of all points.
     pub trials_min: u64,
@@ -62,7 +62,7 @@ impl Plan {
     pub fn estimate(&self) -> Effort {
         let runnable = || self.points.iter().filter(|point| point.unrunnable.is_none());
         let searches = runnable().filter_map(|point| Some(search_effort(point, point.load.search.as_ref()?)));
-        let searches = searches.fold(Effort::NONE, |sum, effort| sum + effort);
+        let searches = searches.fold(Effort::default(), |sum, effort| sum + effort);
         let trials = runnable().filter(|point| point.load.search.is_none()).map(trial_seconds).collect::<Vec<_>>();
         let points = trials.len() as u64;
         let block =
@@ -88,10 +88,6 @@ impl Plan {
         let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + last_s);
         Effort { seconds_max: all.seconds_max.min(cap_s), ..all }
     }
-}
-
-impl Effort {
-    const NONE: Effort = Effort { trials_min: 0, trials_max: 0, seconds_min: 0.0, seconds_max: 0.0 };
 }
 
 impl std::ops::Add for Effort {

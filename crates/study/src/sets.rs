@@ -25,11 +25,7 @@ pub(crate) fn apply(root: &mut Table, sets: &[(String, String)], report: &Report
 
 fn set_factor(root: &mut Table, factor: &str, place: Place, levels: Node, report: &Report) {
     let names = root.table("factors").into_iter().flat_map(Table::keys).map(str::to_owned).collect::<Vec<_>>();
-    let entry = root.get_mut("factors").and_then(|entry| match &mut entry.node.value {
-        Value::Table(factors) => factors.get_mut(factor),
-        _ => None,
-    });
-    match entry {
+    match root.table_mut("factors").and_then(|factors| factors.get_mut(factor)) {
         Some(entry) => entry.node = levels,
         None => {
             let hint = suggestion(factor, names.iter().map(String::as_str));
@@ -80,10 +76,7 @@ fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Rep
         if table.table(segment).is_none() {
             table.put(Entry { key: (*segment).to_owned(), key_place, node: Node { value: empty, place: key_place } });
         }
-        let Some(Entry { node: Node { value: Value::Table(inner), .. }, .. }) = table.get_mut(segment) else {
-            unreachable!("just inserted");
-        };
-        table = inner;
+        table = table.table_mut(segment).expect("just inserted");
     }
     let last = segments.len() - 1;
     // A new rule replaces the study's, including its other keys. Keys from other sets remain.

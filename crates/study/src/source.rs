@@ -89,11 +89,10 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
             report.mistake(section.key_place, format!("`{profile}` contains another profile, `{}`", section.key), None);
             continue;
         }
-        match (merged.get_mut(&section.key), section) {
-            (
-                Some(Entry { node: Node { value: Value::Table(base), .. }, .. }),
-                Entry { node: Node { value: Value::Table(over), .. }, .. },
-            ) => over.into_iter().for_each(|entry| base.put(entry)),
+        match (merged.table_mut(&section.key), section) {
+            (Some(base), Entry { node: Node { value: Value::Table(over), .. }, .. }) => {
+                over.into_iter().for_each(|entry| base.put(entry));
+            }
             (_, section) => merged.put(section),
         }
     }
@@ -102,9 +101,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
 
 /// The number of trials of a whole run does not apply to a quick run, which has its own.
 fn forget_counts(root: &mut Table) {
-    if let Some(Entry { node: Node { value: Value::Table(trials), .. }, .. }) = root.get_mut("trials")
-        && let Some(Entry { node: Node { value: Value::Table(stop), .. }, .. }) = trials.get_mut("stop")
-    {
+    if let Some(stop) = root.table_mut("trials").and_then(|trials| trials.table_mut("stop")) {
         stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));
     }
 }

@@ -6,6 +6,7 @@ use serde_json_path::JsonPath;
 use super::keys::{CASES, CONNECTIONS, SPLITS};
 use super::split::SPLIT_MAX_BYTES;
 use super::template::{Template, Value, is_name};
+use crate::http::numeric_statuses;
 use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
 
 /// Maximum length of a case file, bytes.
@@ -300,8 +301,9 @@ fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
     let header_matches = headers(section, "header_matches").into_iter().filter_map(|(name, place, text)| {
         Some((name, regex(&text).map_err(|error| section.report.invalid(place, error)).ok()?))
     });
+    let status = section.table.get("status");
     let expect = ExpectHttp {
-        status: statuses(section),
+        status: status.map(|entry| numeric_statuses(&entry.node, 100, section.report)).unwrap_or_default(),
         headers: templates(section, "headers", names),
         header_matches: header_matches.collect(),
         absent: section.texts("absent"),
@@ -312,22 +314,6 @@ fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
         like: template(section, "like", names),
     };
     (Expect::Http(Box::new(expect)), connection)
-}
-
-fn statuses(section: &Section) -> Vec<u16> {
-    let Some(entry) = section.table.get("status") else { return Vec::new() };
-    let items = match &entry.node.value {
-        Toml::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(&entry.node),
-    };
-    let mut all = Vec::new();
-    for item in items {
-        match item.value {
-            Toml::Integer(status @ 100..=599) => all.push(status as u16),
-            _ => section.report.mistake(item.place, "a status must be 100 to 599", None),
-        }
-    }
-    all
 }
 
 fn json_paths(section: &Section, names: &Names) -> Vec<(JsonPath, Json)> {

@@ -69,15 +69,12 @@ pub(super) fn server(subject: &Section) -> SubjectPlan {
         command: command.unwrap_or_default(),
         container: container::read(subject),
         directory: optional(subject, "directory"),
-        revision: None,
         environment,
-        // The number of CPUs of the machine is unknown here.
-        cpus: 0,
-        cpus_wanted: None,
         port: port(subject, "port"),
         ready_timeout_ns: subject.duration_ns("ready_timeout").unwrap_or_default(),
         stop_timeout_ns: subject.duration_ns("stop_timeout").unwrap_or_default(),
-        verify: None,
+        // The number of CPUs of the machine is unknown here.
+        ..SubjectPlan::default()
     }
 }
 

@@ -165,48 +165,28 @@ fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
     }
 }
 
+/// The distribution of the words and parameters in `table` and, where it has none, in `base`.
 fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
-    let before = match base {
-        None | Some(Popularity::Uniform) => "uniform",
-        Some(Popularity::Zipf { .. }) => "zipf",
-        Some(Popularity::Recency) => "recency",
-        Some(Popularity::HotSet { .. }) => "hot-set",
-        Some(Popularity::Loop) => "loop",
-    };
-    let word = table.word("popularity");
-    let (exponent, hot_keys, hot_share) =
-        (table.number("exponent"), table.count("hot_keys"), table.number("hot_share"));
-    if table.has("popularity") && word.is_none() {
-        return None;
-    }
-    let word = word.unwrap_or(before);
-    for (key, owner) in [("exponent", "zipf"), ("hot_keys", "hot-set"), ("hot_share", "hot-set")] {
-        if table.has(key) && word != owner {
+    const PARAMETERS: [(&str, &str, &str); 3] =
+        [("exponent", "zipf", "exponent"), ("hot_keys", "hot-set", "keys"), ("hot_share", "hot-set", "share")];
+    let base = serde_json::to_value(base.unwrap_or(Popularity::Uniform)).expect("a distribution is plain JSON");
+    let word = if table.has("popularity") { table.word("popularity")? } else { base["law"].as_str()? };
+    let mut law = serde_json::Map::from_iter([("law".to_owned(), word.into())]);
+    for (key, owner, field) in PARAMETERS {
+        if word == owner {
+            let is_count = key == "hot_keys";
+            let given = if is_count { table.count(key).map(Into::into) } else { table.number(key).map(Into::into) };
+            let value = given.or_else(|| base.get(field).cloned());
+            if value.is_none() {
+                table.required(key);
+            }
+            law.extend(value.map(|value| (field.to_owned(), value)));
+        } else if table.has(key) {
             let hint = format!("set `popularity = \"{owner}\"`, or drop it");
             table.mistake(key, format!("`{key}` does not apply to popularity `{word}`"), hint);
         }
     }
-    let (of_zipf, of_hot_set) = match base {
-        Some(Popularity::Zipf { exponent }) => (Some(exponent), None),
-        Some(Popularity::HotSet { keys, share }) => (None, Some((keys, share))),
-        _ => (None, None),
-    };
-    let needed: &[&str] = match word {
-        "zipf" if of_zipf.is_none() => &["exponent"],
-        "hot-set" if of_hot_set.is_none() => &["hot_keys", "hot_share"],
-        _ => &[],
-    };
-    needed.iter().for_each(|key| table.required(key));
-    Some(match word {
-        "zipf" => Popularity::Zipf { exponent: exponent.or(of_zipf)? },
-        "hot-set" => Popularity::HotSet {
-            keys: hot_keys.or(of_hot_set.map(|(keys, _)| keys))?,
-            share: hot_share.or(of_hot_set.map(|(_, share)| share))?,
-        },
-        "recency" => Popularity::Recency,
-        "loop" => Popularity::Loop,
-        _ => Popularity::Uniform,
-    })
+    serde_json::from_value(law.into()).ok()
 }
 
 fn values(section: &Section, base: Option<&Values>, is_optional: bool) -> Values {

@@ -158,7 +158,7 @@ impl Reader<'_> {
         let expected = step.section("expect");
         for entry in expected.iter().flat_map(|expected| expected.table.iter()) {
             if is_rest && entry.key == "status" {
-                let read = self.statuses(&entry.node);
+                let read = http::numeric_statuses(&entry.node, 200, self.report);
                 if let Some((Call::Rest { status, .. }, _)) = &mut call {
                     *status = read;
                 }
@@ -238,21 +238,6 @@ impl Reader<'_> {
         };
         let named = method.to_owned();
         Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named))
-    }
-
-    fn statuses(&self, node: &Node) -> Vec<u16> {
-        let items = match &node.value {
-            Value::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
-        let status = |node: &Node| match node.value {
-            Value::Integer(status @ 200..=599) => Some(status as u16),
-            _ => {
-                self.report.mistake(node.place, "a status must be a number from 200 to 599", None);
-                None
-            }
-        };
-        items.iter().filter_map(status).collect()
     }
 
     fn check_path(&self, text: &str, place: Place, root: &str) {
