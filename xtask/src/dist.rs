@@ -55,7 +55,7 @@ fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf
         .map_err(|error| format!("error: cargo: {error}"))?;
     if !status.success() {
         return Err(format!(
-            "error: no build for {target}\n\nhint: `rustup target add {target}`, and musl-gcc for the C in it (Debian: musl-tools)"
+            "error: no build for {target}\n  = help: `rustup target add {target}`, and musl-gcc for the C in it (Debian: musl-tools)"
         ));
     }
     Ok(place.join(target).join("dist/quintain"))

@@ -85,7 +85,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
                 wrong.extend(loaded.schemas.iter().map(ToString::to_string));
                 wrong.extend(loaded.unreadable);
                 let shown = |finding: &Finding| {
-                    let hint = finding.hint.as_ref().map_or(String::new(), |hint| format!("\n  hint: {hint}"));
+                    let hint = finding.hint.as_ref().map_or(String::new(), |hint| format!("\n  = help: {hint}"));
                     format!("{}:{finding}{hint}", config.contract.display())
                 };
                 for finding in &loaded.checked.findings {

@@ -168,10 +168,10 @@ pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
         Some(owner) if owner == label => Ok(()),
         Some(owner) => Err(format!(
             "`name` is `{label}`, but the certificate {shown} is for `{owner}`: other adapters reject its metadata\n  \
-             hint: `name = \"{owner}\"`, or {hint}"
+             = help: `name = \"{owner}\"`, or {hint}"
         )),
         None => {
-            Err(format!("the certificate {shown} has no DNS name: other adapters reject its metadata\n  hint: {hint}"))
+            Err(format!("the certificate {shown} has no DNS name: other adapters reject its metadata\n  = help: {hint}"))
         }
     }
 }

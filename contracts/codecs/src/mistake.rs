@@ -36,7 +36,7 @@ impl fmt::Display for Mistake {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}:{}: {}", self.source, self.line, self.column, self.text)?;
         match &self.hint {
-            Some(hint) => write!(out, "\n  hint: {hint}"),
+            Some(hint) => write!(out, "\n  = help: {hint}"),
             None => Ok(()),
         }
     }

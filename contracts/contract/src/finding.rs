@@ -150,7 +150,7 @@ pub fn to_text(path: &str, findings: &[Finding]) -> String {
         let Finding { line, column, message, rule, .. } = finding;
         out += &format!("{path}:{line}:{column}: {weight}: {message} [{rule}]\n");
         if let Some(hint) = &finding.hint {
-            out += &format!("  hint: {hint}\n");
+            out += &format!("  = help: {hint}\n");
         }
     }
     out

@@ -25,7 +25,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Formats the error as `file:line:column: message`, with the hint on a line of its own.
     pub fn in_file(&self, file: &str) -> String {
-        let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n  hint: {hint}"));
+        let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n  = help: {hint}"));
         format!("{file}:{self}{hint}")
     }
 }

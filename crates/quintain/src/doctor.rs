@@ -65,7 +65,7 @@ fn table(findings: &[Finding]) -> String {
         };
         text.push_str(&format!("{word}  {:width$}  {}\n", finding.check, finding.text));
         if let Some(hint) = &finding.hint {
-            text.push_str(&format!("{:13}{:width$}    hint: {hint}\n", "", ""));
+            text.push_str(&format!("{:13}{:width$}    = help: {hint}\n", "", ""));
         }
     }
     let states = [FindingState::Good, FindingState::Warning, FindingState::Bad, FindingState::NotChecked];

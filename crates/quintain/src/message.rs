@@ -56,9 +56,15 @@ impl Problem {
         Self { hint: hint.map(|hint| hint.to_string()).or(self.hint), ..self }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
-        self.hint = Some(hint.to_string());
-        self
+    pub(crate) fn hint(self, hint: impl Display) -> Self {
+        self.hint_if(Some(hint))
+    }
+
+    /// The text for stderr, with the hint on a line of its own.
+    pub(crate) fn shown(&self) -> String {
+        let error = if self.rendered { "" } else { "error: " };
+        let hint = self.hint.iter().map(|hint| format!("\n  = help: {hint}")).collect::<String>();
+        format!("{error}{self}{hint}")
     }
 }
 

@@ -90,15 +90,8 @@ impl Mistakes {
         if let Some(problem) = self.problems.pop_if(|problem| self.count == 1 && !problem.rendered) {
             return Err(problem);
         }
-        let mut out = String::new();
-        for problem in &self.problems {
-            if problem.rendered {
-                out += &problem.to_string();
-                continue;
-            }
-            let hint = problem.hint.iter().map(|hint| format!("  = help: {hint}\n")).collect::<String>();
-            out += &format!("error: {problem}\n{hint}\n");
-        }
+        let shown = |problem: &Problem| problem.shown() + if problem.rendered { "" } else { "\n\n" };
+        let out = self.problems.iter().map(shown).collect::<String>();
         let s = if self.count == 1 { "" } else { "s" };
         Err(Problem::rendered(Exit::Usage, format!("{out}{} error{s}", self.count)))
     }

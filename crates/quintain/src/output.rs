@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::message::{Done, Exit, Problem, cannot, machine};
+use crate::message::{Done, Exit, Problem, cannot, machine, usage};
 
 /// Number of output lines shown for a failed server.
 pub(crate) const LAST_WORDS: usize = 10;
@@ -81,14 +81,7 @@ pub(crate) fn end(done: Done) -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
         Err(problem) => {
-            if problem.rendered {
-                message(&problem.to_string());
-            } else {
-                message(&format!("error: {problem}"));
-            }
-            if let Some(hint) = problem.hint {
-                message(&format!("\nhint: {hint}"));
-            }
+            message(&problem.shown());
             problem.exit.into()
         }
     }
@@ -162,6 +155,14 @@ pub(crate) fn folder(path: &std::path::Path) -> Result<(), Problem> {
 
 pub(crate) fn read(path: &std::path::Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
+}
+
+/// Reads the file that a flag names in place of something built in, such as a preset.
+pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String, Problem> {
+    if !std::path::Path::new(name).exists() && !name.contains(['/', '.']) {
+        return Err(usage(format!("`{flag}`: no {built_in} or file named `{name}`")).hint(hint));
+    }
+    std::fs::read_to_string(name).map_err(|error| usage(format!("`{flag}`: cannot read `{name}`: {error}")))
 }
 
 /// Writes a file, creates its directory if needed, and prints its path followed by `note`.

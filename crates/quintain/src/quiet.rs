@@ -40,7 +40,7 @@ pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
 pub(crate) fn warn() {
     if let Some(words) = lab::busy::words(&lab::busy::users(LOOK)) {
         let hint = "ratios hold, but take more pairs; `--wait-quiet 10m` waits until they are done";
-        output::message(&format!("warning: {words}\n  hint: {hint}"));
+        output::message(&format!("warning: {words}\n  = help: {hint}"));
     }
 }
 

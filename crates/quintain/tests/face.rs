@@ -26,10 +26,10 @@ fn unknown_study_suggests_a_name_or_lists_all() {
         folder.write(&format!("studies/{name}.toml"), &study("x -p {port}", "1"));
     }
     for (name, hint) in [
-        ("voley", "hint: did you mean `volley`?"),
-        ("something", "hint: available: "),
-        ("mine-two", "hint: did you mean `mine-too`?"),
-        ("studies/whip.toml", "hint: `whip` is built in: name it without a path"),
+        ("voley", "= help: did you mean `volley`?"),
+        ("something", "= help: available: "),
+        ("mine-two", "= help: did you mean `mine-too`?"),
+        ("studies/whip.toml", "= help: `whip` is built in: name it without a path"),
         ("mine.toml", "no study file `mine.toml`"),
     ] {
         let ran = folder.quintain(&["check", name]).expect(2);

@@ -192,5 +192,5 @@ fn wrong_use_is_reported_with_alternatives() {
     refused(&folder, &["runs", "export", "nothing"], "no run `nothing`");
     refused(&folder, &["history", "mini", "latency_p98"], "did you mean `latency_p9");
     refused(&folder, &["history", "mini", "--point", "clients"], "invalid `--point clients`: expected FACTOR=LEVEL");
-    refused(&folder, &["history", "mini"], "no run of study `mini` in `quintain.db`\n\nhint: it has no runs");
+    refused(&folder, &["history", "mini"], "no run of study `mini` in `quintain.db`\n  = help: it has no runs");
 }

@@ -450,7 +450,7 @@ fn exceeded_limits_are_reported_before_connecting() {
     let ran = ran.expect(4);
     assert!(ran.err.contains("100 connections need") && ran.err.contains("the limit is 64"), "{}", ran.err);
     assert!(
-        ran.err.contains("connections are possible") && ran.err.contains("hint: raise the hard limit"),
+        ran.err.contains("connections are possible") && ran.err.contains("= help: raise the hard limit"),
         "{}",
         ran.err
     );
@@ -540,7 +540,7 @@ fn search_errors_are_reported_at_once() {
         ["--find", "p99<5parsecs and subject_rss<1GiB", "--find-from", "10", "--find-to", "5k", "--resolution", "90%"];
     let ran = load("http://localhost:1/", &args).expect(2);
     insta::assert_snapshot!(ran.err, @r"
-    error: `--resolution`: expected more than 0 and at most 50%
+    error: `--resolution`: must be 0.5 % to 50 %, not `90%`
 
     error: `--find`: the bound of `p99`: `parsecs` in `5parsecs` is not a unit of time: ns, us, ms, s, m, h
 
@@ -549,8 +549,7 @@ fn search_errors_are_reported_at_once() {
     let ran = load("http://localhost:1/", &["--find", "subject_rss<1GiB", "--find-to", "1"]).expect(2);
     insta::assert_snapshot!(ran.err, @r"
     error: `--find`: server memory cannot be observed here (`rss < 1GiB`)
-
-    hint: a study with `load.search` starts the server itself and sees its memory
+      = help: a study with `load.search` starts the server itself and sees its memory
     ");
     let ran = load("http://localhost:1/", &["--find", "p99<5ms", "--rate", "5"]).expect(2);
     assert!(ran.err.contains("cannot be used with"), "{}", ran.err);

@@ -114,7 +114,7 @@ fn scrapes_a_running_load() {
         "{}",
         taken.err
     );
-    assert!(taken.err.contains("hint: choose another port for `--metrics`, or 0 for a free one"), "{}", taken.err);
+    assert!(taken.err.contains("= help: choose another port for `--metrics`, or 0 for a free one"), "{}", taken.err);
 
     let address = load.address.clone();
     let ran = load.end().expect(130);
@@ -139,7 +139,7 @@ fn wrong_addresses_are_reported() {
     for (args, code, words) in [
         (&["--metrics", "localhost"][..], 2, "expected IP:PORT, such as 127.0.0.1:9100"),
         (&["--metrics", "127.0.0.1:70000"], 2, "expected IP:PORT"),
-        (&["--metrics", "192.0.2.1:0"], 4, "hint: use an address of this machine"),
+        (&["--metrics", "192.0.2.1:0"], 4, "= help: use an address of this machine"),
         (&["--metrics", "127.0.0.1:0", "--find", "p99<5ms"], 2, "cannot be used with '--find"),
     ] {
         let ran = folder.quintain(&[&["load", "http://127.0.0.1:1/"][..], args].concat()).expect(code);

@@ -73,7 +73,7 @@ fn a_study_runs_from_file_to_every_form_of_report() {
         assert!(out.contains(words), "{format}: {out}");
     }
     let ran = folder.quintain(&["report", "-f", "github-benchmark"]).expect(2);
-    let told = "error: `--format github-benchmark` has 2 files here, and stdout takes one\n\nhint: `-o DIR` writes them to a directory\n";
+    let told = "error: `--format github-benchmark` has 2 files here, and stdout takes one\n  = help: `-o DIR` writes them to a directory\n";
     assert_eq!(ran.err, told);
     let ran = folder.quintain(&["report", "-f", "github-benchmark", "-o", "github"]).expect(0);
     assert!(folder.path().join("github/customSmallerIsBetter.json").exists(), "{}", ran.err);

@@ -175,6 +175,6 @@ fn wrong_flags_are_reported() {
     // A port in use is reported, and its server keeps serving.
     let server = Server::start(&["http"]);
     let ran = folder.quintain(&["serve", "http", "-p", &server.port.to_string()]).expect(2);
-    assert!(ran.err.contains("hint: `-p 0` picks a free port"), "{}", ran.err);
+    assert!(ran.err.contains("= help: `-p 0` picks a free port"), "{}", ran.err);
     eventually("it still serves", || TcpStream::connect(("127.0.0.1", server.port)).ok());
 }

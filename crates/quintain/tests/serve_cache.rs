@@ -58,7 +58,7 @@ fn all_wrong_flags_are_reported_at_once() {
     }
     let server = Server::start(&["cache"]);
     let ran = folder.quintain(&["serve", "cache", "-p", &server.port.to_string()]).expect(2);
-    assert!(ran.err.contains("hint: `-p 0` picks a free port"), "{}", ran.err);
+    assert!(ran.err.contains("= help: `-p 0` picks a free port"), "{}", ran.err);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         let silence = verdict::silence_warning(measurement);
         let reason = failed.sentence().or_else(|| silence.clone()).unwrap_or_else(|| "no valid response".to_owned());
         told.extend(silence);
-        let hint = hint(&failed, target).map_or(String::new(), |hint| format!("hint: {hint}\n"));
+        let hint = hint(&failed, target).map_or(String::new(), |hint| format!("  = help: {hint}\n"));
         out = crate::paint::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
     }
     let mut lines = String::new();
@@ -477,7 +477,7 @@ mod tests {
         });
         assert_snapshot!(unauthorized, @"
         all 18,254 requests failed: status 401 (expected 2xx)
-        hint: send credentials, for example `-H 'Authorization: Bearer TOKEN'`; `--expect-status 401` counts
+          = help: send credentials, for example `-H 'Authorization: Bearer TOKEN'`; `--expect-status 401` counts
           it as valid
 
           load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop

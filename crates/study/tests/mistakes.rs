@@ -497,7 +497,7 @@ fn checks_http_requests() {
         @r#"
     8:12: `pipeline` must be 1 with one connection per request
         here: "16"
-        hint: drop `pipeline`, or set `connection = "keep-alive"`
+        hint: drop `pipeline`, or keep connections alive
     9:9: `pipeline` must be 1 with think time
         here: "\"1ms\""
         hint: drop `think`, or `pipeline`
