@@ -11,6 +11,7 @@ use study::workload::{Gaps, PRESETS, Trace};
 use crate::cli::{CacheArgs, WarmupRule};
 use crate::message::usage;
 use crate::mistakes::Mistakes;
+use crate::output;
 
 /// The default workload: a fixed population lets the hit ratio settle; its lengths are measured.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
@@ -58,16 +59,10 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     if let Some(workload) = study::workload::preset(name) {
         return Some(workload);
     }
-    let path = Path::new(name);
-    if !path.exists() && !name.contains(['/', '.']) {
-        let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
-        let problem = usage(format!("`--workload`: no preset or file named `{name}`"));
-        mistakes.add(problem.hint(format!("presets: {names}; a file needs `[load.workload]`")));
-        return None;
-    }
-    let text = std::fs::read_to_string(path);
-    let text = mistakes.ok(text.map_err(|error| format!("`--workload`: cannot read `{name}`: {error}")))?;
-    study::parse_workload(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
+    let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
+    let hint = format!("presets: {names}; a file needs `[load.workload]`");
+    let text = mistakes.ok(output::read_named("--workload", "preset", name, hint))?;
+    study::parse_workload(&text).map_err(|found| mistakes.in_file(Path::new(name), &text, &found)).ok()
 }
 
 pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
@@ -94,10 +89,6 @@ pub(crate) fn warmup(
         (Some(WarmupRule::Share(share)), Some(requests)) => Warmup::Requests((requests as f64 * share).round() as u64),
         (Some(WarmupRule::Share(_)), None) => {
             mistakes.add(usage("`--warmup`: a percentage needs `-n`").hint("add `-n`, or give a time"));
-            time(WARMUP)
-        }
-        (Some(WarmupRule::Steady), _) if !is_cache => {
-            mistakes.add(usage("`--warmup steady` needs a cache: it watches the hit ratio").hint("give a time"));
             time(WARMUP)
         }
         (None | Some(WarmupRule::Steady), _) => Warmup::Steady { max_ns: STEADY_MAX_NS },
@@ -150,7 +141,7 @@ mod tests {
             (Some(WarmupRule::Share(0.5)), true, Some(1_000_000), Some(Warmup::Requests(500_000))),
             (Some(WarmupRule::Share(0.5)), false, Some(10), Some(Warmup::Requests(5))),
             (Some(WarmupRule::Share(0.5)), true, None, None),
-            (Some(WarmupRule::Steady), false, None, None),
+            (Some(WarmupRule::Steady), false, None, Some(steady)),
         ] {
             assert_eq!(of(given, is_cache, requests), rule, "{given:?} {is_cache} {requests:?}");
         }

@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use config::Invalid;
+use config::{Invalid, Kind};
 use report::export::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Kind as Misbehaviour};
 use study::Metric;
-use study::keys::{LOAD, words};
-use study::limits::{CLIENTS_MAX, PIPELINE_MAX, THREADS_MAX};
+use study::keys::{LOAD, STUDY, words};
 use study::record::IdlePolicy;
 use study::spec::{Backend, Connection, Identities};
 use study::units;
@@ -71,7 +70,8 @@ pub(crate) enum Verb {
     /// Compare two servers, revisions or levels in pairs, until the answer is known
     Compare(Box<CompareArgs>),
     /// Start a reference server
-    Serve(ServeArgs),
+    #[command(subcommand)]
+    Serve(ServeKind),
     /// Validate a study and print its plan, trial count and duration
     Check(CheckArgs),
     /// Write a study of your own server: tries it once, then says what to run
@@ -91,11 +91,13 @@ pub(crate) enum Verb {
     /// Measure the generator's own limit on this machine and store it
     Calibrate(CalibrateArgs),
     /// Inspect a cache workload
-    Workload(WorkloadArgs),
+    #[command(subcommand)]
+    Workload(WorkloadKind),
     /// Run a proxy that checks messages against a contract
     Adapter(AdapterArgs),
     /// Check contracts, explain violations, inspect an adapter's store
-    Contract(ContractArgs),
+    #[command(subcommand)]
+    Contract(ContractVerb),
     /// Print help for a command, or the keys of a study or case file (`help study`)
     Help(HelpArgs),
     /// Print completions for a shell
@@ -162,12 +164,6 @@ pub(crate) struct AdapterArgs {
     /// Validate the configuration and every file it names, then exit
     #[arg(long)]
     pub(crate) check: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ContractArgs {
-    #[command(subcommand)]
-    pub(crate) verb: ContractVerb,
 }
 
 #[derive(Debug, Subcommand)]
@@ -517,7 +513,7 @@ const COMPARE_HELP: &str = "Examples:\n  \
 #[command(after_help = COMPARE_HELP, override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
 pub(crate) struct CompareArgs {
     /// URL without host and port (`pingpong://`, `http:///path`, `memcached://`); or a study and two levels; or two stored runs
-    #[arg(value_name = "WHAT", required_unless_present = "resume", num_args = 1..=3)]
+    #[arg(value_name = "WHAT", num_args = 1..=3)]
     pub(crate) what: Vec<String>,
     /// Command of the baseline; `{port}` is its port
     #[arg(long, value_name = "CMD", requires = "head", help_heading = SIDES)]
@@ -596,13 +592,13 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "CONDITIONS", help_heading = DECISION)]
     pub(crate) fail_if: Option<String>,
     /// Fraction of its requests that the candidate may fail beyond what the baseline fails; more makes it fail, or worse [default: 0]
-    #[arg(long, value_name = "SHARE", value_parser = Collected(allowed_errors), help_heading = DECISION)]
+    #[arg(long, value_name = "SHARE", value_parser = number("gate.allow_errors"), help_heading = DECISION)]
     pub(crate) allow_errors: Option<f64>,
     /// How to treat a candidate without a result: exit with 0, 1, or 125
     #[arg(long, value_name = "OUTCOME", value_parser = one_of(words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
     pub(crate) undecided: study::gate::Undecided,
     /// Without --fail-if: stop when the ratio is known to within this [default: 2%]
-    #[arg(long, value_name = "PERCENT", value_parser = Collected(precision), conflicts_with = "fail_if", help_heading = DECISION)]
+    #[arg(long, value_name = "PERCENT", value_parser = number("trials.stop.comparison"), conflicts_with = "fail_if", help_heading = DECISION)]
     pub(crate) within: Option<f64>,
     /// Maximum number of pairs
     #[arg(long, value_name = "N", default_value = "1000", value_parser = Collected(pairs), help_heading = DECISION)]
@@ -681,20 +677,20 @@ pub(crate) struct LoadArgs {
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections in total, across all threads
-    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = Collected(|text: &str| within(text, CLIENTS_MAX)))]
+    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = whole::<u32>("load.clients"))]
     pub(crate) clients: u32,
     /// Worker threads, on each machine
-    #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = Collected(|text: &str| within(text, THREADS_MAX)))]
+    #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = whole::<u32>("load.threads"))]
     pub(crate) threads: u32,
     /// Measurement time; without a unit in seconds [default: 5s; for a trace, to its end, at most 10m]
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(load_time))]
     pub(crate) duration: Option<Duration>,
     /// Send exactly N requests after the warm-up (errors included) instead of measuring for a time; give up after twice
     /// --timeout without a response
-    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = Collected(count), conflicts_with_all = ["duration", "until", "volley"])]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>("load.stop.requests"), conflicts_with_all = ["duration", "until", "volley"])]
     pub(crate) requests: Option<u64>,
     /// Stop when the interval of the mean latency is this narrow (`1%`); at most ten times --duration
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = Collected(percentage), conflicts_with = "volley")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = number("load.stop.relative"), conflicts_with = "volley")]
     pub(crate) until: Option<f64>,
     /// Use volley's stop rule (95 % normal interval of the mean within 5 us, at most 3 minutes)
     #[arg(long)]
@@ -712,19 +708,19 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = Collected(units::rate_per_s), help_heading = SEARCH)]
     pub(crate) find_to: Option<f64>,
     /// Width of the range at which the search stops [default: 5%]
-    #[arg(long, value_name = "PERCENT", requires = "find", allow_negative_numbers = true, value_parser = Collected(percentage), help_heading = SEARCH)]
+    #[arg(long, value_name = "PERCENT", requires = "find", allow_negative_numbers = true, value_parser = number("load.search.resolution"), help_heading = SEARCH)]
     pub(crate) resolution: Option<f64>,
     /// Arrival process of the open loop
     #[arg(long = "arrivals", value_name = "LAW", value_parser = one_of(words::ARRIVALS), action = ArgAction::Set, default_value = "poisson", requires = "open")]
     pub(crate) are_poisson: bool,
     /// Closed loop: think time between a response and the next request
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(duration), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = time("load.think"), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
     pub(crate) think: Duration,
     /// Warm-up before measuring, `2s`; for caches also `steady` or `50%` of -n [default: 1s; for caches `steady`, at most 1m; for traces 0s]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(warmup))]
     pub(crate) warmup: Option<WarmupRule>,
     /// Response timeout; a late response counts as an error, but its latency is kept
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = Collected(timeout), default_value = LOAD.key("timeout").default_text())]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = time("load.timeout"), default_value = LOAD.key("timeout").default_text())]
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) journey: JourneyArgs,
@@ -803,7 +799,7 @@ fn warmup(text: &str) -> Result<WarmupRule, Invalid> {
         return Ok(WarmupRule::Steady);
     }
     if text.ends_with('%') {
-        return in_range(units::fraction(text), 0.0..=10.0, "expected 0% to 1000%").map(WarmupRule::Share);
+        return units::fraction(text).map(WarmupRule::Share);
     }
     duration(text).map(WarmupRule::Time)
 }
@@ -824,10 +820,10 @@ pub(crate) struct CacheArgs {
     #[arg(long, value_name = "RULE", value_parser = one_of(words::GAPS), requires = "trace", help_heading = CACHES)]
     pub(crate) trace_gaps: Option<study::workload::Gaps>,
     /// Speed-up of recorded timing [default: 1]
-    #[arg(long, value_name = "FACTOR", requires = "trace_gaps", allow_negative_numbers = true, value_parser = Collected(factor), help_heading = CACHES)]
+    #[arg(long, value_name = "FACTOR", requires = "trace_gaps", allow_negative_numbers = true, value_parser = number("load.workload.trace.speed"), help_heading = CACHES)]
     pub(crate) trace_speed: Option<f64>,
     /// Number of distinct keys; overrides the workload
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Collected(count), help_heading = CACHES)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>("load.workload.keys.count"), help_heading = CACHES)]
     pub(crate) key_count: Option<u64>,
     /// Follow a missed GET with a SET of its key; overrides the workload
     #[arg(long, value_name = "YES|NO", value_parser = one_of(&[("yes", true), ("no", false)]), help_heading = CACHES)]
@@ -865,10 +861,6 @@ fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) 
     words.map(|word| known.iter().find(|(name, _)| *name == word).expect("clap has checked the word").1)
 }
 
-fn factor(text: &str) -> Result<f64, String> {
-    text.parse::<f64>().ok().filter(|factor| factor.is_finite()).ok_or_else(|| "expected a number".to_owned())
-}
-
 /// Flags of HTTP only. Values are text here and are parsed together, so that all errors are reported at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct HttpArgs {
@@ -888,7 +880,7 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "body", help_heading = REQUESTS)]
     pub(crate) body_file: Option<PathBuf>,
     /// Maximum requests in flight per connection [default: 1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Collected(pipeline), help_heading = REQUESTS)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.pipeline"), help_heading = REQUESTS)]
     pub(crate) pipeline: Option<u32>,
     /// Connection reuse [default: keep-alive]
     #[arg(long, value_name = "USE", value_parser = one_of(words::CONNECTIONS), help_heading = REQUESTS)]
@@ -941,12 +933,6 @@ const LOAD_HELP: &str = "Examples:\n  \
     A client whose connection is lost reconnects after 1 ms, then after twice as long each time, at most 100 ms, until a \
     response arrives (back-off). The report counts clients in back-off.";
 
-#[derive(Debug, Args)]
-pub(crate) struct WorkloadArgs {
-    #[command(subcommand)]
-    pub(crate) kind: WorkloadKind,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkloadKind {
     /// Sample a workload and test the sample against its distributions: lengths, popularity, operations; prints goodness of fit
@@ -976,12 +962,6 @@ pub(crate) struct WorkloadShowArgs {
     /// Write the figure to this file: sample and distribution
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    #[command(subcommand)]
-    pub(crate) kind: ServeKind,
 }
 
 #[derive(Debug, Subcommand)]
@@ -1123,7 +1103,7 @@ pub(crate) struct ServeCacheArgs {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Collected(duration))]
     pub(crate) idle_timeout: Duration,
     /// Disconnect a client that stalls this long while sending a request or reading 64 KiB of responses
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = Collected(stall_timeout))]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = Collected(some_time))]
     pub(crate) stall_timeout: Duration,
     /// Maximum open connections; further ones get an error and are closed [default: 65536, or as many as file descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -1543,6 +1523,25 @@ pub(crate) struct SpinArgs {
     pub(crate) cpus: Cpus,
 }
 
+/// The declaration of a key of a study.
+fn kind_of(path: &str) -> &'static Kind {
+    &STUDY.at(path).kind
+}
+
+/// Parses a number with the unit and the range of a key of a study.
+fn number(path: &'static str) -> Collected<impl Fn(&str) -> Result<f64, Invalid> + Clone> {
+    Collected(move |text: &str| kind_of(path).parse_flag(text))
+}
+
+fn whole<T: TryFrom<u64>>(path: &'static str) -> Collected<impl Fn(&str) -> Result<T, Invalid> + Clone> {
+    let fits = |number: f64| T::try_from(number as u64).ok().expect("the range of the key fits the flag");
+    Collected(move |text: &str| kind_of(path).parse_flag(text).map(fits))
+}
+
+fn time(path: &'static str) -> Collected<impl Fn(&str) -> Result<Duration, Invalid> + Clone> {
+    Collected(move |text: &str| kind_of(path).parse_flag(text).map(|ns| Duration::from_nanos(ns as u64)))
+}
+
 /// CPU numbers, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
@@ -1577,12 +1576,6 @@ fn in_range<T: PartialOrd>(
     if range.contains(&value) { Ok(value) } else { Err(Invalid::new(expected)) }
 }
 
-/// Parses a count from 1 to `most`.
-fn within(text: &str, most: u32) -> Result<u32, Invalid> {
-    let expected = format!("{text} is not between 1 and {most}");
-    in_range(units::count(text), 1..=most.into(), expected).map(|count| count as u32)
-}
-
 /// A latency file, whose extension determines its kind.
 #[derive(Clone, Debug)]
 pub(crate) struct HdrFile {
@@ -1600,11 +1593,6 @@ fn hdr_file(text: &str) -> Result<HdrFile, String> {
     Ok(HdrFile { path, kind })
 }
 
-fn pipeline(text: &str) -> Result<u32, String> {
-    let depth = text.parse().ok().filter(|depth| (1..=PIPELINE_MAX).contains(depth));
-    depth.ok_or_else(|| format!("`{text}` is not between 1 and {PIPELINE_MAX}"))
-}
-
 pub(crate) fn port(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("`{text}` is not a port: expected 1 to 65535"))
 }
@@ -1617,11 +1605,6 @@ fn load_time(text: &str) -> Result<Duration, Invalid> {
 
 fn some_time(text: &str) -> Result<Duration, Invalid> {
     in_range(duration(text), Duration::from_nanos(1).., "must be greater than 0")
-}
-
-fn timeout(text: &str) -> Result<Duration, Invalid> {
-    let least = Duration::from_nanos(study::limits::TIMEOUT_MIN_NS);
-    in_range(duration(text), least.., format!("`{text}` is less than 1ms"))
 }
 
 fn duration(text: &str) -> Result<Duration, Invalid> {
@@ -1649,10 +1632,6 @@ fn key_max(text: &str) -> Result<u64, Invalid> {
     (1..=most).contains(&bytes).then_some(bytes).ok_or_else(invalid)
 }
 
-fn stall_timeout(text: &str) -> Result<Duration, Invalid> {
-    in_range(duration(text), Duration::from_nanos(1).., "must be greater than 0s")
-}
-
 fn evictor(text: &str) -> Result<cache::Evictor, String> {
     if text == "ours" {
         return Ok(cache::Evictor::Density);
@@ -1665,22 +1644,10 @@ fn head_bytes(text: &str) -> Result<usize, Invalid> {
     in_range(units::bytes(text), 256..=16 << 20, "expected 256 to 16MiB").map(|bytes| bytes as usize)
 }
 
-fn count(text: &str) -> Result<u64, Invalid> {
-    in_range(units::count(text), 1.., "must be at least 1")
-}
-
-fn metric(name: &str) -> Result<String, Invalid> {
+pub(crate) fn metric(name: &str) -> Result<String, Invalid> {
     let unknown =
         || Invalid::new(format!("unknown metric `{name}`")).hint(config::nearest::suggestion(name, Metric::names()));
     Metric::find(name).map(|metric| metric.name.to_owned()).ok_or_else(unknown)
-}
-
-fn precision(text: &str) -> Result<f64, Invalid> {
-    in_range(units::fraction(text), 0.0001..=0.5, "expected 0.01% to 50%")
-}
-
-fn allowed_errors(text: &str) -> Result<f64, Invalid> {
-    in_range(units::fraction(text), 0.0..=0.5, "expected 0% to 50%")
 }
 
 fn pairs(text: &str) -> Result<u32, Invalid> {
@@ -1691,36 +1658,5 @@ fn pairs(text: &str) -> Result<u32, Invalid> {
 
 /// Checks a time and returns its text.
 fn max_time(text: &str) -> Result<String, Invalid> {
-    in_range(duration(text), Duration::from_secs(1).., "expected 1s or more").map(|_| text.to_owned())
-}
-
-fn percentage(text: &str) -> Result<f64, Invalid> {
-    in_range(units::fraction(text), f64::MIN_POSITIVE..=0.5, "expected more than 0 and at most 50%")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flags_are_consistent() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
-    }
-
-    #[test]
-    fn latency_file_kind_follows_from_its_extension() {
-        assert_eq!(hdr_file("a.b/c.hgrm").unwrap().kind, LatencyFile::Percentiles);
-        assert_eq!(hdr_file("c.hlog").unwrap().kind, LatencyFile::Log);
-        for wrong in ["", "hlog", "c.txt", ".hgrm"] {
-            assert!(hdr_file(wrong).unwrap_err().starts_with("expected a name that ends in `.hgrm`"), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn cpus_are_lists_of_ranges() {
-        assert_eq!(cpu_list("0-2,8,1").unwrap().0, [0, 1, 2, 8]);
-        for wrong in ["", "a", "3-1", ",", "-1", "0-99999"] {
-            assert!(cpu_list(wrong).is_err(), "{wrong}");
-        }
-    }
+    kind_of("trials.stop.max_time").parse_flag(text).map(|_| text.to_owned())
 }

@@ -18,7 +18,7 @@ use crate::message::{Done, Exit, Problem, exe, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
-use crate::{levels, output, quiet, signals};
+use crate::{http, levels, output, quiet, signals};
 
 const FACTOR: &str = "version";
 const BASE: &str = "base";
@@ -43,10 +43,7 @@ pub(crate) fn compare(mut args: CompareArgs) -> Done {
             of_text(&args, text, None, None)
         }
         ([url], None, Some(revisions)) => of_revisions(&args, fail_if, url, revisions, mistakes),
-        ([study, base, head], None, None) => {
-            mistakes.end()?;
-            of_study(&args, fail_if, study, [base, head])
-        }
+        ([study, base, head], None, None) => of_study(&args, fail_if, study, [base, head], mistakes),
         ([_, _], None, None) => {
             for (flag, _) in CompareArgs::given() {
                 if !["--store", "--json", "--undecided"].contains(&flag.as_str()) {
@@ -56,15 +53,17 @@ pub(crate) fn compare(mut args: CompareArgs) -> Done {
             mistakes.end()?;
             stored(&args)
         }
-        (what, Some(_), _) | (what, _, Some(_)) => {
-            mistakes.add(usage(format!("{} operands, expected one URL", what.len())).hint(FORMS));
+        (what, commands, revisions) => {
+            let text = match what {
+                _ if commands.is_some() || revisions.is_some() => {
+                    format!("{} operands, expected one URL", what.len())
+                }
+                [one] => format!("`{one}`: nothing to compare it with"),
+                _ => "nothing to compare".to_owned(),
+            };
+            mistakes.add(usage(text).hint(FORMS));
             mistakes.end().map(|()| Exit::Usage)
         }
-        ([one], ..) => {
-            mistakes.add(usage(format!("`{one}`: nothing to compare it with")).hint(FORMS));
-            mistakes.end().map(|()| Exit::Usage)
-        }
-        _ => Err(usage("nothing to compare").hint(FORMS)),
     }
 }
 
@@ -103,8 +102,8 @@ fn value(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)
 }
 
-fn table<'k>(entries: impl IntoIterator<Item = (&'k str, Option<Value>)>) -> Value {
-    let entries = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+fn table<K: Into<String>>(entries: impl IntoIterator<Item = (K, Option<Value>)>) -> Value {
+    let entries = entries.into_iter().filter_map(|(key, value)| Some((key.into(), value?)));
     Value::Table(entries.collect())
 }
 
@@ -127,14 +126,8 @@ fn text(args: &CompareArgs, fail_if: Option<&FailIf>, url: &str, sides: &[Side; 
     let subject = table([("cpus", Some(value(&args.server_cpus))), ("variants", Some(variants))]);
 
     let (protocol, path) = target(url, mistakes);
-    let headers = args.headers.iter().filter_map(|header| match header.split_once(':') {
-        Some((name, value)) => Some((name.trim(), Some(value.trim().into()))),
-        None => {
-            mistakes.add(usage(format!("`--header`: `{header}` has no colon")).hint("write `-H 'Name: value'`"));
-            None
-        }
-    });
-    let headers = table(headers);
+    let headers = http::fields(&args.headers, mistakes).into_iter();
+    let headers = table(headers.map(|(name, value)| (name, Some(value.into()))));
     let load = table([
         ("protocol", text(protocol)),
         ("clients", Some(value(&args.clients))),
@@ -237,7 +230,6 @@ fn of_text(args: &CompareArgs, text: String, trees: Option<&Trees>, owner: Optio
         let plan = &mut opened.plan;
         let gate = plan.gate.as_mut().ok_or_else(|| usage("no `[gate]`"))?;
         gate.null = args.null.then(|| Level::Text(AGAIN.to_owned()));
-        plan.trials.metric.clone_from(&gate.metrics[0]);
         if let Some(trees) = trees {
             for point in &mut plan.points {
                 let is_head = point.factors.get(FACTOR) == Some(&Level::Text(HEAD.to_owned()));
@@ -248,8 +240,13 @@ fn of_text(args: &CompareArgs, text: String, trees: Option<&Trees>, owner: Optio
     })
 }
 
-fn of_study(args: &CompareArgs, fail_if: Option<&FailIf>, study: &str, levels: [&String; 2]) -> Done {
-    let mut mistakes = Mistakes::default();
+fn of_study(
+    args: &CompareArgs,
+    fail_if: Option<&FailIf>,
+    study: &str,
+    levels: [&String; 2],
+    mut mistakes: Mistakes,
+) -> Done {
     let of_commands =
         [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some()), ("--print-study", args.print_study)];
     for (flag, _) in of_commands.iter().filter(|(_, given)| *given) {

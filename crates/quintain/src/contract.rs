@@ -1,6 +1,5 @@
 //! `quintain contract`: checks contracts, explains reports, and inspects stores of entries.
 
-use std::io::Read;
 use std::path::Path;
 
 use ::contract::monitor::report::Report;
@@ -9,12 +8,12 @@ use ::contract::{Severity, to_text};
 use config::printable;
 use serde_json::json;
 
-use crate::cli::{ContractArgs, ContractVerb, ExplainArgs, StateArgs, StateVerb};
+use crate::cli::{ContractVerb, ExplainArgs, StateArgs, StateVerb};
 use crate::message::{Done, Exit, Problem, machine, usage};
 use crate::output;
 
-pub(crate) fn contract(args: ContractArgs) -> Done {
-    match args.verb {
+pub(crate) fn contract(verb: ContractVerb) -> Done {
+    match verb {
         ContractVerb::Check { file, strict, json } => check(&file, strict, json),
         ContractVerb::Explain(args) => explain(&args),
         ContractVerb::State(args) => state(args),
@@ -43,7 +42,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
         for mistake in &loaded.schemas {
             text +=
                 &format!("{}:{}:{}: error: {} [schema]\n", mistake.source, mistake.line, mistake.column, mistake.text);
-            text.extend(mistake.hint.iter().map(|hint| format!("  hint: {hint}\n")));
+            text.extend(mistake.hint.iter().map(|hint| format!("  = help: {hint}\n")));
         }
         output::text(&text)?;
     }
@@ -58,12 +57,10 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
 /// Explains the blame of each report. Reads the output of an adapter with `format = "json"`.
 fn explain(args: &ExplainArgs) -> Done {
     let text = if args.reports.as_os_str() == "-" {
-        let mut text = String::new();
-        let read = std::io::stdin().read_to_string(&mut text);
-        read.map(|_| text).map_err(|error| usage(format!("cannot read standard input: {error}")))?
+        let read = std::io::read_to_string(std::io::stdin());
+        read.map_err(|error| usage(format!("cannot read standard input: {error}")))?
     } else {
-        let read = std::fs::read_to_string(&args.reports);
-        read.map_err(|error| usage(format!("cannot read {}: {error}", args.reports.display())))?
+        output::read(&args.reports)?
     };
     let mut shown = 0;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

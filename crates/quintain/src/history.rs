@@ -1,5 +1,6 @@
 //! `quintain history`: the runs of a study by revision and time. It points at steps and judges none.
 
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +12,14 @@ use analysis::{Analysis, Findings};
 use store::{Store, StoreError};
 use study::record::{Run, RunState};
 
-use crate::cli::HistoryArgs;
-use crate::message::{Done, Exit, Problem};
+use crate::cli::{self, HistoryArgs};
+use crate::message::{Done, Exit, Problem, machine, usage};
 use crate::{output, runs};
 
 pub(crate) fn history(args: HistoryArgs) -> Done {
     let wanted = args.points.iter().map(|text| levels(text)).collect::<Result<Vec<_>, _>>()?;
     let since = args.since.as_deref().map(runs::since).transpose()?;
-    let metric = args.metric.as_deref().map(known_metric).transpose()?;
+    let metric = args.metric.as_deref().map(cli::metric).transpose()?;
     let store = Store::open_existing(&args.store.store)?;
     let study = study_name(&store, &args.study)?;
     let mut of_study = Vec::new();
@@ -31,19 +32,14 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     };
     let meant = of_study.iter().filter(is_meant).collect::<Vec<_>>();
     let Some(latest) = meant.last() else {
-        let mut hosts = of_study.iter().map(|run| run.host.name.as_str()).collect::<Vec<_>>();
-        hosts.sort_unstable();
-        hosts.dedup();
-        let text = format!(
-            "none of the {} of `{study}` is recent enough and on that machine",
-            analysis::number::count(of_study.len() as u64, "run")
-        );
+        let hosts = of_study.iter().map(|run| run.host.name.as_str()).collect::<BTreeSet<_>>();
+        let hosts = hosts.into_iter().collect::<Vec<_>>();
+        let runs = analysis::number::count(of_study.len() as u64, "run");
+        let text = format!("none of the {runs} of `{study}` is recent enough and on that machine");
         let last = of_study.last().map_or("", |run| run.started.as_str());
-        return Err(
-            Problem::text(Exit::Usage, text).hint(format!("the latest started {last}; machines: {}", hosts.join(", ")))
-        );
+        return Err(usage(text).hint(format!("the latest started {last}; machines: {}", hosts.join(", "))));
     };
-    let metric = metric.unwrap_or(&latest.plan.trials.metric);
+    let metric = metric.as_ref().unwrap_or(&latest.plan.trials.metric);
     let mut digests = meant.iter().map(|run| cached(&store, run)).collect::<Result<Vec<_>, _>>()?;
     let missing = (0..meant.len()).filter(|&index| digests[index].is_none()).collect::<Vec<_>>();
     if missing.len() > 1 {
@@ -56,7 +52,7 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {
-        let text = report::history_html(&history).map_err(|error| Problem::new(Exit::Machine, error))?;
+        let text = report::history_html(&history).map_err(machine)?;
         output::saved(page, text, "")?;
     }
     if args.store.json {
@@ -170,31 +166,21 @@ fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
 fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
     let stem =
         Path::new(given).file_stem().map_or_else(|| given.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let mut known = store.runs()?.into_iter().map(|run| run.study).collect::<Vec<_>>();
-    known.sort();
-    known.dedup();
-    if let Some(name) = [given, &stem].into_iter().find(|name| known.iter().any(|known| known == name)) {
+    let known = store.runs()?.into_iter().map(|run| run.study).collect::<BTreeSet<_>>();
+    if let Some(name) = [given, &stem].into_iter().find(|name| known.contains(*name)) {
         return Ok(name.to_owned());
     }
-    let problem = Problem::text(Exit::Usage, format!("no run of study `{given}` in `{}`", store.path().display()));
+    let problem = usage(format!("no run of study `{given}` in `{}`", store.path().display()));
     Err(match known.is_empty() {
         true => problem.hint(format!("it has no runs; start one with `quintain run {given}`")),
         false => problem.hint(config::nearest::suggestion(&stem, known.iter().map(String::as_str))),
     })
 }
 
-fn known_metric(name: &str) -> Result<&'static str, Problem> {
-    if let Some(metric) = study::Metric::find(name) {
-        return Ok(metric.name);
-    }
-    let hint = config::nearest::suggestion(name, study::Metric::names());
-    Err(Problem::text(Exit::Usage, format!("unknown metric `{name}`")).hint(hint))
-}
-
 fn levels(text: &str) -> Result<Levels, Problem> {
     crate::levels::parse(text).map_err(|part| {
-        Problem::text(Exit::Usage, format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"))
-            .hint("`--point server=go,clients=40`")
+        let problem = usage(format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"));
+        problem.hint("`--point server=go,clients=40`")
     })
 }
 
@@ -204,19 +190,15 @@ fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result
     }
     let plans = || runs.iter().rev().map(|run| &run.plan);
     let has = |name: &str, level: &str| {
-        plans()
-            .flat_map(|plan| &plan.points)
-            .any(|point| point.factors.get(name).is_some_and(|known| known.to_string() == level))
+        let mut known = plans().flat_map(|plan| plan.levels(name));
+        known.any(|known| known.to_string() == level)
     };
     let unknown = wanted.iter().flatten().find(|(name, level)| !has(name, level));
     if let Some((name, level)) = unknown {
-        let levels = plans()
-            .flat_map(|plan| plan.levels(name))
-            .map(|level| level.to_string())
-            .collect::<std::collections::BTreeSet<_>>();
-        let factors = plans().flat_map(|plan| plan.factors.clone()).collect::<std::collections::BTreeSet<_>>();
-        let join = |words: std::collections::BTreeSet<String>| words.into_iter().collect::<Vec<_>>().join(", ");
-        let problem = Problem::text(Exit::Usage, format!("no design point has `{name}={level}`"));
+        let levels = plans().flat_map(|plan| plan.levels(name)).map(ToString::to_string).collect::<BTreeSet<_>>();
+        let factors = plans().flat_map(|plan| plan.factors.clone()).collect::<BTreeSet<_>>();
+        let join = |words: BTreeSet<String>| words.into_iter().collect::<Vec<_>>().join(", ");
+        let problem = usage(format!("no design point has `{name}={level}`"));
         return Err(match levels.is_empty() {
             true => problem.hint(format!("the factors of `{}` are {}", history.study, join(factors))),
             false => problem.hint(format!("levels of `{name}`: {}", join(levels))),
@@ -228,8 +210,6 @@ fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result
     } else {
         format!("no run has a value of `{metric}` at such a design point")
     };
-    Err(Problem::text(Exit::Usage, text).hint(format!(
-        "`quintain report {}` shows the measured metrics",
-        runs.last().map_or("", |run| run.id.as_str())
-    )))
+    let run = runs.last().map_or("", |run| run.id.as_str());
+    Err(usage(text).hint(format!("`quintain report {run}` shows the measured metrics")))
 }

@@ -63,10 +63,6 @@ pub(crate) fn asked(
         mistakes.add(usage("`--script`: wrk Lua scripts are not supported").hint(hint));
     }
     let connection = if args.no_keepalive { Connection::PerRequest } else { args.connection.unwrap_or_default() };
-    if let (Some(depth @ 2..), Connection::PerRequest) = (args.pipeline, connection) {
-        let problem = usage(format!("`--pipeline {depth}`: cannot be combined with one connection per request"));
-        mistakes.add(problem.hint("drop `--pipeline`, or keep connections alive"));
-    }
     let expect = expect(args, mistakes);
     let parts = Parts::read(args, mistakes);
     let socket = mistakes.ok(socket(args)).flatten();
@@ -195,6 +191,12 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, resume: !args.no_resume })
 }
 
+/// Parses header fields, `Name: value`.
+pub(crate) fn fields(texts: &[String], mistakes: &mut Mistakes) -> Vec<(String, String)> {
+    let fields = texts.iter().map(|text| http::field(text).map_err(|error| error.of("`--header`")));
+    fields.filter_map(|field| mistakes.ok(field)).collect()
+}
+
 pub(crate) struct Parts {
     method: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
@@ -205,8 +207,7 @@ impl Parts {
     pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
         let method = args.method.as_deref().map(http::method);
         let method = method.and_then(|method| mistakes.ok(method.map_err(|error| error.of("`--method`"))));
-        let fields = args.headers.iter().map(|text| http::field(text).map_err(|error| error.of("`--header`")));
-        let headers = fields.filter_map(|field| mistakes.ok(field)).collect();
+        let headers = fields(&args.headers, mistakes);
         let body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
         Self { method, headers, body }
     }
@@ -387,9 +388,8 @@ mod tests {
             (&["http://h", "-H", "Connection: close"], "`--connection per-request` to close"),
             (&["http://h", "-H", "Upgrade: h2c"], "only HTTP/1.1 is supported"),
             (&["http://h", "-H", "Content-Length: 3"], "but the body has 0 bytes"),
-            (&["http://h", "--pipeline", "0"], "`0` is not between 1 and 1024"),
-            (&["http://h", "--pipeline", "many"], "`many` is not between 1 and 1024"),
-            (&["http://h", "--pipeline", "2", "--no-keepalive"], "cannot be combined"),
+            (&["http://h", "--pipeline", "0"], "must be 1 to 1,024, not `0`"),
+            (&["http://h", "--pipeline", "many"], "`many` is not a number"),
             (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is not a valid HTTP status"),
             (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
             (&["http://h", "--body-file", "/no/such"], "cannot read `/no/such`"),
@@ -405,7 +405,7 @@ mod tests {
             (&["redis://u:p@h"], "cache loads do not log in"),
             (&["redis://h/1"], "redis URLs have no path"),
             (&["memcached://h/x"], "memcached URLs have no path"),
-            (&["memcached://h", "--pipeline", "0"], "not between 1 and 1024"),
+            (&["memcached://h", "--pipeline", "0"], "must be 1 to 1,024, not `0`"),
             (&["memcache://h"], "did you mean `memcached`?"),
             (&["--urls", "/no/such"], "cannot read `/no/such`"),
             (&["htp://h"], "did you mean `http`?"),

@@ -10,7 +10,7 @@ use study::spec::{Identities, Target};
 
 use crate::cli::{HttpArgs, JourneyArgs};
 use crate::http::Asked;
-use crate::message::{Problem, usage};
+use crate::message::Problem;
 use crate::mistakes::Mistakes;
 use crate::output;
 
@@ -53,23 +53,16 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     if let Some(journey) = study::preset_journey(name) {
         return Some(journey);
     }
-    let path = Path::new(name);
-    if !path.exists() && !name.contains(['/', '.']) {
-        let names = PRESETS.map(|preset| preset.0).join(", ");
-        let problem = usage(format!("`--journey`: no journey or file named `{name}`"));
-        mistakes.add(problem.hint(format!("built-in journeys: {names}")));
-        return None;
-    }
-    let read = |path: &Path| {
-        let unreadable = |error| format!("`--journey`: cannot read `{}`: {error}", path.display());
-        std::fs::read_to_string(path).map_err(unreadable)
-    };
-    let text = mistakes.ok(read(path))?;
+    let hint = format!("built-in journeys: {}", PRESETS.map(|preset| preset.0).join(", "));
+    let (path, text) = (Path::new(name), output::read_named("--journey", "journey", name, hint));
+    let text = mistakes.ok(text)?;
     let mut journey = study::parse_journey(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()?;
     let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
     let beside = path.parent().unwrap_or(Path::new(""));
     for schema in journey.schemas.iter_mut().filter(|schema| files.contains(&schema.file)) {
-        schema.text = mistakes.ok(read(&beside.join(&schema.file)))?;
+        let schema_path = beside.join(&schema.file);
+        let unreadable = |error| format!("`--journey`: cannot read `{}`: {error}", schema_path.display());
+        schema.text = mistakes.ok(std::fs::read_to_string(&schema_path).map_err(unreadable))?;
     }
     Some(journey)
 }

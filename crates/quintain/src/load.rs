@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use lab::clock::nanos;
 use load::Progress;
-use study::limits::{IN_FLIGHT_MAX, WINDOW_NS};
+use study::limits::WINDOW_NS;
+use study::load_rules;
 use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Cpus, LoadArgs};
+use crate::http::Asked;
 use crate::live::{Live, live, longest_ns, problem};
 use crate::message::{Done, Exit, Problem, usage};
 use crate::metrics::Metrics;
@@ -173,24 +175,12 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         None if trace.is_some() || args.journey.journey.is_some() => Warmup::DurationNs(0),
         warmup => cache::warmup(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
     };
-    if let Some(asked) = asked.as_ref().filter(|asked| asked.pipeline > 1) {
-        let pipeline = format!("`--pipeline {}`", asked.pipeline);
-        for (flag, _) in [("--think", thinks), ("--volley", args.volley)].iter().filter(|(_, given)| *given) {
-            mistakes.add(format!("{pipeline}: must be 1 with `{flag}`"));
+    if let Some(Asked { target, pipeline, connection, .. }) = &asked {
+        let protocol = target.protocol();
+        let flags = |text: &str| text.replace("`pipeline`", "`--pipeline`").replace("`think`", "`--think`");
+        for broken in load_rules::problems(protocol, args.clients, *pipeline, *connection, arrivals, warmup, stop) {
+            mistakes.add(usage(flags(&broken.message)).hint_if(broken.hint.map(flags)));
         }
-        let (clients, all) = (args.clients, u64::from(args.clients) * u64::from(asked.pipeline));
-        if all > IN_FLIGHT_MAX {
-            mistakes.add(format!(
-                "{pipeline} with {clients} clients: {all} requests in flight, at most {IN_FLIGHT_MAX} allowed"
-            ));
-        }
-    }
-    if args.volley && args.rate.is_some() {
-        let problem = usage("`--volley` needs a closed loop and cannot be combined with `--rate`");
-        mistakes.add(problem.hint("drop one of them"));
-    }
-    if let (Some(true), true) = (is_cache, args.volley) {
-        mistakes.add(usage("`--volley` does not apply to caches").hint("use `-d`, `-n` or `--until`"));
     }
     mistakes.end()?;
     let asked = asked.ok_or_else(|| usage("no URL to load"))?;

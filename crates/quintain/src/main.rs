@@ -46,7 +46,7 @@ mod view;
 mod workload;
 
 use clap::Parser;
-use cli::{Cli, Verb};
+use cli::{Cli, Verb, WorkloadKind};
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
@@ -54,7 +54,7 @@ fn main() -> std::process::ExitCode {
         Verb::Run(args) => run::run(args),
         Verb::Load(args) => load::load(*args),
         Verb::Compare(args) => compare::compare(*args),
-        Verb::Serve(args) => serve::serve(args),
+        Verb::Serve(kind) => serve::serve(kind),
         Verb::Check(args) => check::check(args),
         Verb::Init(args) => init::init(*args),
         Verb::Studies(args) => studies::studies(args),
@@ -64,9 +64,9 @@ fn main() -> std::process::ExitCode {
         Verb::Report(args) => report::report(args),
         Verb::Doctor(args) => doctor::doctor(args),
         Verb::Calibrate(args) => calibrate::calibrate(args),
-        Verb::Workload(args) => workload::workload(args),
+        Verb::Workload(WorkloadKind::Show(args)) => workload::show(&args),
         Verb::Adapter(args) => adapter::adapter(args),
-        Verb::Contract(args) => contract::contract(args),
+        Verb::Contract(verb) => contract::contract(verb),
         Verb::Help(args) => help::help(&args),
         Verb::Completions(args) => help::completions(&args),
         Verb::Man(args) => help::man(&args),

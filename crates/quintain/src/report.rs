@@ -19,7 +19,8 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     if !needs_records(&args, &run) {
         let (findings, trials) = history::streamed(&store, &run)?;
         history::keep(&store, &run, &Digest::new(&findings), trials);
-        return rendered(&args, &findings);
+        let exit = drawn(&args, &findings)?;
+        return written(&args, &findings).map(|()| exit);
     }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
@@ -48,12 +49,6 @@ pub(crate) fn report(args: ReportArgs) -> Done {
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
     let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
     is_of_records || args.raw.is_some() || references::may_have(run)
-}
-
-fn rendered(args: &ReportArgs, findings: &Findings) -> Done {
-    let exit = drawn(args, findings)?;
-    written(args, findings)?;
-    Ok(exit)
 }
 
 fn drawn(args: &ReportArgs, findings: &Findings) -> Done {

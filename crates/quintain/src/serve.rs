@@ -9,7 +9,7 @@ use servers::{
 };
 use stats::Histogram;
 
-use crate::cli::{ListenArgs, ServeArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
+use crate::cli::{ListenArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
 use crate::message::{Done, Exit, Problem, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
@@ -39,13 +39,13 @@ struct Times {
     max: Option<u64>,
 }
 
-pub(crate) fn serve(args: ServeArgs) -> Done {
+pub(crate) fn serve(kind: ServeKind) -> Done {
     let shutdown = Arc::new(Shutdown::default());
     signals::on_end({
         let shutdown = Arc::clone(&shutdown);
         move |again| if again { shutdown.force() } else { shutdown.ask() }
     })?;
-    match args.kind {
+    match kind {
         ServeKind::Pingpong(listen) => {
             servers::serve(&listen.into(), |_| Pingpong::default(), &shutdown, ready)?;
         }

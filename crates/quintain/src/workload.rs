@@ -10,7 +10,7 @@ use stats::{Sizes, Zipf};
 use study::Workload;
 use study::workload::{NewKey, PRESETS, Popularity};
 
-use crate::cli::{WorkloadArgs, WorkloadKind, WorkloadShowArgs};
+use crate::cli::WorkloadShowArgs;
 use crate::message::{Done, Exit, Problem, machine, usage};
 use crate::{output, study_file};
 
@@ -18,13 +18,7 @@ use crate::{output, study_file};
 const CELLS: u64 = 8192;
 const RANKS: u64 = 1000;
 
-pub(crate) fn workload(args: WorkloadArgs) -> Done {
-    match args.kind {
-        WorkloadKind::Show(args) => show(&args),
-    }
-}
-
-fn show(args: &WorkloadShowArgs) -> Done {
+pub(crate) fn show(args: &WorkloadShowArgs) -> Done {
     let (name, workload) = named(args)?;
     if workload.trace.is_some() {
         return Err(usage(format!("`{name}` replays a trace, which has no distribution to test against"))

@@ -220,7 +220,7 @@ fn wrong_use() {
         (&[&sides[..], &["pingpong://", "--fail-if", "throughput > 1.1"]].concat(), "would fail an improvement"),
         (&[&sides[..], &["pingpong://", "--fail-if", "p99 > 0.9"]].concat(), "as good as its baseline"),
         (&[&sides[..], &["pingpong://", "--max-pairs", "5"]].concat(), "expected 10 to 1000"),
-        (&[&sides[..], &["pingpong://", "--allow-errors", "80%"]].concat(), "expected 0% to 50%"),
+        (&[&sides[..], &["pingpong://", "--allow-errors", "80%"]].concat(), "must be 0 % to 50 %, not `80%`"),
         (&[&sides[..], &["pingpong://", "-c", "0"]].concat(), "clients"),
         (&["pingpong://", "--base-rev", "a", "--head-rev", "b", "--command", SERVER], "not in a git repository"),
         (&["nothing", "server=a", "server=b"], "unknown study `nothing`"),
@@ -243,6 +243,9 @@ fn wrong_use() {
         "{}",
         ran.err
     );
+
+    let ran = compare(&folder, &[&sides[..], &["--fail-if", "p99 > x"]].concat()).expect(2);
+    assert!(ran.err.contains("`x` is not a number") && ran.err.contains("0 operands"), "{}", ran.err);
 
     repository(&folder);
     let revisions = |base, head| ["pingpong://", "--base-rev", base, "--head-rev", head, "--command", SERVER];

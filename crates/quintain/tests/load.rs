@@ -65,7 +65,7 @@ fn wrong_input_is_explained() {
         ),
         (&["load", "127.0.0.1:1"], 2, "is not a URL"),
         (&["load", "pingpong://127.0.0.1"], 2, "host and a port"),
-        (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "0 is not between 1 and 1000000"),
+        (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "must be 1 to 1,000,000, not `0`"),
         (&["load", "pingpong://127.0.0.1:1", "-d", "5x"], 2, "not a unit of time"),
         (&["load", "pingpong://no.such.host.invalid:1"], 2, "cannot resolve"),
         (&["load", "pingpong://127.0.0.1:1"], 3, "connection refused"),

@@ -477,8 +477,8 @@ mod tests {
         });
         assert_snapshot!(unauthorized, @"
         all 18,254 requests failed: status 401 (expected 2xx)
-          = help: send credentials, for example `-H 'Authorization: Bearer TOKEN'`; `--expect-status 401` counts
-          it as valid
+          = help: send credentials, for example `-H 'Authorization: Bearer TOKEN'`; `--expect-status 401`
+          counts it as valid
 
           load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
           requests     0 in 250 ms, 2.58 MiB received, none valid

@@ -5,6 +5,8 @@ use crate::limits::IN_FLIGHT_MAX;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
 use crate::workload::Problem;
 
+const ANOTHER: &str = "end after a time, or a number of requests";
+
 /// Every violated rule, with the key of `[load]` to change.
 pub fn problems(
     protocol: Protocol,
@@ -27,7 +29,7 @@ pub fn problems(
         pipeline > 1 && connection == Connection::PerRequest,
         "pipeline",
         "`pipeline` must be 1 with one connection per request",
-        "drop `pipeline`, or set `connection = \"keep-alive\"`",
+        "drop `pipeline`, or keep connections alive",
     );
     rule(
         pipeline > 1 && matches!(arrivals, Arrivals::Closed { think_ns: 1.. }),
@@ -41,30 +43,30 @@ pub fn problems(
         &format!("{clients} clients with {pipeline} requests in flight each: at most 4,000,000 in total"),
         "use fewer clients, or a lower `pipeline`",
     );
-    rule(is_volley && is_cache, "stop", "volley's rule does not apply to caches", "write `stop = \"5s\"`");
+    rule(is_volley && is_cache, "stop", "volley's rule does not apply to caches", ANOTHER);
     rule(
         is_volley && protocol == Protocol::Journey,
         "stop",
         "volley's rule does not apply to journeys",
-        "write `stop = { requests = 1000 }`",
+        ANOTHER,
     );
     rule(
         is_volley && pipeline > 1,
         "pipeline",
         "volley's rule needs one request in flight per connection",
-        "drop `pipeline`, or choose another `stop`",
+        "drop `pipeline`, or the rule",
     );
     rule(
         is_volley && !matches!(arrivals, Arrivals::Closed { think_ns: 0 }),
         "stop",
         "volley's rule needs a closed loop without think time",
-        "choose another `stop`",
+        ANOTHER,
     );
     rule(
         matches!(warmup, Warmup::Steady { .. }) && !is_cache,
         "warmup",
         "`steady` needs a cache: it watches the hit ratio",
-        "write `warmup = \"1s\"`",
+        "give a time",
     );
     found
 }
