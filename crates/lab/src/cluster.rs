@@ -40,7 +40,6 @@ const MARGIN: Duration = Duration::from_secs(30);
 const DRIFT: Duration = Duration::from_secs(2);
 
 /// Nodes on the machines of the server and the generators, ready for orders. Dropping it ends them.
-#[derive(Debug)]
 pub struct Cluster {
     subject: Member,
     /// Nodes on the machines of the generators.
@@ -48,7 +47,6 @@ pub struct Cluster {
 }
 
 /// Nodes on the machines of the generators. Dropping it ends them.
-#[derive(Debug)]
 pub struct Generators {
     members: Vec<Member>,
     /// Launcher of the nodes that have none of their own; never [`Launcher::Auto`].
@@ -61,7 +59,6 @@ pub struct Generators {
     _supervisor: Supervisor,
 }
 
-#[derive(Debug)]
 struct Member {
     name: String,
     address: IpAddr,
@@ -314,7 +311,7 @@ impl Generators {
                 gate: part.is_some(),
                 ..whole.clone()
             };
-            let generator = sides::RemoteGenerator::start(&member.name, &member.link, &spec, interrupted)?;
+            let generator = sides::RemoteGenerator::start(member, &spec, interrupted)?;
             error_ns = error_ns.max(generator.offset.error_ns);
             engines.push((Box::new(generator), part));
         }

@@ -32,7 +32,6 @@ const NOT_THERE: &str = "/quintain-starts-containers-here";
 const NOT_FOUND: i32 = 127;
 
 /// An image, with an engine that has started a container of it on this machine.
-#[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) engine: String,
     pub(crate) id: String,
@@ -40,7 +39,7 @@ pub(crate) struct Image {
     options: Vec<&'static str>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), FoundImage>>);
 
 type FoundImage = Result<Rc<Image>, String>;

@@ -19,7 +19,6 @@ const WARMUP_MAX: Duration = Duration::from_secs(120);
 /// Time that a generator may leave messages unread.
 const UNREAD_MAX: Duration = Duration::from_secs(15);
 
-#[derive(Debug)]
 pub(crate) struct Generator {
     child: Child,
     input: Option<Writer>,

@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::sample::CpuTime;
 
 /// Settings for carrying out a plan on this machine.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// The quintain binary: the generator, and the `quintain` of commands.
     pub exe: PathBuf,

@@ -9,7 +9,7 @@
 //! A trial starts a fresh server through `quintain exec`, which pins it, and waits for its port. A
 //! generator process then loads it while the lab samples its usage. The lab stops it and passes the
 //! record to [`Hooks::store`]. No process outlives the lab, however either ends: see [`exec`] and
-//! [`watchdog`]. [`Hooks`] decide when there are enough trials and what the bottleneck was.
+//! [`watchdog`]. [`Hooks`] store the records and decide when there are enough trials.
 
 mod build;
 pub mod busy;

@@ -16,7 +16,6 @@ use crate::clock;
 /// Maximum length of a line, bytes: a hundred times the histograms of all windows of a long trial.
 const LINE_MAX: usize = 256 * 1024 * 1024;
 
-#[derive(Debug)]
 pub(crate) struct Lines {
     input: File,
     unread: Vec<u8>,
@@ -68,7 +67,7 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
 }
 
 /// The writing end, which threads may share. A write waits at most `patience` for the reader.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Writer {
     output: Arc<Mutex<File>>,
     patience: Duration,

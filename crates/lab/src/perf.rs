@@ -52,11 +52,9 @@ impl<'a> Perf<'a> {
     }
 
     pub(crate) fn begin(&self, processes: &[u32]) {
-        let begun = self.attach(processes);
-        let mut state = self.state.borrow_mut();
-        match begun {
-            Ok(child) => state.child = Some(child),
-            Err(problem) => state.problem = Some(problem),
+        match self.attach(processes) {
+            Ok(child) => self.state.borrow_mut().child = Some(child),
+            Err(problem) => self.state.borrow_mut().problem = Some(problem),
         }
     }
 

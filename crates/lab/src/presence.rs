@@ -15,7 +15,6 @@ const PREFIX: &str = "quintain-lab/";
 const NAME_MAX: usize = 107;
 
 /// Announces that a lab is at work, until dropped.
-#[derive(Debug)]
 pub struct Presence {
     _socket: UnixListener,
 }

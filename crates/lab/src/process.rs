@@ -43,7 +43,6 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-#[derive(Debug)]
 pub(crate) struct Supervisor {
     exe: PathBuf,
     watchdog: Rc<Watchdog>,
@@ -166,7 +165,6 @@ fn mark() -> String {
     format!("{}-{}-{count}-", std::process::id(), clock::unix_seconds())
 }
 
-#[derive(Debug)]
 struct Watchdog {
     process: RefCell<std::process::Child>,
 }
@@ -246,7 +244,6 @@ impl fmt::Display for Stopped {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
     pidfd: OwnedFd,

@@ -17,17 +17,12 @@ pub(crate) enum NotReady {
     Interrupted,
 }
 
-pub(crate) struct Contained<'a> {
-    pub(crate) port: u16,
-    /// Asks the engine for its first process.
-    pub(crate) pid: Box<dyn Fn() -> Option<u32> + 'a>,
-}
-
-/// Waits until `child` or one of its descendants accepts connections on `address`.
+/// Waits until `child` or one of its descendants accepts connections on `address`. `inside`: the port
+/// that it listens on in its container, and a function that asks the engine for its first process.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,
-    contained: Option<&Contained<'_>>,
+    inside: Option<(u16, &dyn Fn() -> Option<u32>)>,
     timeout: Duration,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(), NotReady> {
@@ -35,17 +30,15 @@ pub(crate) fn wait(
     let mut pause = Duration::from_micros(200);
     loop {
         let answers = answers(address, Duration::from_millis(200));
-        let is_held = || match contained {
-            None => is_held_by(&child.servers(), address.port()),
-            Some(contained) => {
-                let mut servers = child.servers();
-                // Processes of another user cannot be identified as ours.
-                if servers.is_empty() {
-                    servers.extend((contained.pid)());
-                }
-                // The engine accepts connections to a published port before the server does.
-                !servers.is_empty() && is_held_by(&servers, contained.port)
+        let is_held = || {
+            let mut servers = child.servers();
+            let Some((port, first_inside)) = inside else { return is_held_by(&servers, address.port()) };
+            // Processes of another user cannot be identified as ours.
+            if servers.is_empty() {
+                servers.extend(first_inside());
             }
+            // The engine accepts connections to a published port before the server does.
+            !servers.is_empty() && is_held_by(&servers, port)
         };
         if answers && is_held() {
             return Ok(());

@@ -27,7 +27,6 @@ const FOLLOWED: Duration = Duration::from_secs(1);
 /// A costly read is repeated after this many times its own CPU time.
 const COST_SHARE: u32 = 200;
 
-#[derive(Debug)]
 pub(crate) struct Sampler {
     proc: PathBuf,
     group: u32,
@@ -37,7 +36,8 @@ pub(crate) struct Sampler {
     members: Vec<u32>,
     members_at: Option<Instant>,
     strangers: BTreeSet<u32>,
-    next: Instant,
+    /// When the next sample is due.
+    pub(crate) next: Instant,
     next_costly: Instant,
     next_threads: Instant,
     threads: Threads,
@@ -117,10 +117,6 @@ impl Sampler {
     pub(crate) fn reads_cgroup(&mut self) -> bool {
         self.cgroup = Cgroup::of(&self.proc, self.group);
         self.cgroup.is_some()
-    }
-
-    pub(crate) fn due(&self) -> Instant {
-        self.next
     }
 
     pub(crate) fn tick(&mut self) {

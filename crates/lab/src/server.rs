@@ -28,14 +28,13 @@ pub(crate) struct Ground<'a> {
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) images: Images,
     /// Companions that keep running between trials.
     pub(crate) companions: RefCell<Vec<Companion>>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Companion {
     pub(crate) plan: CompanionPlan,
     pub(crate) started: Started,
@@ -62,7 +61,6 @@ pub(crate) struct Server<'a> {
     pub(crate) who: &'a str,
 }
 
-#[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) pid: u32,
@@ -139,30 +137,28 @@ impl<'a> Server<'a> {
             let mut words = templates.iter().map(|word| fill(word)).collect::<Vec<_>>();
             let environment = plan.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
             let name = supervisor.container_name();
-            let contained = image.as_ref().map(|(container, image)| (*container, &**image, name.as_str()));
-            if let Some((container, image, name)) = contained {
-                let variables = plan.environment.keys().map(String::as_str).collect::<Vec<_>>();
-                let (cpus, arguments) = (self.cpus, words.as_slice());
-                let order = Order { plan: container, name, cpus, variables: &variables, address, arguments };
+            if let Some((plan, image)) = &image {
+                let variables = self.plan.environment.keys().map(String::as_str).collect::<Vec<_>>();
+                let (name, cpus, arguments) = (name.as_str(), self.cpus, words.as_slice());
+                let order = Order { plan, name, cpus, variables: &variables, address, arguments };
                 words = image.words(&order).map_err(start_failed)?;
             }
             used.command.clone_from(&words);
             used.port = Some(port);
-            let container = contained.map(|(_, image, name)| image.job(name));
+            let container = image.as_ref().map(|(_, image)| image.job(&name));
             let launch = Launch::new(&words, &directory);
             let at = clock::now();
             let child = supervisor.spawn(Launch { cpus: self.cpus, environment: &environment, container, ..launch });
             let what = plan.container.as_ref().map_or(&plan.command, |container| &container.image);
             let mut child = child.map_err(|error| start_failed(format!("cannot start `{what}`: {error}")))?;
             let timeout = Duration::from_nanos(plan.ready_timeout_ns);
-            let contained = contained.map(|(container, image, name)| ready::Contained {
-                port: container.publish.unwrap_or(port),
-                pid: Box::new(|| image.pid(name)),
-            });
-            let reason = match ready::wait(&mut child, address, contained.as_ref(), timeout, interrupted) {
+            let first_inside = || image.as_ref().and_then(|(_, image)| image.pid(&name));
+            let port_inside = image.as_ref().map(|(container, _)| container.publish.unwrap_or(port));
+            let inside = port_inside.map(|port| (port, &first_inside as _));
+            let reason = match ready::wait(&mut child, address, inside, timeout, interrupted) {
                 Ok(()) => {
                     let ready_ns = clock::nanos(clock::now() - at);
-                    child.contained = contained.and_then(|contained| (contained.pid)());
+                    child.contained = first_inside();
                     let pid = child.contained.unwrap_or(child.pid());
                     let (kind, who) = (self.kind, self.who.to_owned());
                     return Ok(Started { child, pid, at, ready_ns, port, kind, who, stop_timeout });
@@ -197,7 +193,7 @@ impl<'a> Server<'a> {
                 }
             };
             // A container's first process ignores SIGTERM without a handler: not its fault.
-            child.contained = contained.and_then(|contained| (contained.pid)());
+            child.contained = first_inside();
             let stopped = child.stop(stop_timeout);
             if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {
                 failure.message += &format!("; {text}");

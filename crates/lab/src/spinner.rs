@@ -4,7 +4,6 @@ use std::time::Duration;
 use crate::cpus;
 use crate::process::{Child, Launch, Supervisor};
 
-#[derive(Debug)]
 pub(crate) struct Spinner {
     child: Child,
     pub(crate) cpus: Vec<u32>,

@@ -62,7 +62,7 @@ pub(crate) struct Seen {
 }
 
 pub(crate) struct Subject<'a> {
-    server: Started,
+    pub(crate) server: Started,
     proxies: Vec<Proxy<'a>>,
     /// Declared after the server so that they are dropped later: the server needs them.
     companions: Companions<'a>,
@@ -126,11 +126,6 @@ impl<'a> Subject<'a> {
         std::iter::once(&self.server).chain(proxies).chain(companions)
     }
 
-    /// IDs of processes that may be the server.
-    pub(crate) fn servers(&self) -> Vec<u32> {
-        self.server.child.servers()
-    }
-
     fn take_due(&mut self) {
         if self.readings.due().is_none_or(|due| clock::now() < due) {
             return;
@@ -181,7 +176,7 @@ impl Side for Subject<'_> {
         }
         self.readings.look_between(clock::now());
         self.samplers.iter_mut().for_each(Sampler::tick);
-        self.samplers.iter().map(Sampler::due).chain(self.readings.due()).min()
+        self.samplers.iter().map(|sampler| sampler.next).chain(self.readings.due()).min()
     }
 
     fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {

@@ -8,16 +8,9 @@ use std::time::Duration;
 const KEPT: usize = 8 * 1024;
 
 /// Drains a pipe in its own thread, so that the writer never blocks, and keeps the end.
-#[derive(Debug)]
-pub(crate) struct Tail(Arc<Shared>);
+pub(crate) struct Tail(Arc<(Mutex<State>, Condvar)>);
 
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    ended: Condvar,
-}
-
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     bytes: VecDeque<u8>,
     cut: bool,
@@ -26,36 +19,36 @@ struct State {
 
 impl Tail {
     pub(crate) fn of(mut pipe: PipeReader) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::<(Mutex<State>, Condvar)>::default();
         let theirs = shared.clone();
         std::thread::Builder::new().name("last-words".to_owned()).stack_size(64 * 1024).spawn(move || {
+            let (state, ended) = &*theirs;
             let mut buffer = [0; 16 * 1024];
             loop {
                 match pipe.read(&mut buffer) {
                     Ok(0) => break,
-                    Ok(count) => theirs.lock().push(&buffer[..count]),
+                    Ok(count) => lock(state).push(&buffer[..count]),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(_) => break,
                 }
             }
-            theirs.lock().ended = true;
-            theirs.ended.notify_all();
+            lock(state).ended = true;
+            ended.notify_all();
         })?;
         Ok(Self(shared))
     }
 
+    /// The last lines. Waits up to `patience` for the last writer to end.
     pub(crate) fn text(&self, patience: Duration) -> String {
-        let state = self.0.lock();
-        let waited = self.0.ended.wait_timeout_while(state, patience, |state| !state.ended);
+        let (state, ended) = &*self.0;
+        let waited = ended.wait_timeout_while(lock(state), patience, |state| !state.ended);
         waited.unwrap_or_else(PoisonError::into_inner).0.text()
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No holder of the lock panics, and the bytes would still be valid.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // No holder of the lock panics, and the bytes would still be valid.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {

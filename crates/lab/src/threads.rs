@@ -48,7 +48,6 @@ impl Counts {
     }
 }
 
-#[derive(Debug)]
 struct Thread {
     counts: Counts,
     /// Its directory, and since when it has been ready with these counters.
@@ -63,7 +62,7 @@ pub(crate) struct Waits {
     pub(crate) longest_ns: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Threads {
     alive: BTreeMap<u32, Thread>,
     ended: Counts,

@@ -140,7 +140,7 @@ impl Trial<'_> {
         let ground = Ground { supervisor, kept, directory: &options.directory, interrupted };
         let started: Result<Box<dyn Side + '_>, _> = match self.cluster() {
             None => Subject::start(&serve, ground).map(|subject| {
-                self.perf.iter().for_each(|perf| perf.begin(&subject.servers()));
+                self.perf.iter().for_each(|perf| perf.begin(&subject.server.child.servers()));
                 Box::new(subject) as _
             }),
             Some(cluster) => cluster.serve(&serve, interrupted).map(|server| Box::new(server) as _),

@@ -25,7 +25,8 @@ use crate::process::{SCRATCH, kill_marked};
 pub fn run(input: impl Read) -> io::Result<()> {
     // Fails only for a group leader, which is not in the terminal's foreground group anyway.
     let _ = setsid();
-    let (left, read) = registered(input);
+    let mut left = Registered::default();
+    let read = left.read(input);
     for group in left.groups.iter().copied().filter_map(Pid::from_raw) {
         // The group may have ended by itself.
         let _ = kill_process_group(group, Signal::KILL);
@@ -58,30 +59,28 @@ fn remove_scratch(folder: &Path) {
     }
 }
 
-fn registered(input: impl Read) -> (Registered, io::Result<()>) {
-    let mut registered = Registered::default();
-    for line in BufReader::new(input).lines() {
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => return (registered, Err(error)),
-        };
-        // Group 0 would be our own; group 1 becomes `kill(-1)`, all processes (kill(2)).
-        let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1);
-        if let Some(mark) = line.strip_prefix("mark ") {
-            registered.mark = Some(mark.to_owned()).filter(|mark| mark.contains('='));
-        } else if let Some(job) = line.strip_prefix("container+").and_then(Job::parse) {
-            registered.containers.insert(job.name, job.client);
-        } else if let Some(job) = line.strip_prefix("container-").and_then(Job::parse) {
-            registered.containers.remove(&job.name);
-        } else if let Some(folder) = line.strip_prefix("scratch ").and_then(scratch) {
-            registered.scratch.insert(folder);
-        } else if let Some(group) = line.strip_prefix('+').and_then(group) {
-            registered.groups.insert(group);
-        } else if let Some(group) = line.strip_prefix('-').and_then(group) {
-            registered.groups.remove(&group);
+impl Registered {
+    fn read(&mut self, input: impl Read) -> io::Result<()> {
+        for line in BufReader::new(input).lines() {
+            let line = line?;
+            // Group 0 would be our own; group 1 becomes `kill(-1)`, all processes (kill(2)).
+            let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1);
+            if let Some(mark) = line.strip_prefix("mark ") {
+                self.mark = Some(mark.to_owned()).filter(|mark| mark.contains('='));
+            } else if let Some(job) = line.strip_prefix("container+").and_then(Job::parse) {
+                self.containers.insert(job.name, job.client);
+            } else if let Some(job) = line.strip_prefix("container-").and_then(Job::parse) {
+                self.containers.remove(&job.name);
+            } else if let Some(folder) = line.strip_prefix("scratch ").and_then(scratch) {
+                self.scratch.insert(folder);
+            } else if let Some(group) = line.strip_prefix('+').and_then(group) {
+                self.groups.insert(group);
+            } else if let Some(group) = line.strip_prefix('-').and_then(group) {
+                self.groups.remove(&group);
+            }
         }
+        Ok(())
     }
-    (registered, Ok(()))
 }
 
 /// Accepts only directories created by [`crate::process::Supervisor::scratch`].
@@ -96,8 +95,14 @@ fn scratch(path: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    fn registered(input: &str) -> Registered {
+        let mut registered = Registered::default();
+        registered.read(input.as_bytes()).unwrap();
+        registered
+    }
+
     fn check(input: &str, groups: &[i32], mark: Option<&str>) {
-        let (left, _) = registered(input.as_bytes());
+        let left = registered(input);
         assert_eq!(left.groups.into_iter().collect::<Vec<_>>(), groups, "{input:?}");
         assert_eq!(left.mark.as_deref(), mark, "{input:?}");
     }
@@ -120,11 +125,11 @@ mod tests {
             |name: &str| Job { client: vec!["podman".to_owned(), "--root=/a b".to_owned()], name: name.to_owned() };
         let (first, second) = (of("quintain-7-1-0-0"), of("quintain-7-1-0-1"));
         let lines = [first.line('+'), second.line('+'), first.line('-')];
-        let (left, _) = registered(lines.join("\n").as_bytes());
+        let left = registered(&lines.join("\n"));
         assert_eq!(left.containers, BTreeMap::from([(second.name, second.client)]));
         for line in ["container+db podman", "container+quintain-1", "container+quintain-1 ", "container+quintain-1 'x"]
         {
-            assert_eq!(registered(line.as_bytes()).0, Registered::default(), "{line}");
+            assert_eq!(registered(line), Registered::default(), "{line}");
         }
     }
     #[test]
@@ -141,7 +146,7 @@ mod tests {
             format!("scratch {}/../precious/../precious/../quintain-scratch-b", ours.display()),
             "scratch quintain-scratch-relative".to_owned(),
         ];
-        registered(lines.join("\n").as_bytes()).0.scratch.iter().for_each(|folder| remove_scratch(folder));
+        registered(&lines.join("\n")).scratch.iter().for_each(|folder| remove_scratch(folder));
         assert_eq!((ours.exists(), other.exists()), (false, true));
     }
     #[test]

@@ -57,7 +57,6 @@ impl Repository {
 
 /// Worktrees of a repository in one directory. They are removed when this is dropped or the process
 /// dies, however it dies: `quintain sweep` waits for the end of a pipe from this process.
-#[derive(Debug)]
 pub struct Worktrees {
     repository: Repository,
     folder: PathBuf,

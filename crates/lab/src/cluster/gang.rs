@@ -42,7 +42,6 @@ const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
 /// Time for the command to end by itself: mpirun crashes if it is stopped while it ends.
 const ENDING: Duration = Duration::from_secs(4);
 
-#[derive(Debug)]
 pub(super) struct Gang {
     process: Child,
     program: String,

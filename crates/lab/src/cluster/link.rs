@@ -20,7 +20,6 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Number of round trips; the shortest determines the clock offset.
 const PINGS: u32 = 100;
 
-#[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) writer: Writer,

@@ -47,7 +47,7 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         let load = |path: &str, clients| {
             let load = |duration_ns| {
                 let spec = spec(address, path, clients, &cpus(member), duration_ns);
-                let generator = sides::RemoteGenerator::start(&member.name, &member.link, &spec, interrupted)?;
+                let generator = sides::RemoteGenerator::start(member, &spec, interrupted)?;
                 finish(Load::new(vec![(Box::new(generator), None)], Duration::ZERO))
             };
             let measured = load(DURATION_NS)?;

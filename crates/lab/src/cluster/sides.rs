@@ -9,6 +9,7 @@ use study::seam::{Announced, Heard, Span, Told};
 use study::spec::LoadSpec;
 
 use crate::clock;
+use crate::cluster::Member;
 use crate::cluster::link::{Link, Offset};
 use crate::end::End;
 use crate::load::{Engine, RemoteFacts, broken};
@@ -89,8 +90,7 @@ impl Side for RemoteServer<'_> {
 }
 
 pub(crate) struct RemoteGenerator<'a> {
-    name: &'a str,
-    link: &'a Link,
+    member: &'a Member,
     interrupted: &'a dyn Fn() -> bool,
     cpus: Vec<u32>,
     pub(super) offset: Offset,
@@ -99,15 +99,10 @@ pub(crate) struct RemoteGenerator<'a> {
 }
 
 impl<'a> RemoteGenerator<'a> {
-    pub(super) fn start(
-        name: &'a str,
-        link: &'a Link,
-        spec: &LoadSpec,
-        interrupted: &'a dyn Fn() -> bool,
-    ) -> Result<Self, End> {
-        let offset = link.offset(interrupted)?;
-        link.say(&Order::Load(Box::new(spec.clone())))?;
-        Ok(Self { name, link, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
+    pub(super) fn start(member: &'a Member, spec: &LoadSpec, interrupted: &'a dyn Fn() -> bool) -> Result<Self, End> {
+        let offset = member.link.offset(interrupted)?;
+        member.link.say(&Order::Load(Box::new(spec.clone())))?;
+        Ok(Self { member, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
     }
 
     /// Converts a message to the lab's clock.
@@ -122,8 +117,8 @@ impl<'a> RemoteGenerator<'a> {
                 measurement.began_ns = here(measurement.began_ns);
                 Told::Measurement(measurement)
             }
-            Told::Error(text) => Told::Error(format!("{}: {text}", self.name)),
-            Told::Unreachable(text) => Told::Unreachable(format!("{}: {text}", self.name)),
+            Told::Error(text) => Told::Error(format!("{}: {text}", self.member.name)),
+            Told::Unreachable(text) => Told::Unreachable(format!("{}: {text}", self.member.name)),
             told @ (Told::Progress(_) | Told::Connected(_)) => told,
         }
     }
@@ -131,19 +126,21 @@ impl<'a> RemoteGenerator<'a> {
 
 impl Engine for RemoteGenerator<'_> {
     fn handle(&self) -> BorrowedFd<'_> {
-        self.link.handle()
+        self.member.link.handle()
     }
 
     fn hear(&mut self) -> Result<Vec<Told>, End> {
         let mut all = Vec::new();
-        for said in self.link.take()? {
+        for said in self.member.link.take()? {
             match said {
                 Said::Generator(told) => {
                     self.has_measured |= matches!(told, Told::Measurement(_));
                     all.push(self.here(told));
                 }
                 // A generator exits after its measurement; that is not an error.
-                Said::Broken(text) if !self.has_measured => return Err(broken(format!("{}: {text}", self.name))),
+                Said::Broken(text) if !self.has_measured => {
+                    return Err(broken(format!("{}: {text}", self.member.name)));
+                }
                 _ => {}
             }
         }
@@ -155,26 +152,26 @@ impl Engine for RemoteGenerator<'_> {
             Heard::Go { at_ns } => Heard::Go { at_ns: self.offset.there(at_ns) },
             Heard::Read {} => heard,
         };
-        self.link.say(&Order::Heard(heard))
+        self.member.link.say(&Order::Heard(heard))
     }
 
     fn watch(&self) -> Result<(), End> {
-        self.link.watch()
+        self.member.link.watch()
     }
 
     fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End> {
         self.has_ended = true;
         let order = Order::Unload { patience_ns: clock::nanos(patience) };
         let pick = |said| if let Said::Unloaded { network } = said { Some(network) } else { None };
-        let network = self.link.ask(&order, self.interrupted, pick)?;
-        let after = self.link.offset(self.interrupted)?;
+        let network = self.member.link.ask(&order, self.interrupted, pick)?;
+        let after = self.member.link.offset(self.interrupted)?;
         let clock = NodeClock {
             offset_ns: self.offset.ns,
             error_ns: self.offset.error_ns,
             after_offset_ns: Some(after.ns),
             after_error_ns: Some(after.error_ns),
         };
-        Ok(Some(RemoteFacts { node: self.name.to_owned(), cpus: self.cpus.clone(), network, clock }))
+        Ok(Some(RemoteFacts { node: self.member.name.clone(), cpus: self.cpus.clone(), network, clock }))
     }
 }
 
@@ -182,7 +179,7 @@ impl Drop for RemoteGenerator<'_> {
     /// Unloads a generator if another one could not be started.
     fn drop(&mut self) {
         if !self.has_ended {
-            let _ = self.link.say(&Order::Unload { patience_ns: 0 });
+            let _ = self.member.link.say(&Order::Unload { patience_ns: 0 });
         }
     }
 }

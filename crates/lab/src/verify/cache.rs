@@ -78,11 +78,10 @@ fn detect(server: &Server<'_>) -> Result<Detected, String> {
     Ok(Detected { whose, speaks })
 }
 
-fn require_protocol(known: &Detected, speech: Speech) -> Result<(), Trouble> {
-    if known.speaks.contains(&speech) {
-        return Ok(());
-    }
-    Err(Trouble::NotChecked(format!("this server does not speak {speech:?}")))
+fn detect_speaker_of(server: &Server<'_>, speech: Speech) -> Result<Detected, Trouble> {
+    let known = detect(server)?;
+    let silent = || Trouble::NotChecked(format!("this server does not speak {speech:?}"));
+    if known.speaks.contains(&speech) { Ok(known) } else { Err(silent()) }
 }
 
 fn check_row(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
@@ -126,8 +125,7 @@ fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
-    let known = detect(server)?;
-    require_protocol(&known, speech)?;
+    let known = detect_speaker_of(server, speech)?;
     let wrong: Vec<String> = rows::all()
         .iter()
         .filter(|row| row.speech == speech)
@@ -157,8 +155,7 @@ fn split(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let known = detect(server)?;
-    require_protocol(&known, Speech::Http)?;
+    detect_speaker_of(server, Speech::Http)?;
     for (name, asked, statuses) in rows::HTTP {
         let mut client = server.connect()?;
         client.send(asked.as_bytes())?;

@@ -35,33 +35,25 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
     let mut behind = BEHIND;
     for repetition in 0..case.repeat {
         let values = case.draw(seed, repetition).with("path", Value::Text(server.path.clone()));
-        let questions: Vec<(usize, u32)> = case
-            .requests
-            .iter()
-            .enumerate()
-            .flat_map(|(at, one)| (0..one.times).map(move |index| (at, index)))
-            .collect();
+        let questions = case.requests.iter().flat_map(|one| (0..one.times).map(move |index| (one, index)));
+        let questions = questions.collect::<Vec<_>>();
         let question = |number: usize| {
-            let (at, index) = questions[number];
+            let (of, index) = questions[number];
             let values = values.clone().with("index", Value::Integer(index.into()));
             let place = if questions.len() == 1 {
                 String::new()
             } else {
                 format!("request {} of {}: ", number + 1, questions.len())
             };
-            let asked = compose(&case.requests[at], values, server, place)?;
+            let asked = compose(of, values, server, place)?;
             Ok(Question { is_first: number == 0, ..asked })
         };
         // To cut at every position, the length of the longest request is needed.
-        let length = match (&case.split, case.pipelined) {
-            (Split::All, true) => {
-                (0..questions.len()).try_fold(0, |sum, at| question(at).map(|one| sum + one.bytes.len()))?
-            }
-            (Split::All, false) => {
-                (0..questions.len()).try_fold(0, |most, at| question(at).map(|one| one.bytes.len().max(most)))?
-            }
-            _ => 0,
-        };
+        let mut length = 0;
+        for number in (0..questions.len()).filter(|_| matches!(case.split, Split::All)) {
+            let bytes = question(number)?.bytes.len();
+            length = if case.pipelined { length + bytes } else { length.max(bytes) };
+        }
         let Some(cuts) = cuts(&case.split, length) else {
             return Err(Trouble::NotChecked(format!("{length} bytes are too many to cut at every position")));
         };

@@ -20,9 +20,10 @@ pub(super) fn request(method: &str, path: &str, headers: &str) -> Vec<u8> {
 impl Page {
     /// Common properties of two responses to GET. Fails if they violate the contract.
     pub(super) fn of(path: &str, [first, second]: [Response; 2]) -> Result<Page, Miss> {
+        // The contract requires N bytes of `/bytes/N` (subjects/REQUIREMENTS.md).
+        let wanted = path.split('?').next().and_then(|path| path.strip_prefix("/bytes/")?.parse::<usize>().ok());
         for response in [&first, &second] {
-            let length =
-                contract_length(path).filter(|length| response.status == 200 && *length != response.body.len());
+            let length = wanted.filter(|length| response.status == 200 && *length != response.body.len());
             if let Some(length) = length {
                 return Err(miss(format!("bytes in the body of GET {path}"), length, response.body.len()));
             }
@@ -53,11 +54,6 @@ impl Page {
         }
         differ(&format!("body, unlike that of GET {path} alone"), body, &response.body)
     }
-}
-
-/// Body length that the contract requires of `/bytes/N`: N bytes (subjects/REQUIREMENTS.md).
-fn contract_length(path: &str) -> Option<usize> {
-    path.split('?').next()?.strip_prefix("/bytes/")?.parse().ok()
 }
 
 pub(super) fn miss(message: impl Into<String>, expected: impl ToString, received: impl ToString) -> Miss {

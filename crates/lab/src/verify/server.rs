@@ -1,8 +1,9 @@
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,7 @@ pub(super) struct Server<'a> {
     until: Instant,
     pub(super) suite: Option<Suite>,
     pub(super) path: String,
-    pages: Mutex<BTreeMap<String, Arc<Page>>>,
+    pages: RefCell<BTreeMap<String, Arc<Page>>>,
 }
 
 impl<'a> Server<'a> {
@@ -51,7 +52,7 @@ impl<'a> Server<'a> {
             Target::Command { plan, .. } => start_on(home, plan.port).map(|(child, address)| (Some(child), address))?,
         };
         let until = clock::now() + CASE;
-        Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: Mutex::default() })
+        Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: RefCell::default() })
     }
 
     /// Starts the same command on the same port; the previous process must have ended.
@@ -97,7 +98,7 @@ impl<'a> Server<'a> {
 
     /// The expected response to GET of a path. The first call requests it twice.
     pub(super) fn page(&self, path: &str) -> Result<Arc<Page>, String> {
-        if let Some(page) = self.pages.lock().expect("nothing panics while it holds the lock").get(path) {
+        if let Some(page) = self.pages.borrow().get(path) {
             return Ok(page.clone());
         }
         let ask = || {
@@ -105,9 +106,8 @@ impl<'a> Server<'a> {
             client.send(&request("GET", path, ""))?;
             client.response(false).map_err(|why| format!("GET {path}: {why}"))
         };
-        let page = Page::of(path, [ask()?, ask()?]).map_err(|miss| miss.to_string())?;
-        let page = Arc::new(page);
-        self.pages.lock().expect("nothing panics while it holds the lock").insert(path.to_owned(), page.clone());
+        let page = Arc::new(Page::of(path, [ask()?, ask()?]).map_err(|miss| miss.to_string())?);
+        self.pages.borrow_mut().insert(path.to_owned(), page.clone());
         Ok(page)
     }
 

@@ -285,9 +285,7 @@ impl Door {
 
     /// Refuses a connection, with the reason if the channel is already encrypted.
     fn turn_away(&mut self, half_open: HalfOpen, why: Why) {
-        if half_open.opening.is_encrypted() {
-            half_open.opening.close(&Answer::Refused(why.to_string()));
-        }
+        half_open.opening.close(&Answer::Refused(why.to_string()));
         self.refuse(half_open.from, why);
     }
 

@@ -129,17 +129,14 @@ impl Opening {
         Ok(is_moving)
     }
 
-    pub(super) fn is_encrypted(&self) -> bool {
-        !self.tls.is_handshaking()
-    }
-
     pub(super) fn interest(&self) -> (BorrowedFd<'_>, PollFlags) {
         let write = if self.tls.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
         (self.stream.as_fd(), PollFlags::IN | write)
     }
 
+    /// Closes the connection. Sends a last line before if it is encrypted and there is room.
     pub(super) fn close(mut self, line: &impl Serialize) {
-        if self.say(line).is_ok() {
+        if !self.tls.is_handshaking() && self.say(line).is_ok() {
             self.tls.send_close_notify();
             let _ = self.send();
         }

@@ -103,13 +103,11 @@ impl Pump {
 
     fn turn(&mut self) -> bool {
         let moved = self.deliver() | self.take();
-        match self.exchange() {
-            Ok(more) => moved | more,
-            Err(_) => {
-                self.lose();
-                true
-            }
+        let exchanged = self.exchange();
+        if exchanged.is_err() {
+            self.lose();
         }
+        moved | exchanged.unwrap_or(true)
     }
 
     fn deliver(&mut self) -> bool {
