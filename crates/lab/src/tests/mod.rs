@@ -1,5 +1,6 @@
 //! The lab with real processes: `examples/stand_in.rs` replaces the quintain binary.
 
+mod companions;
 mod processes;
 mod proxies;
 mod runs;
