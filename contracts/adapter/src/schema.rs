@@ -170,7 +170,7 @@ fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
     let mut services = BTreeMap::new();
     for service in &wsdl.services {
         let mut operations = BTreeMap::new();
-        for operation in service.ports.iter().flat_map(|port| &port.operations) {
+        for operation in &service.operations {
             let params = fields(wsdl, operation.input.content, &mut types);
             let result =
                 operation.output.as_ref().and_then(|output| match wsdl.complex(output.content).fields.as_slice() {

@@ -66,13 +66,7 @@ impl Mistakes {
 
 impl fmt::Display for Mistakes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, mistake) in self.0.iter().enumerate() {
-            if index > 0 {
-                out.write_str("\n")?;
-            }
-            mistake.fmt(out)?;
-        }
-        Ok(())
+        out.write_str(&self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     }
 }
 

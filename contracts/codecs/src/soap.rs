@@ -34,7 +34,7 @@ mod xml;
 
 pub use compose::{compose_envelope, compose_fault};
 pub use envelope::{Envelope, Fault, Request, Response, SOAP_11, SoapError};
-pub use types::{Builtin, Complex, ComplexId, Field, Message, Operation, Port, Service, Simple, SimpleId, Type, Wsdl};
+pub use types::{Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl};
 pub use view::View;
 pub use xml::{Limits, XmlError};
 

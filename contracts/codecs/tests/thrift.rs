@@ -118,8 +118,8 @@ fn views_read_fields_without_copying() {
             }
             "getNoteStoreUrl-failed" => {
                 let method = schema.service("UserStore").unwrap().method("getNoteStoreUrl").unwrap();
-                let Outcome::Failed(failure) = message.outcome(&schema, method) else { panic!("it fails") };
-                assert_eq!((failure.message, failure.code), (b"Internal error".as_slice(), 6));
+                let Outcome::Failed { message, code } = message.outcome(&schema, method) else { panic!("it fails") };
+                assert_eq!((message, code), (b"Internal error".as_slice(), 6));
             }
             _ => {}
         }

@@ -70,9 +70,9 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
             let thrown = put(&mut tape, view);
             (tape.map([(name, thrown)]), true)
         }
-        Outcome::Failed(failed) => {
-            let message = tape.text(String::from_utf8_lossy(failed.message));
-            let code = tape.int(i64::from(failed.code));
+        Outcome::Failed { message, code } => {
+            let message = tape.text(String::from_utf8_lossy(message));
+            let code = tape.int(i64::from(code));
             (tape.map([("message", message), ("code", code)]), true)
         }
         Outcome::Missing => (tape.malformed(NO_OUTCOME), false),

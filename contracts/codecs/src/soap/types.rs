@@ -131,24 +131,13 @@ pub struct Operation {
     pub output: Option<Message>,
 }
 
-/// An address of a service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Name.
-    pub name: String,
-    /// URL.
-    pub address: String,
-    /// Operations of its binding.
-    pub operations: Vec<Operation>,
-}
-
-/// A service with its SOAP 1.1 ports. Ports of other bindings are omitted.
+/// A service with the operations of its SOAP 1.1 ports. Ports of other bindings are omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     /// Name.
     pub name: String,
-    /// Ports in file order.
-    pub ports: Vec<Port>,
+    /// The operations of each port, in file order.
+    pub operations: Vec<Operation>,
 }
 
 /// A resolved WSDL with everything it imports. It drives decoding and encoding.
@@ -175,7 +164,7 @@ impl Wsdl {
 
     /// All operations of all ports, in file order.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
-        self.services.iter().flat_map(|service| &service.ports).flat_map(|port| &port.operations)
+        self.services.iter().flat_map(|service| &service.operations)
     }
 
     /// The operation with this name.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::nearest::did_you_mean;
 
 use super::types::{
-    Builtin, Complex, ComplexId, Field, Message, Operation, Port, Service, Simple, SimpleId, Type, Wsdl, builtin,
+    Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl, builtin,
 };
 use super::xml::{Document, Element, Limits};
 use crate::mistake::{Mistake, Mistakes, ReadFile};
@@ -433,16 +433,16 @@ impl<'f> Reader<'f> {
         }
         for service in root.children_named(WSDL, "service") {
             let name = self.required(service, "name").to_owned();
-            let mut ports = Vec::new();
+            let mut operations = Vec::new();
             for port in service.children_named(WSDL, "port") {
                 // A port of another binding has its address in another namespace.
                 let Some(address) = port.child_named(SOAP, "address") else { continue };
-                let address = self.required(address, "location").to_owned();
-                let name = self.required(port, "name").to_owned();
+                self.required(address, "location");
+                self.required(port, "name");
                 let Some((_, binding)) = self.referred(port, "binding", "binding") else { continue };
-                ports.push(Port { name, address, operations: self.binding(binding) });
+                operations.extend(self.binding(binding));
             }
-            self.wsdl.services.push(Service { name, ports });
+            self.wsdl.services.push(Service { name, operations });
         }
     }
 

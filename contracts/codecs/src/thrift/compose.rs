@@ -29,7 +29,7 @@ pub fn compose_message(
     })
 }
 
-/// Appends a `TApplicationException`; the codes are those of [`super::ApplicationException::code`].
+/// Appends a `TApplicationException`; the codes are those of [`super::Outcome::Failed`].
 pub fn compose_application_exception(
     out: &mut Vec<u8>,
     protocol: Protocol,

@@ -22,7 +22,7 @@ pub enum MessageKind {
     Call = 1,
     /// A method's result, or an exception that it declares.
     Reply,
-    /// The server failed: an [`ApplicationException`].
+    /// The server failed: a `TApplicationException`.
     Exception,
     /// A call without a reply.
     Oneway,
@@ -73,19 +73,15 @@ pub enum Outcome<'m> {
     Returned(Option<View<'m>>),
     /// The method threw an exception that it declares: the field's name and the exception.
     Threw(&'m str, View<'m>),
-    /// The server failed.
-    Failed(ApplicationException<'m>),
+    /// The server failed: a `TApplicationException`.
+    Failed {
+        /// A human-readable reason.
+        message: &'m [u8],
+        /// 1 unknown method, 2 wrong message kind, 5 no result, 6 internal error, 7 protocol error etc.
+        code: i32,
+    },
     /// Neither a result nor a known exception: the reply violates the schema.
     Missing,
-}
-
-/// A `TApplicationException`: the server failed to perform the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ApplicationException<'m> {
-    /// A human-readable reason.
-    pub message: &'m [u8],
-    /// 1 unknown method, 2 wrong message kind, 5 no result, 6 internal error, 7 protocol error etc.
-    pub code: i32,
 }
 
 impl<'m> Message<'m> {
@@ -125,7 +121,7 @@ impl<'m> Message<'m> {
             let body = self.as_unknown();
             let message = body.get_id(1).and_then(|message| message.as_bytes()).unwrap_or_default();
             let code = body.get_id(2).and_then(|code| code.as_i64()).and_then(|code| i32::try_from(code).ok());
-            return Outcome::Failed(ApplicationException { message, code: code.unwrap_or(0) });
+            return Outcome::Failed { message, code: code.unwrap_or(0) };
         }
         let result = self.as_struct(schema, method.result);
         if let Some(success) = result.get_id(0) {

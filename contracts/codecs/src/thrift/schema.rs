@@ -43,6 +43,20 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
 }
 
+/// The types without parts, by their names in the IDL.
+pub(super) const BASE_TYPES: [(&str, Type); 10] = [
+    ("bool", Type::Bool),
+    ("byte", Type::Byte),
+    ("i8", Type::Byte),
+    ("i16", Type::I16),
+    ("i32", Type::I32),
+    ("i64", Type::I64),
+    ("double", Type::Double),
+    ("string", Type::String),
+    ("binary", Type::Binary),
+    ("uuid", Type::Uuid),
+];
+
 impl Type {
     /// Whether it is a type of integers, or an enum, that can represent this number.
     pub(crate) fn holds(&self, number: i64) -> bool {
@@ -222,20 +236,12 @@ impl Schema {
     /// A type in IDL syntax.
     pub fn type_name(&self, ty: &Type) -> String {
         match ty {
-            Type::Bool => "bool".to_owned(),
-            Type::Byte => "byte".to_owned(),
-            Type::I16 => "i16".to_owned(),
-            Type::I32 => "i32".to_owned(),
-            Type::I64 => "i64".to_owned(),
-            Type::Double => "double".to_owned(),
-            Type::String => "string".to_owned(),
-            Type::Binary => "binary".to_owned(),
-            Type::Uuid => "uuid".to_owned(),
             Type::Enum(id) => self.enumeration(*id).name.clone(),
             Type::Struct(id) => self.structure(*id).name.clone(),
             Type::List(element) => format!("list<{}>", self.type_name(element)),
             Type::Set(element) => format!("set<{}>", self.type_name(element)),
             Type::Map(key, value) => format!("map<{}, {}>", self.type_name(key), self.type_name(value)),
+            base => BASE_TYPES.iter().find(|named| named.1 == *base).map_or("", |named| named.0).to_owned(),
         }
     }
 }

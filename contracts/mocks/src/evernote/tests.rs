@@ -21,7 +21,7 @@ fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, prot
     match reply.outcome(&thrift.schema, called) {
         thrift::Outcome::Returned(value) => codecs::json::compose(&value.unwrap().to_value()),
         thrift::Outcome::Threw(name, value) => format!("{name} {}", codecs::json::compose(&value.to_value())),
-        thrift::Outcome::Failed(error) => format!("failed {}: {}", error.code, String::from_utf8_lossy(error.message)),
+        thrift::Outcome::Failed { message, code } => format!("failed {code}: {}", String::from_utf8_lossy(message)),
         thrift::Outcome::Missing => "missing".to_owned(),
     }
 }
@@ -151,7 +151,7 @@ fn invalid_messages_return_errors() {
         let answer = answer("POST", "/edam/user", &body);
         let reply = Message::decode(Protocol::Binary, &answer.body, &Limits::DEFAULT).unwrap();
         assert_eq!(reply.header.kind, MessageKind::Exception);
-        let thrift::Outcome::Failed(error) = reply.outcome(&thrift.schema, method) else { panic!("{name}") };
-        assert_eq!(String::from_utf8_lossy(error.message), why);
+        let thrift::Outcome::Failed { message, .. } = reply.outcome(&thrift.schema, method) else { panic!("{name}") };
+        assert_eq!(String::from_utf8_lossy(message), why);
     }
 }

@@ -420,8 +420,8 @@ fn thrift_reply(
     match message.outcome(schema, method) {
         thrift::Outcome::Returned(value) => Ok(value.map_or(Value::Null, |value| value.to_value())),
         thrift::Outcome::Threw(name, _) => Err((Fault::ErrorAnswer, format!("`{}` threw `{name}`", method.name))),
-        thrift::Outcome::Failed(exception) => {
-            let why = String::from_utf8_lossy(exception.message).chars().take(200).collect::<String>();
+        thrift::Outcome::Failed { message, .. } => {
+            let why = String::from_utf8_lossy(message).chars().take(200).collect::<String>();
             Err((Fault::ErrorAnswer, format!("`{}` failed: {why}", method.name)))
         }
         thrift::Outcome::Missing => Err((Fault::Body, format!("the response to `{}` has no result", method.name))),

@@ -8,7 +8,7 @@ use super::syntax::{Body, Definition, Document, FieldDef, MethodDef, TypeRef, pa
 use super::{FILES_MAX, TEXT_MAX_BYTES};
 use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes, ReadFile};
 use crate::thrift::schema::{
-    Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
+    BASE_TYPES, Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
 };
 use crate::value::Value;
 
@@ -25,19 +25,6 @@ const CHAIN_MAX: usize = 100;
 
 /// Maximum number of methods of all services; inherited ones count each time.
 const METHODS_MAX: usize = 1 << 16;
-
-const BASE_TYPES: [(&str, Type); 10] = [
-    ("bool", Type::Bool),
-    ("byte", Type::Byte),
-    ("i8", Type::Byte),
-    ("i16", Type::I16),
-    ("i32", Type::I32),
-    ("i64", Type::I64),
-    ("double", Type::Double),
-    ("string", Type::String),
-    ("binary", Type::Binary),
-    ("uuid", Type::Uuid),
-];
 
 const CONTAINER_TYPES: [&str; 3] = ["list", "set", "map"];
 
