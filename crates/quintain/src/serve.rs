@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lab::clock::nanos;
 use servers::{
-    CacheLimits, CacheProtocol, CacheServer, CacheShared, Calibrate, Hostile, Http, HttpLimits, Listen, Log, Pauses,
+    CacheLimits, CacheProtocol, CacheServer, CacheShared, Calibrate, Hostile, Http, HttpLimits, Listen, Pauses,
     Pingpong, ServeError, Shutdown,
 };
 use stats::Histogram;
@@ -59,7 +59,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
             }
             let handler = |thread| Calibrate::new(args.delay.0, pauses, args.seed, thread);
             let handlers = servers::serve(&args.listen.into(), handler, &shutdown, ready)?;
-            output::json_line(&TrueTimes::of(handlers.iter().map(Calibrate::log)))?;
+            output::json_line(&TrueTimes::of(handlers.iter().map(Calibrate::service_ns)))?;
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
         ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
@@ -98,7 +98,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds).minimal(minimal);
     let handlers = servers::serve(&listen, handler, shutdown, ready)?;
     let Some(path) = args.log else { return Ok(()) };
-    let times = TrueTimes::of(handlers.iter().map(Http::log));
+    let times = TrueTimes::of(handlers.iter().map(Http::service_ns));
     if path.as_os_str() == "-" {
         return output::json_line(&times);
     }
@@ -168,14 +168,11 @@ fn connections(asked: Option<u32>) -> Result<u32, Problem> {
 }
 
 impl TrueTimes {
-    fn of<'a>(logs: impl Iterator<Item = &'a Log>) -> Self {
-        let (mut service, mut requests) = (Histogram::new(), 0);
-        for log in logs {
-            service.merge(&log.service);
-            requests += log.requests;
-        }
+    fn of<'a>(threads: impl Iterator<Item = &'a Histogram>) -> Self {
+        let mut service = Histogram::new();
+        threads.for_each(|thread| service.merge(thread));
         TrueTimes {
-            requests,
+            requests: service.len(),
             service_ns: Times {
                 mean: service.mean(),
                 p50: service.quantile(0.5),

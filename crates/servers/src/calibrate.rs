@@ -1,10 +1,10 @@
 //! A ping-pong server with known delays, to check a load generator's histogram against.
 
 use net::{Conn, Data, Driver, Nanos};
-use stats::{Distribution, Rng};
+use stats::{Distribution, Histogram, Rng};
 use wire::pingpong;
 
-use crate::delay_queue::{DelayQueue, Log};
+use crate::delay_queue::DelayQueue;
 use crate::pingpong::Words;
 use crate::pool::{Handler, Next, send_or_close};
 
@@ -55,14 +55,14 @@ impl Calibrate {
         }
     }
 
-    /// The measurements.
-    pub fn log(&self) -> &Log {
-        &self.queue.log
+    /// Times from reading a request to handing its response to the kernel, ns.
+    pub fn service_ns(&self) -> &Histogram {
+        &self.queue.service
     }
 
     fn answer<D: Driver>(&mut self, driver: &mut D, conn: Conn, received: Nanos, word: u32) {
         send_or_close(driver, conn, &pingpong::compose(pingpong::answer(word)));
-        self.queue.record(driver.now().saturating_sub(received));
+        self.queue.service.record(driver.now().saturating_sub(received));
     }
 }
 

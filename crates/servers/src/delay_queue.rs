@@ -1,19 +1,10 @@
-//! Responses that are due later, and the log of the sent ones.
+//! Responses that are due later, and the times of the sent ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use net::{Conn, Nanos};
 use stats::Histogram;
-
-/// The measurements of a server that delays responses.
-#[derive(Clone, Debug)]
-pub struct Log {
-    /// Times from reading a request to handing its response to the kernel, ns.
-    pub service: Histogram,
-    /// Number of responses.
-    pub requests: u64,
-}
 
 /// A delayed response; the field order is the order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +21,13 @@ pub(crate) struct Due {
 pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<Due>>,
     number: u64,
-    pub(crate) log: Log,
+    /// Times from reading a request to handing its response to the kernel, ns.
+    pub(crate) service: Histogram,
 }
 
 impl DelayQueue {
     pub(crate) fn new() -> Self {
-        Self { due: BinaryHeap::new(), number: 0, log: Log { service: Histogram::new(), requests: 0 } }
+        Self { due: BinaryHeap::new(), number: 0, service: Histogram::new() }
     }
 
     pub(crate) fn push(&mut self, at: Nanos, conn: Conn, received: Nanos, word: u32) {
@@ -59,11 +51,5 @@ impl DelayQueue {
         if self.due.len() > most {
             self.due.retain(|Reverse(due)| is_open(due.conn));
         }
-    }
-
-    /// Logs a response handed to the kernel `service_ns` after its request was read.
-    pub(crate) fn record(&mut self, service_ns: Nanos) {
-        self.log.service.record(service_ns);
-        self.log.requests += 1;
     }
 }

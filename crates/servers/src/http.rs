@@ -25,6 +25,7 @@ mod route;
 mod tests;
 
 use net::{Conn, Data, Driver, Nanos};
+use stats::Histogram;
 use wire::http1::Limits;
 
 use self::answers::Answers;
@@ -32,7 +33,7 @@ use self::connection::{HttpState, Phase, Stream};
 use self::delay::Delays;
 use self::request::{Memo, ParsedRequest};
 use crate::connections::{Connections, Waits};
-use crate::delay_queue::{DelayQueue, Log};
+use crate::delay_queue::DelayQueue;
 use crate::pool::{Handler, Next};
 use crate::timers::NEVER;
 
@@ -122,8 +123,8 @@ impl Http {
     }
 
     /// The true service times of `/delay`.
-    pub fn log(&self) -> &Log {
-        &self.queue.log
+    pub fn service_ns(&self) -> &Histogram {
+        &self.queue.service
     }
 
     /// Sends the responses and advances the phase of `conn` until it has to wait.
@@ -250,7 +251,7 @@ impl Http {
         self.out.clear();
         match sent {
             Ok(()) => {
-                self.queue.record(driver.now().saturating_sub(received));
+                self.queue.service.record(driver.now().saturating_sub(received));
                 self.resume_input(slot, driver.now());
             }
             Err(error) => self.connections.undeliverable(driver, conn, error),

@@ -17,7 +17,6 @@ mod timers;
 
 pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};
 pub use calibrate::{Calibrate, Pauses};
-pub use delay_queue::Log;
 pub use hostile::{Hostile, Kind};
 pub use http::{Http, HttpLimits};
 pub use pingpong::Pingpong;

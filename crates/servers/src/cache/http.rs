@@ -36,13 +36,10 @@ impl Executor {
                         if keep_alive {
                             continue;
                         }
-                        connection.state.over = CloseState::Answered { linger: true };
                     }
-                    Err(error) => {
-                        self.http_failure(error.status(), error, false, false);
-                        connection.state.over = CloseState::Answered { linger: true };
-                    }
+                    Err(error) => self.http_failure(error.status(), error, false, false),
                 }
+                connection.state.over = CloseState::Answered { linger: true };
                 break;
             }
             if rest.len() < http.parse_at {
@@ -77,6 +74,7 @@ impl Executor {
             if let Err(cache_http::Refusal::ValueTooLarge { .. }) = parsed {
                 self.http_outdate(&request);
             }
+            let is_head = request.method == "HEAD";
             match parsed {
                 Ok(Operation::Get { key, head: false }) if self.lacks_memory_for_encoded(key) => {
                     self.http_failure(503, "out of memory", on, false);
@@ -84,7 +82,7 @@ impl Executor {
                 Ok(operation) => self.http_answer(operation, keep_alive),
                 // The final response replaces 100. The client may or may not still send the body.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
-                    self.http_failure(refusal.status(), refusal, false, request.method == "HEAD");
+                    self.http_failure(refusal.status(), refusal, false, is_head);
                     connection.state.over = CloseState::Answered { linger: true };
                     break;
                 }
@@ -93,7 +91,7 @@ impl Executor {
                     http.body = Some((reader, refusal, on));
                     continue;
                 }
-                Err(refusal) => self.http_failure(refusal.status(), refusal, on, request.method == "HEAD"),
+                Err(refusal) => self.http_failure(refusal.status(), refusal, on, is_head),
             }
             if !on {
                 connection.state.over = CloseState::Answered { linger: request.keep_alive };

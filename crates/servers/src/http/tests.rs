@@ -493,8 +493,8 @@ fn delayed_response_holds_back_later_ones() {
     assert_eq!(times[0], 20_000);
     assert!(times[1..].iter().all(|&at| at == 30_020_000), "{times:?}");
     assert_eq!(other.borrow().came[0].0, 20_000, "another connection is not held back");
-    let log = world.http.log();
-    assert_eq!((log.requests, log.service.min(), log.service.max()), (2, Some(30_000_000), Some(30_000_000)));
+    let log = world.http.service_ns();
+    assert_eq!((log.len(), log.min(), log.max()), (2, Some(30_000_000), Some(30_000_000)));
 }
 
 #[test]
@@ -505,8 +505,8 @@ fn delays_follow_their_distribution_and_match_the_log() {
         .map(|_| world.client((0..40).map(|round| Step::Send(round * 100 * MS, text.clone())).collect()))
         .collect();
     world.run(10 * S);
-    let log = world.http.log();
-    assert_eq!(log.requests, 2000);
+    let log = world.http.service_ns();
+    assert_eq!(log.len(), 2000);
     let mut latencies = Vec::new();
     for seen in &seen {
         for (round, &(at, _)) in seen.borrow().came.iter().enumerate() {
@@ -514,10 +514,10 @@ fn delays_follow_their_distribution_and_match_the_log() {
         }
     }
     // The network's delays are known, so clients measure exactly what the log has.
-    assert_eq!(latencies.iter().sum::<Nanos>() as f64 / 2000.0, log.service.mean().unwrap());
-    assert_eq!(latencies.iter().max().copied(), log.service.max());
+    assert_eq!(latencies.iter().sum::<Nanos>() as f64 / 2000.0, log.mean().unwrap());
+    assert_eq!(latencies.iter().max().copied(), log.max());
     // 5 standard errors of the mean of an exponential distribution.
-    let mean = log.service.mean().unwrap();
+    let mean = log.mean().unwrap();
     assert!((mean / 1e6 - 1.0).abs() < 5.0 / 2000f64.sqrt(), "{mean}");
 }
 
@@ -780,7 +780,7 @@ fn reused_slot_starts_fresh() {
         assert_eq!(render(b"", &next.borrow()), r#"200 "test""#, "round {round}");
         world.run((round * 100 + 100) * MS);
     }
-    assert_eq!(world.http.log().requests, 0, "no client was left");
+    assert_eq!(world.http.service_ns().len(), 0, "no client was left");
 }
 
 /// A request for the property below, and its response.
