@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use contract::metadata::{self, CallContext, Identified, RequestMetadata};
-use contract::monitor::{Call, Ticket};
+use contract::monitor::{Call, Outcome, Ticket};
 
 use crate::app::App;
 use crate::call_log::Line;
@@ -198,38 +198,40 @@ impl InFlightCall {
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (watch, args) = (&self.app.watch, request.values());
-        let (number, outcome) = (self.line.call, reply.outcome());
+        let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
         let output = match self.hop.side {
             Side::Client => {
                 // A reply from an adapter without metadata introduces nothing.
                 let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
                 let metadata = block.and_then(|block| self.reply_metadata(block));
-                let output = watch.step(number, reply.may_be_undecided, |monitor, now_s| {
+                let output = watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
                     monitor.reply_received(self.call(&args), &ticket, outcome, metadata.as_deref(), now_s)
                 });
                 self.got = metadata.unwrap_or_default();
                 output
             }
-            Side::Server { .. } => watch.step(number, reply.may_be_undecided, |monitor, now_s| {
+            Side::Server { .. } => watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
                 monitor.reply_sent(self.call(&args), &ticket, outcome, now_s)
             }),
         }?;
         let Some(entries) = output.reply else { return Ok(None) };
-        let bytes = metadata::encode_reply(&entries, self.context(ticket.sender()));
+        let bytes = metadata::encode_reply(&entries, self.context(&ticket.sender));
         self.line.metadata_bytes += bytes.len();
         Ok(Some(bytes))
     }
 
     /// Handles a reply that an adapter on the other side will not treat as one.
     pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Stopped> {
-        self.ticket = self.ticket.take().map(Ticket::alone);
+        if let Some(ticket) = &mut self.ticket {
+            ticket.enhanced = false;
+        }
         self.sent = None;
         self.reply(request, reply, None).map(drop)
     }
 
     pub(crate) fn is_enhanced(&self) -> bool {
-        self.ticket.as_ref().is_some_and(Ticket::enhanced)
+        self.ticket.as_ref().is_some_and(|ticket| ticket.enhanced)
     }
 
     pub(crate) fn pause(&mut self) {

@@ -9,7 +9,6 @@ pub(crate) use self::thrift::decode as thrift_message;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use contract::monitor::Outcome;
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
 use hyper::http::response;
 
@@ -89,11 +88,6 @@ impl Reply<'_> {
         let mut tape = Tape::new();
         let value = why.put(&mut tape);
         Self { tape, value, is_error: false, may_be_undecided: false }
-    }
-
-    pub(crate) fn outcome(&self) -> Outcome<'_> {
-        let value = self.tape.value(self.value);
-        if self.is_error { Outcome::Error(value) } else { Outcome::Result(value) }
     }
 }
 

@@ -335,8 +335,8 @@ impl<S: Store> Monitor<S> {
 
     /// Processes a reply of the adapter's party.
     pub fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
-        let (kind, outcome) = outcome.parts();
-        let mut step = Step { outcome, ticket: Some(ticket), ..Step::new(call, now_s) };
+        let kind = outcome.kind();
+        let mut step = Step { outcome: outcome.value, ticket: Some(ticket), ..Step::new(call, now_s) };
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             return step.output;
         }
@@ -357,8 +357,8 @@ impl<S: Store> Monitor<S> {
         metadata: Option<&[Identified]>,
         now_s: u64,
     ) -> StepOutput {
-        let (kind, outcome) = outcome.parts();
-        let mut step = Step { outcome, ticket: Some(ticket), ..Step::new(call, now_s) };
+        let kind = outcome.kind();
+        let mut step = Step { outcome: outcome.value, ticket: Some(ticket), ..Step::new(call, now_s) };
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             return step.output;
         }

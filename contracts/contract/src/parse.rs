@@ -90,20 +90,19 @@ impl Parser<'_> {
         matches!(self.tokens.get(self.at + ahead), Some((Token::Sign(found), _)) if *found == sign)
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
-        let is = self.is_word(word);
-        if is {
+    fn take_if(&mut self, is_wanted: bool) -> bool {
+        if is_wanted {
             self.advance();
         }
-        is
+        is_wanted
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        self.take_if(self.is_word(word))
     }
 
     fn take_sign(&mut self, sign: &str) -> bool {
-        let is = self.is_sign(sign);
-        if is {
-            self.advance();
-        }
-        is
+        self.take_if(self.is_sign(sign))
     }
 
     fn here(&self) -> String {

@@ -21,25 +21,22 @@ pub struct Call<'a> {
 
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug)]
-pub enum Outcome<'a> {
-    /// A result.
-    Result(Value<'a>),
-    /// A declared exception or a fault, which `on_error` applies to.
-    Error(Value<'a>),
+pub struct Outcome<'a> {
+    /// The result, exception or fault.
+    pub value: Value<'a>,
+    /// Whether it is a declared exception or a fault, which `on_error` applies to.
+    pub is_error: bool,
 }
 
-impl<'a> Outcome<'a> {
-    /// The kind of clauses that apply to it, and its value.
-    pub(super) fn parts(self) -> (Kind, Value<'a>) {
-        match self {
-            Self::Result(result) => (Kind::Postcondition, result),
-            Self::Error(error) => (Kind::Exception, error),
-        }
+impl Outcome<'_> {
+    /// The kind of clauses that apply to it.
+    pub(super) fn kind(self) -> Kind {
+        if self.is_error { Kind::Exception } else { Kind::Postcondition }
     }
 }
 
 /// State of a call until its reply: the paper's request entry. Dropping it is safe.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     /// The invoked entry, or `None` if its index has no value.
     pub(crate) entry: Option<Key>,
@@ -49,45 +46,22 @@ pub struct Ticket {
     pub(crate) labels: Vec<u32>,
     /// Whether the vouching labels were forgotten, or the index is unknown.
     pub(crate) is_orphan: bool,
-    pub(crate) enhanced: bool,
+    /// Whether the other side of the call has an adapter. Without one, the call also checks the
+    /// clauses of the other side.
+    pub enhanced: bool,
     /// Whether the endpoint's calls go unchecked.
     pub(crate) bypassed: bool,
     /// The other side's adapter: its label or address.
     pub(crate) other: Option<u32>,
-    pub(crate) sender: String,
+    /// The label of the adapter that sent the request, or `unknown`:
+    /// [`crate::metadata::CallContext::sender`] at both ends.
+    pub sender: String,
 }
 
 impl Ticket {
     /// A call whose entry is unknown.
     pub(super) fn unvouched(sender: String) -> Self {
-        Self {
-            entry: None,
-            index: None,
-            secret: false,
-            labels: vec![0],
-            is_orphan: true,
-            enhanced: false,
-            bypassed: false,
-            other: None,
-            sender,
-        }
-    }
-
-    /// The label of the adapter that sent the request, or `unknown`:
-    /// [`crate::metadata::CallContext::sender`] at both ends.
-    pub fn sender(&self) -> &str {
-        &self.sender
-    }
-
-    /// Lets the call also check the clauses of the other side's adapter, which will not treat the
-    /// reply as one.
-    pub fn alone(self) -> Self {
-        Self { enhanced: false, ..self }
-    }
-
-    /// Whether the other side of the call has an adapter.
-    pub fn enhanced(&self) -> bool {
-        self.enhanced
+        Self { labels: vec![0], is_orphan: true, sender, ..Self::default() }
     }
 }
 

@@ -114,7 +114,7 @@ impl World {
         let result = put(&mut tape, &asked.result);
         let args = args.into_iter().map(|arg| tape.value(arg)).collect::<Vec<_>>();
         let result = tape.value(result);
-        let outcome = if asked.is_error { Outcome::Error(result) } else { Outcome::Result(result) };
+        let outcome = Outcome { value: result, is_error: asked.is_error };
 
         let mut server = asked.public.map(str::to_owned);
         let mut at_client = None;
