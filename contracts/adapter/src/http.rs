@@ -498,8 +498,6 @@ impl Exchange {
             return Ok(Response::from_parts(parts, body));
         }
         let block = block.as_ref();
-        // Without the whole body, a reply is judged by its head, and undecided clauses may reject it.
-        let is_strict = watch.checks.refuses_unchecked;
         let mut added = None;
         let body = if reads_body {
             call.pause();
@@ -509,7 +507,7 @@ impl Exchange {
             };
             call.resume();
             match read {
-                Read::Cut(_, error) if is_strict => {
+                Read::Cut(_, error) if watch.checks.refuses_unchecked => {
                     call.end(0);
                     return Err(reply_failed(error));
                 }
@@ -518,23 +516,11 @@ impl Exchange {
                     body.cut(error)
                 }
                 Read::Whole(whole, body) => {
-                    let content = app.decoded(&parts.headers, &whole.bytes);
-                    match &content {
-                        Content::Over if !is_strict => call.skipped(Skip::Size),
-                        Content::Unread(_) if !is_strict => call.skipped(Skip::Unreadable),
-                        _ => {}
-                    }
-                    if is_strict || content != Content::Over {
-                        added = judge(&mut call, &request, Some((&parts, &content)), block)?;
-                    }
-                    body
-                }
-                Read::Part(body, _) if is_strict => {
-                    added = judge(&mut call, &request, Some((&parts, &Content::Over)), block)?;
+                    added = judge_body(&mut call, &request, &parts, Ok(&whole.bytes), block)?;
                     body
                 }
                 Read::Part(body, skip) => {
-                    call.skipped(skip);
+                    added = judge_body(&mut call, &request, &parts, Err(skip), block)?;
                     body
                 }
             }
@@ -592,25 +578,40 @@ impl StreamedCall {
         let Self { mut call, head, whole, block, is_adapter, reply_head } = self;
         call.resume();
         let (app, service) = (call.app.clone(), call.service.clone());
-        let content = body.as_ref().map(|body| app.decoded(&reply_head.headers, body));
-        match &content {
-            Ok(Content::Over) => call.skipped(Skip::Size),
-            Ok(Content::Unread(_)) => call.skipped(Skip::Unreadable),
-            Ok(Content::Plain(_) | Content::Broken(_)) => {}
-            Err(skip) => call.skipped(**skip),
-        }
-        if let Ok(content) = &content
-            && *content != Content::Over
-        {
-            let request_content = app.decoded(&head.headers, &whole.bytes);
-            let called = app.watch.guarded(|| service.http_request(&head, &request_content, false));
-            if let Some(RequestKind::Known(_, request)) = called {
-                // The reply cannot be rejected any more, and no field can follow the head.
-                let _ = judge(&mut call, &request, Some((&reply_head, content)), block.as_ref());
-            }
+        let request_content = app.decoded(&head.headers, &whole.bytes);
+        let called = app.watch.guarded(|| service.http_request(&head, &request_content, false));
+        if let Some(RequestKind::Known(_, request)) = called {
+            let body = body.as_deref().map_err(|skip| *skip);
+            // The reply cannot be rejected any more, and no field can follow the head.
+            let _ = judge_body(&mut call, &request, &reply_head, body, block.as_ref());
         }
         end(call, is_adapter);
     }
+}
+
+/// Checks a reply by its body, or skips it. If uncheckable messages are rejected, a reply without a
+/// readable body is judged by its head, and undecided clauses may reject it.
+fn judge_body(
+    call: &mut InFlightCall,
+    request: &decode::Request<'_>,
+    head: &response::Parts,
+    body: Result<&[u8], Skip>,
+    block: Option<&Block>,
+) -> Result<Option<HeaderValue>, Failed> {
+    let app = call.app.clone();
+    let content = body.map_or(Content::Over, |body| app.decoded(&head.headers, body));
+    let skip = body.err().or(match content {
+        Content::Over => Some(Skip::Size),
+        Content::Unread(_) => Some(Skip::Unreadable),
+        Content::Plain(_) | Content::Broken(_) => None,
+    });
+    if let Some(skip) = skip.filter(|_| !app.watch.checks.refuses_unchecked) {
+        call.skipped(skip);
+        if content == Content::Over {
+            return Ok(None);
+        }
+    }
+    judge(call, request, Some((head, &content)), block)
 }
 
 /// Checks a reply, or only its metadata if no clause refers to it. Returns the field to send with
