@@ -16,7 +16,7 @@ use redb::Database;
 pub(crate) use self::file::StoreOwner;
 pub use self::file::{StoreContents, StoreError, look, purge};
 use self::file::{name_bytes, row_bytes};
-use self::writer::{Batch, EntryFile};
+use self::writer::EntryFile;
 use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
 use crate::reports::Note;
@@ -48,8 +48,8 @@ pub(crate) struct EntryStore {
 }
 
 /// An empty store. [`WAITING_MAX_BYTES`] bounds it.
-fn nothing() -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::new(usize::MAX, None))
+fn nothing() -> MemoryStore {
+    MemoryStore::new(usize::MAX, None)
 }
 
 /// State shared by calls and the writer.
@@ -73,7 +73,12 @@ impl Shared {
 }
 
 struct Waiting {
-    batch: Batch,
+    /// The next batch.
+    entries: MemoryStore,
+    /// The growth of the file's content that the next batch is expected to cause.
+    change_bytes: i64,
+    /// Whether the writer has been told to write the next batch at once.
+    is_urgent: bool,
     names: Vec<String>,
     contract_hash: Option<u64>,
     /// Entries being written. Reads need them, since the cache may have evicted them.
@@ -85,24 +90,24 @@ struct Waiting {
 
 impl Waiting {
     fn peek(&self, key: &Key) -> Option<&[u8]> {
-        self.batch.entries.peek(key).or_else(|| self.going.peek(key))
+        self.entries.peek(key).or_else(|| self.going.peek(key))
     }
 
     /// Adds an entry to the next batch, unless too many bytes are waiting.
     fn put(&mut self, key: &Key, value: &[u8], now_s: u64, metrics: &Metrics) -> bool {
-        if self.batch.entries.bytes() + value.len() > WAITING_MAX_BYTES {
+        if self.entries.bytes() + value.len() > WAITING_MAX_BYTES {
             count(&metrics.store_dropped);
             self.lost.insert(key);
             self.forgotten += 1;
             return false;
         }
-        self.batch.entries.put(key, value, now_s);
+        self.entries.put(key, value, now_s);
         true
     }
 
     /// Counts a change of the store's size, including unwritten entries.
     fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
-        self.batch.change_bytes += change_bytes;
+        self.change_bytes += change_bytes;
         // Two's complement sums wrap as intended.
         metrics.store_bytes.fetch_add(change_bytes.cast_unsigned(), Ordering::Relaxed);
     }
@@ -228,8 +233,8 @@ impl Store for EntryStore {
         let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
         waiting.grow(change_bytes, &shared.metrics);
         // Once per batch, so that a flush request always fits in the queue.
-        let is_much = waiting.batch.entries.bytes() > WRITE_FROM_BYTES;
-        if is_much && !std::mem::replace(&mut waiting.batch.is_urgent, true) {
+        let is_much = waiting.entries.bytes() > WRITE_FROM_BYTES;
+        if is_much && !std::mem::replace(&mut waiting.is_urgent, true) {
             file.hurry();
         }
     }
@@ -255,7 +260,7 @@ impl Store for EntryStore {
         let mut unwritten = std::collections::BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();
-            let waits = waiting.batch.entries.entries().chain(waiting.going.entries());
+            let waits = waiting.entries.entries().chain(waiting.going.entries());
             for (key, value) in waits.chain(self.memory.entries()) {
                 if let Some((used_s, entry)) = file::split(value) {
                     unwritten.entry(key).or_insert_with(|| (used_s, entry.to_vec()));

@@ -16,19 +16,6 @@ use crate::metrics::Metrics;
 use crate::reports::Note;
 use crate::worker::Worker;
 
-pub(super) struct Batch {
-    pub(super) entries: MemoryStore,
-    /// The expected growth of the content, estimated without reading the file.
-    pub(super) change_bytes: i64,
-    pub(super) is_urgent: bool,
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self { entries: MemoryStore::new(usize::MAX, None), change_bytes: 0, is_urgent: false }
-    }
-}
-
 /// Time from a failed write to the next one. Each failure reopens the file, which reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 /// Longest file to compact when closing, which reads and writes all of it.
@@ -62,10 +49,12 @@ impl EntryFile {
         let (every, expire_after_s) = (settings.flush, settings.expire_after.map(|after| after.as_secs()));
         let (names_written, db) = (opened.names.len(), RwLock::new(Some(opened.db)));
         let waiting = Mutex::new(Waiting {
-            batch: Batch::default(),
+            entries: nothing(),
+            change_bytes: 0,
+            is_urgent: false,
             names: opened.names,
             contract_hash: None,
-            going: nothing(),
+            going: Arc::new(nothing()),
             lost: opened.lost,
             forgotten: 0,
         });
@@ -173,9 +162,9 @@ impl Work {
         }
         let (entries, change_bytes, contract_hash) = {
             let mut waiting = self.shared.waiting();
-            let Batch { entries, change_bytes, .. } = std::mem::take(&mut waiting.batch);
-            waiting.going = Arc::new(entries);
-            (waiting.going.clone(), change_bytes, waiting.contract_hash.take())
+            waiting.is_urgent = false;
+            waiting.going = Arc::new(std::mem::replace(&mut waiting.entries, nothing()));
+            (waiting.going.clone(), std::mem::take(&mut waiting.change_bytes), waiting.contract_hash.take())
         };
         self.owner.contract_hash = contract_hash.unwrap_or(self.owner.contract_hash);
         match self.try_write(&entries, contract_hash) {
@@ -187,18 +176,18 @@ impl Work {
                 // The next batch includes them unless they have changed by then.
                 let mut waiting = self.shared.waiting();
                 waiting.contract_hash = waiting.contract_hash.or(contract_hash);
-                waiting.batch.change_bytes += change_bytes;
+                waiting.change_bytes += change_bytes;
                 for (key, value) in entries.entries() {
-                    if waiting.batch.entries.peek(&key).is_none() {
+                    if waiting.entries.peek(&key).is_none() {
                         waiting.put(&key, value, 0, &self.shared.metrics);
                     }
                 }
             }
         }
         let mut waiting = self.shared.waiting();
-        waiting.going = nothing();
+        waiting.going = Arc::new(nothing());
         // Equals the count from calls unless another cause changed the file.
-        let content_bytes = self.content_bytes.saturating_add_signed(waiting.batch.change_bytes);
+        let content_bytes = self.content_bytes.saturating_add_signed(waiting.change_bytes);
         self.shared.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
         drop(waiting);
         self.shared.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
