@@ -308,7 +308,7 @@ impl CacheServer {
     fn add(&mut self, conn: Conn, now: Nanos) {
         let shared = &self.core.shared;
         shared.open.fetch_add(1, Ordering::Relaxed);
-        let protocol = ProtocolState::initial(shared);
+        let protocol = ProtocolState::new(shared.protocol, shared);
         self.connections.add(conn, now, CacheState { protocol, ..CacheState::default() });
     }
 

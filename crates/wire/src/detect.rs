@@ -25,10 +25,8 @@ pub enum Detected {
     Need,
     /// memcached, text and meta commands.
     Memcached,
-    /// RESP, arrays of strings.
-    RespArray,
-    /// RESP, inline commands. The same reader reads both.
-    RespInline,
+    /// RESP, arrays of strings or inline commands.
+    Resp,
     /// HTTP/1.
     Http,
     /// memcached's binary protocol.
@@ -57,8 +55,7 @@ pub fn detect(bytes: &[u8]) -> Detected {
     }
     match rest {
         [] => return Detected::Need,
-        [b'*', ..] => return Detected::RespArray,
-        [b'"' | b'\'', ..] => return Detected::RespInline,
+        [b'*' | b'"' | b'\'', ..] => return Detected::Resp,
         [0x80 | 0x81, ..] => return Detected::MemcachedBinary,
         [0x16] => return Detected::Need,
         [0x16, 0x03, ..] => return Detected::Tls,
@@ -72,7 +69,7 @@ pub fn detect(bytes: &[u8]) -> Detected {
     let (word, behind) = (&rest[..end], &rest[end..]);
     match behind[0] {
         b' ' | b'\r' | b'\n' => {}
-        b'\t' | b'"' | b'\'' => return Detected::RespInline,
+        b'\t' | b'"' | b'\'' => return Detected::Resp,
         _ => return Detected::Unknown,
     }
     let is_spaced = behind[0] == b' ';
@@ -86,7 +83,7 @@ pub fn detect(bytes: &[u8]) -> Detected {
         b"get" | b"gets" | b"gat" | b"gats" | b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas"
         | b"delete" | b"incr" | b"decr" | b"touch" | b"flush_all" | b"version" | b"verbosity" | b"stats" | b"quit"
         | b"mg" | b"ms" | b"md" | b"ma" | b"mn" | b"me" => Detected::Memcached,
-        _ => Detected::RespInline,
+        _ => Detected::Resp,
     }
 }
 
@@ -100,7 +97,7 @@ fn get(target: &[u8]) -> Detected {
     } else if schemes.iter().any(|scheme| scheme.starts_with(target)) {
         Detected::Need
     } else {
-        Detected::RespInline
+        Detected::Resp
     }
 }
 
@@ -111,25 +108,25 @@ mod tests {
     /// Input, protocol, and the number of bytes needed to decide.
     #[rustfmt::skip]
     const CASES: &[(&[u8], Detected, usize)] = &[
-        (b"*1\r\n$4\r\nPING\r\n", Detected::RespArray, 1),
-        (b"\r\n*1\r\n", Detected::RespArray, 3),
-        (b"\n\r\n*1\r\n", Detected::RespArray, 4),
-        (b"PING\r\n", Detected::RespInline, 5),
-        (b"PING\n", Detected::RespInline, 5),
-        (b"ping\r\n", Detected::RespInline, 5),
-        (b"GET k\r\n", Detected::RespInline, 5),
-        (b"GET\r\n", Detected::RespInline, 4),
-        (b"GET h\r\n", Detected::RespInline, 6),
-        (b"GET http\r\n", Detected::RespInline, 9),
-        (b"GET https:/\r\n", Detected::RespInline, 12),
-        (b"Get k\r\n", Detected::RespInline, 4),
-        (b"SET k v\r\n", Detected::RespInline, 4),
-        (b"CONFIG GET save\r\n", Detected::RespInline, 7),
-        (b"PUT\r\n", Detected::RespInline, 4),
-        (b"PUBLISH a b\r\n", Detected::RespInline, 8),
-        (b"\"GET\" k\r\n", Detected::RespInline, 1),
-        (b"GE\"T\" k\r\n", Detected::RespInline, 3),
-        (b"GET\tk\r\n", Detected::RespInline, 4),
+        (b"*1\r\n$4\r\nPING\r\n", Detected::Resp, 1),
+        (b"\r\n*1\r\n", Detected::Resp, 3),
+        (b"\n\r\n*1\r\n", Detected::Resp, 4),
+        (b"PING\r\n", Detected::Resp, 5),
+        (b"PING\n", Detected::Resp, 5),
+        (b"ping\r\n", Detected::Resp, 5),
+        (b"GET k\r\n", Detected::Resp, 5),
+        (b"GET\r\n", Detected::Resp, 4),
+        (b"GET h\r\n", Detected::Resp, 6),
+        (b"GET http\r\n", Detected::Resp, 9),
+        (b"GET https:/\r\n", Detected::Resp, 12),
+        (b"Get k\r\n", Detected::Resp, 4),
+        (b"SET k v\r\n", Detected::Resp, 4),
+        (b"CONFIG GET save\r\n", Detected::Resp, 7),
+        (b"PUT\r\n", Detected::Resp, 4),
+        (b"PUBLISH a b\r\n", Detected::Resp, 8),
+        (b"\"GET\" k\r\n", Detected::Resp, 1),
+        (b"GE\"T\" k\r\n", Detected::Resp, 3),
+        (b"GET\tk\r\n", Detected::Resp, 4),
         (b"GET / HTTP/1.1\r\n", Detected::Http, 5),
         (b"GET /k HTTP/1.1\r\n", Detected::Http, 5),
         (b"\r\nGET /k HTTP/1.1\r\n", Detected::Http, 7),
@@ -154,8 +151,8 @@ mod tests {
         (b"mg k v\r\n", Detected::Memcached, 3),
         (b"mn\r\n", Detected::Memcached, 3),
         (b"ms k 1\r\na\r\n", Detected::Memcached, 3),
-        (b"mget k\r\n", Detected::RespInline, 5),
-        (b"getx k\r\n", Detected::RespInline, 5),
+        (b"mget k\r\n", Detected::Resp, 5),
+        (b"getx k\r\n", Detected::Resp, 5),
         (b"\x80\x00\x00\x01", Detected::MemcachedBinary, 1),
         (b"\x16\x03\x01", Detected::Tls, 2),
         (b"\x16\x04", Detected::Unknown, 2),
@@ -165,7 +162,7 @@ mod tests {
         (b"get=k", Detected::Unknown, 4),
         (b"\rGET", Detected::Unknown, 2),
         (b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", Detected::Unknown, 33),
-        (b"\n\n\n\n\n\n\n\nPING\n", Detected::RespInline, 13),
+        (b"\n\n\n\n\n\n\n\nPING\n", Detected::Resp, 13),
         (b"\n\n\n\n\n\n\n\n\nPING\n", Detected::Unknown, 9),
         (b"", Detected::Need, 0),
         (b"ge", Detected::Need, 2),

@@ -108,25 +108,17 @@ impl PendingMultiGet {
 }
 
 impl ProtocolState {
-    pub(super) fn initial(shared: &CacheShared) -> ProtocolState {
-        match shared.protocol {
+    /// The state before the first request.
+    pub(super) fn new(protocol: CacheProtocol, shared: &CacheShared) -> ProtocolState {
+        match protocol {
             CacheProtocol::Auto => ProtocolState::Unknown,
-            CacheProtocol::Memcached => ProtocolState::memcached(shared),
-            CacheProtocol::Redis => ProtocolState::redis(shared),
-            CacheProtocol::Http => ProtocolState::http(),
+            CacheProtocol::Memcached => ProtocolState::Memcached(text::RequestReader::new(shared.text)),
+            CacheProtocol::Redis => {
+                let reader = redis::RequestReader::new(shared.redis);
+                ProtocolState::Redis(Box::new(Redis { reader, version: Version::Two }))
+            }
+            CacheProtocol::Http => ProtocolState::Http(Box::default()),
         }
-    }
-
-    pub(super) fn memcached(shared: &CacheShared) -> ProtocolState {
-        ProtocolState::Memcached(text::RequestReader::new(shared.text))
-    }
-
-    pub(super) fn redis(shared: &CacheShared) -> ProtocolState {
-        ProtocolState::Redis(Box::new(Redis { reader: redis::RequestReader::new(shared.redis), version: Version::Two }))
-    }
-
-    pub(super) fn http() -> ProtocolState {
-        ProtocolState::Http(Box::default())
     }
 }
 

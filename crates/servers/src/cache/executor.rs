@@ -9,7 +9,7 @@ use net::Nanos;
 use wire::detect::{Detected, detect};
 
 use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
-use super::{CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
+use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
 pub(super) struct Executor {
     pub(super) shared: Arc<CacheShared>,
@@ -135,32 +135,30 @@ impl Executor {
 
     #[cold]
     fn take_first(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let (linger, refusal): (bool, &[u8]) = match detect(bytes) {
+        let protocol = match detect(bytes) {
             Detected::Need => return 0,
-            Detected::Memcached => {
-                connection.state.protocol = ProtocolState::memcached(&self.shared);
-                // memcached answers an empty line with an error, except before the first request.
-                let from = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
-                return from + self.take_available(connection, &bytes[from..]);
-            }
-            Detected::RespArray | Detected::RespInline => {
-                connection.state.protocol = ProtocolState::redis(&self.shared);
-                return self.take_available(connection, bytes);
-            }
-            Detected::Http => {
-                connection.state.protocol = ProtocolState::http();
-                return self.take_available(connection, bytes);
-            }
+            Detected::Memcached => Ok(CacheProtocol::Memcached),
+            Detected::Resp => Ok(CacheProtocol::Redis),
+            Detected::Http => Ok(CacheProtocol::Http),
             // An alert would have to be sent over TLS.
-            Detected::Tls => (false, b""),
-            Detected::MemcachedBinary => {
-                (true, b"ERROR memcached's binary protocol is not spoken here, its text is\r\n")
-            }
-            Detected::Unknown => (true, b"ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
+            Detected::Tls => Err(""),
+            Detected::MemcachedBinary => Err("ERROR memcached's binary protocol is not spoken here, its text is\r\n"),
+            Detected::Unknown => Err("ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
         };
-        self.out.extend_from_slice(refusal);
-        connection.state.over = CloseState::Answered { linger };
-        bytes.len()
+        match protocol {
+            Ok(protocol) => {
+                connection.state.protocol = ProtocolState::new(protocol, &self.shared);
+                // memcached answers an empty line with an error, except before the first request.
+                let is_skipped = |byte: &u8| protocol == CacheProtocol::Memcached && byte.is_ascii_whitespace();
+                let from = bytes.iter().position(|byte| !is_skipped(byte)).unwrap_or(0);
+                from + self.take_available(connection, &bytes[from..])
+            }
+            Err(refusal) => {
+                self.out.extend_from_slice(refusal.as_bytes());
+                connection.state.over = CloseState::Answered { linger: !refusal.is_empty() };
+                bytes.len()
+            }
+        }
     }
 
     /// Appends values as far as memory and output have room. Returns the remaining keys.
@@ -224,7 +222,7 @@ impl Executor {
 
     pub(super) fn too_many(&mut self, connection: &mut Connection) {
         if let ProtocolState::Unknown = connection.state.protocol {
-            connection.state.protocol = ProtocolState::memcached(&self.shared);
+            connection.state.protocol = ProtocolState::new(CacheProtocol::Memcached, &self.shared);
         }
         let redis = b"-ERR max number of clients reached\r\n";
         self.fail(connection, b"ERROR Too many open connections\r\n", redis, 503, "connection limit reached");

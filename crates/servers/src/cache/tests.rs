@@ -383,7 +383,7 @@ fn a_full_cache_evicts_or_refuses() {
         cache.audit();
         let mut core = Executor::new(Arc::clone(&world.server.core.shared));
         let mut connection = Connection::default();
-        connection.state.protocol = ProtocolState::redis(&core.shared);
+        connection.state.protocol = ProtocolState::new(CacheProtocol::Redis, &core.shared);
         core.take_requests(&mut connection, &[b"SET huge ".as_slice(), &[b'x'; 5000], b"\r\n"].concat());
         let full = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n".as_slice();
         let answer = if evictor == cache::Evictor::None { full } else { b"+OK\r\n" };
