@@ -344,7 +344,7 @@ impl Drop for Running {
         self.app.watch.with(|monitor| monitor.store().close());
         if let Some(calls) = &self.app.calls {
             let call = value_of(&self.app.watch.numbers);
-            let _ = calls.messages.send(Line { call, side: "end", ..self.app.log_totals() });
+            let _ = calls.messages.send(self.app.with_totals(Line { call, side: "end", ..Line::default() }));
         }
     }
 }

@@ -137,15 +137,11 @@ impl App {
         content
     }
 
-    pub(crate) fn log_totals(&self) -> Line {
+    /// A line of the call log with the current totals.
+    pub(crate) fn with_totals(&self, line: Line) -> Line {
         let metrics = &self.watch.metrics;
         let [store_bytes, store_file_bytes] = [&metrics.store_bytes, &metrics.store_file_bytes].map(value_of);
-        Line {
-            entries: self.watch.with(|monitor| monitor.counts().entries),
-            store_bytes,
-            store_file_bytes,
-            ..Line::default()
-        }
+        Line { entries: self.watch.with(|monitor| monitor.counts().entries), store_bytes, store_file_bytes, ..line }
     }
 
     /// Bounds a handshake by `limits.connect`.

@@ -262,10 +262,8 @@ impl InFlightCall {
         let Some(calls) = &self.app.calls else { return };
         let whip = |peers| self.sent.as_ref().map_or(0, |sent| metadata::whip_bytes(sent, &self.got, peers));
         let (whip_bytes, whip_bytes_with_peers) = (whip(false), whip(true));
-        let Line { entries, store_bytes, store_file_bytes, .. } = self.app.log_totals();
-        let totals = Line { entries, store_bytes, store_file_bytes, ..self.line };
-        let line = Line { whip_bytes, whip_bytes_with_peers, extra_bytes, ..totals };
-        let _ = calls.messages.send(line);
+        let line = Line { whip_bytes, whip_bytes_with_peers, extra_bytes, ..self.line };
+        let _ = calls.messages.send(self.app.with_totals(line));
     }
 }
 
