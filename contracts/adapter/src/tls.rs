@@ -170,9 +170,9 @@ pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
             "`name` is `{label}`, but the certificate {shown} is for `{owner}`: other adapters reject its metadata\n  \
              = help: `name = \"{owner}\"`, or {hint}"
         )),
-        None => {
-            Err(format!("the certificate {shown} has no DNS name: other adapters reject its metadata\n  = help: {hint}"))
-        }
+        None => Err(format!(
+            "the certificate {shown} has no DNS name: other adapters reject its metadata\n  = help: {hint}"
+        )),
     }
 }
 
