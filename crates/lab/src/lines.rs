@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use study::Json;
 
 use crate::clock;
 
@@ -53,15 +52,16 @@ impl Lines {
         if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
     }
 
-    pub(crate) fn read_parsed<T: DeserializeOwned>(&mut self) -> Result<Option<Vec<T>>, String> {
+    pub(crate) fn read_parsed<T: Json>(&mut self) -> Result<Option<Vec<T>>, String> {
         let lines = self.read()?;
         lines.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
     }
 }
 
-pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(line).map_err(|error| {
-        let text: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
+pub(crate) fn parse<T: Json>(line: &[u8]) -> Result<T, String> {
+    let line = String::from_utf8_lossy(line);
+    T::from_json(&line).map_err(|error| {
+        let text: String = line.trim_end().chars().take(80).collect();
         format!("unexpected line in its output: `{text}` ({error})")
     })
 }
@@ -80,8 +80,8 @@ impl Writer {
         Ok(Self { output: Arc::new(Mutex::new(output.into())), patience })
     }
 
-    pub(crate) fn say<T: Serialize>(&self, what: &T) -> io::Result<()> {
-        self.line(&serde_json::to_vec(what)?)
+    pub(crate) fn say<T: Json>(&self, what: &T) -> io::Result<()> {
+        self.line(what.to_json()?.as_bytes())
     }
 
     pub(crate) fn line(&self, text: &[u8]) -> io::Result<()> {
@@ -113,21 +113,23 @@ fn wait_writable(output: BorrowedFd<'_>, deadline: std::time::Instant) -> io::Re
 
 #[cfg(test)]
 mod tests {
+    use study::seam::Heard;
+
     use super::*;
 
     #[test]
     fn assembles_lines_from_partial_reads() {
         let (reader, writer) = io::pipe().unwrap();
         let (mut lines, writer) = (Lines::of(reader), Writer::new(writer, Duration::from_secs(10)).unwrap());
-        writer.say(&7).unwrap();
-        writer.output.lock().unwrap().write_all(b"\n\n8").unwrap();
-        assert_eq!(lines.read_parsed::<u32>().unwrap(), Some(vec![7]));
-        writer.line(b"9").unwrap();
-        assert_eq!(lines.read_parsed::<u32>().unwrap(), Some(vec![89]));
+        writer.say(&Heard::Go { at_ns: 7 }).unwrap();
+        writer.output.lock().unwrap().write_all(b"\n\n{\"go\":{\"at").unwrap();
+        assert_eq!(lines.read_parsed().unwrap(), Some(vec![Heard::Go { at_ns: 7 }]));
+        writer.line(b"_ns\":89}}").unwrap();
+        assert_eq!(lines.read_parsed().unwrap(), Some(vec![Heard::Go { at_ns: 89 }]));
         writer.line(b"x").unwrap();
-        assert!(lines.read_parsed::<u32>().unwrap_err().starts_with("unexpected line in its output: `x` ("));
+        assert!(lines.read_parsed::<Heard>().unwrap_err().starts_with("unexpected line in its output: `x` ("));
         drop(writer);
-        assert_eq!(lines.read_parsed::<u32>().unwrap(), None);
+        assert_eq!(lines.read_parsed::<Heard>().unwrap(), None);
     }
 
     #[test]

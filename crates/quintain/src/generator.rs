@@ -9,6 +9,8 @@ use std::sync::{Arc, mpsc};
 
 use load::{Gate, LoadError};
 use serde::Deserialize;
+use serde_json::value::RawValue;
+use study::Json;
 use study::seam::{HOLD_MAX, Heard, Told};
 use study::spec::LoadSpec;
 
@@ -27,12 +29,12 @@ pub(crate) fn generator(path: &str) -> Done {
     let spec = match spec {
         Ok(spec) => spec,
         Err(error) => {
-            output::json_line(&Told::Error(format!("cannot parse the specification: {error}")))?;
+            output::json_line(Told::Error(format!("cannot parse the specification: {error}")).to_json())?;
             return Ok(Exit::Usage);
         }
     };
     if let Err(problem) = limits::make_room(&spec) {
-        output::json_line(&Told::Error(problem.to_string()))?;
+        output::json_line(Told::Error(problem.to_string()).to_json())?;
         return Ok(Exit::Machine);
     }
     let interrupted = signals::interrupted()?;
@@ -64,7 +66,7 @@ pub(crate) fn generator(path: &str) -> Done {
     let mut tell = |told: Told| {
         let is_over = matches!(told, Told::Measured(_));
         // If the lab is gone, so is the need for output; this process ends with it.
-        let _ = output::json_line(&told);
+        let _ = output::json_line(told.to_json());
         if is_over {
             // Connections close when the lab has read the line or is gone, or after the timeout.
             let _ = read.recv_timeout(HOLD_MAX);
@@ -72,23 +74,23 @@ pub(crate) fn generator(path: &str) -> Done {
     };
     match load::run_with_events(&spec, &mut tell, Some(&gate), &interrupted) {
         Ok(measurement) => {
-            output::json_line(&Told::Measurement(Box::new(measurement)))?;
+            output::json_line(Told::Measurement(Box::new(measurement)).to_json())?;
             Ok(Exit::Fine)
         }
         Err(error @ LoadError::Unreachable { .. }) => {
-            output::json_line(&Told::Unreachable(error.to_string()))?;
+            output::json_line(Told::Unreachable(error.to_string()).to_json())?;
             Ok(Exit::Subject)
         }
         Err(error) => {
-            output::json_line(&Told::Error(error.to_string()))?;
+            output::json_line(Told::Error(error.to_string()).to_json())?;
             Ok(Exit::Machine)
         }
     }
 }
 
 /// Reads exactly one JSON object and nothing after it.
-fn value<T: for<'de> Deserialize<'de>>(input: &mut impl BufRead) -> serde_json::Result<T> {
-    T::deserialize(&mut serde_json::Deserializer::from_reader(input))
+fn value<T: Json>(input: &mut impl BufRead) -> serde_json::Result<T> {
+    T::from_json(Box::<RawValue>::deserialize(&mut serde_json::Deserializer::from_reader(input))?.get())
 }
 
 #[cfg(test)]
@@ -97,8 +99,8 @@ mod tests {
 
     #[test]
     fn values_need_no_line_breaks_between_them() {
-        let mut input = BufReader::new(&b"{\n  \"a\": 1\n}{\"read\":{}}\n"[..]);
-        assert_eq!(value::<serde_json::Value>(&mut input).unwrap()["a"], 1);
+        let mut input = BufReader::new(&b"{\n  \"go\": {\"at_ns\": 1}\n}{\"read\":{}}\n"[..]);
+        assert_eq!(value::<Heard>(&mut input).unwrap(), Heard::Go { at_ns: 1 });
         assert_eq!(value::<Heard>(&mut input).unwrap(), Heard::Read {});
         assert!(value::<Heard>(&mut input).unwrap_err().is_eof());
     }

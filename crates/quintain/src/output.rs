@@ -59,16 +59,27 @@ fn unless_closed(written: std::io::Result<()>) -> Result<(), Problem> {
 
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
     if std::io::stdout().is_terminal() {
-        return data(&serde_json::to_string_pretty(value).map_err(machine)?);
+        return data(&pretty(value)?);
     }
     // Stream large findings instead of building the whole text in memory.
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
-    unless_closed(written.and_then(|()| writeln!(out)).and_then(|()| out.flush()))
+    unless_closed(write_pretty(value, &mut out).and_then(|()| writeln!(out)).and_then(|()| out.flush()))
 }
 
-pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
-    data(&config::printable::text(&serde_json::to_string(value).map_err(machine)?))
+/// Indented JSON.
+pub(crate) fn pretty(value: &impl serde::Serialize) -> Result<String, Problem> {
+    let mut text = Vec::new();
+    write_pretty(value, &mut text).map_err(machine)?;
+    String::from_utf8(text).map_err(machine)
+}
+
+/// `dyn`, so that serde's code for a type is compiled once.
+fn write_pretty(value: &impl serde::Serialize, out: &mut dyn Write) -> std::io::Result<()> {
+    Ok(serde_json::to_writer_pretty(out, value)?)
+}
+
+pub(crate) fn json_line(json: serde_json::Result<String>) -> Result<(), Problem> {
+    data(&config::printable::text(&json.map_err(machine)?))
 }
 
 /// Writes a message to stderr, with control characters escaped. Write errors are ignored.

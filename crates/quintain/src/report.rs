@@ -11,6 +11,7 @@ use study::record::{Record, Run, RunState};
 
 use crate::cli::{Form, Format, Raw, ReportArgs};
 use crate::message::{Done, Exit, Problem, machine, usage};
+use crate::run::Stored;
 use crate::{history, output, references};
 
 pub(crate) fn report(args: ReportArgs) -> Done {
@@ -38,7 +39,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
             write_export(format, &args, &store, &run, &records, &findings)?;
         }
         (None, Format::Own(Form::Records)) if !args.store.json => {
-            shown(&args, &json(&serde_json::json!({ "run": run, "records": records }))?)?;
+            shown(&args, &output::pretty(&Stored { run: &run, records: &records, findings: None })?)?;
         }
         _ => return written(&args, &findings).map(|()| exit),
     }
@@ -80,7 +81,7 @@ fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
         Form::CsvMissRatio => report::csv_miss_ratios(findings),
         Form::CsvAdded => report::csv_added(findings),
         Form::CsvOverRequests => report::csv_over_requests(findings),
-        Form::Json | Form::Records => json(findings)?,
+        Form::Json | Form::Records => output::pretty(findings)?,
     };
     shown(args, &text)
 }
@@ -180,10 +181,6 @@ fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Fi
         }
     }
     Ok(history)
-}
-
-fn json(value: &impl serde::Serialize) -> Result<String, Problem> {
-    serde_json::to_string_pretty(value).map_err(machine)
 }
 
 #[cfg(test)]

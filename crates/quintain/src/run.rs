@@ -10,6 +10,7 @@ use analysis::Findings;
 use analysis::findings::GateVerdict;
 use analysis::history::Digest;
 use lab::cluster::Cluster;
+use serde::Serialize;
 use store::{Owner, Store};
 use study::gate::Undecided;
 use study::record::{Calibration, Finding, FindingState, Node, Run, RunState};
@@ -453,10 +454,19 @@ fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<(), Problem> 
     Ok(())
 }
 
+/// A run in JSON.
+#[derive(Serialize)]
+pub(crate) struct Stored<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) records: &'a [Record],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) findings: Option<&'a Findings>,
+}
+
 pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
     let Carried { run, records, findings, .. } = carried;
     if how.store.json {
-        return output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }));
+        return output::json(&Stored { run, records, findings: Some(findings) });
     }
     output::text(&report::terminal(findings, &output::style(false)))
 }

@@ -59,7 +59,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
             }
             let handler = |thread| Calibrate::new(args.delay.0, pauses, args.seed, thread);
             let handlers = servers::serve(&args.listen.into(), handler, &shutdown, ready)?;
-            output::json_line(&TrueTimes::of(handlers.iter().map(Calibrate::service_ns)))?;
+            output::json_line(serde_json::to_string(&TrueTimes::of(handlers.iter().map(Calibrate::service_ns))))?;
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
         ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
@@ -100,7 +100,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let Some(path) = args.log else { return Ok(()) };
     let times = TrueTimes::of(handlers.iter().map(Http::service_ns));
     if path.as_os_str() == "-" {
-        return output::json_line(&times);
+        return output::json_line(serde_json::to_string(&times));
     }
     let text = serde_json::to_string(&times).map_err(machine)?;
     output::file(&path, &(text + "\n"))

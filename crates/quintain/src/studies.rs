@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
-use study::{Effort, ExpandOptions, Plan, Profile};
+use study::{Effort, ExpandOptions, Json, Plan, Profile};
 
 use crate::built_in::{self, FILES};
 use crate::cli::{StudiesArgs, StudiesVerb};
@@ -161,7 +161,7 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
     for profile in Profile::ALL {
         let mut plan = plan(name, profile, LARGE)?;
         plan.text.clear();
-        let plan = serde_json::to_value(plan).map_err(machine)?;
+        let plan = serde_json::from_str(&plan.to_json().map_err(machine)?).map_err(machine)?;
         texts(&plan, &mut words);
     }
     let servers = words.iter().filter_map(|word| {

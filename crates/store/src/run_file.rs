@@ -19,6 +19,7 @@ use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
+use study::Json;
 use study::record::{RECORD_VERSION, Record, Run};
 
 /// Value of `format` in the first line.
@@ -383,14 +384,14 @@ impl Check {
 }
 
 /// Parses a run or a trial. A newer version takes precedence over other errors.
-fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> Result<T> {
+fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> Result<T> {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
     }
     let invalid = |error: serde_json::Error| RunFileError::Invalid { line, why: error.to_string() };
     let check_version = |version| known(&format!("{what} in line {line}"), version, RECORD_VERSION);
-    let found = serde_json::from_str::<T>(json).map_err(|error| {
+    let found = T::from_json(json).map_err(|error| {
         let version = serde_json::from_str::<Versioned>(json).map(|found| found.version);
         version.map_err(invalid).and_then(check_version).err().unwrap_or_else(|| invalid(error))
     })?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 use serde_json::Value;
+use study::Json;
 use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
 use study::spec::Protocol;
 
@@ -228,7 +229,7 @@ impl Store {
         let read = |row: &rusqlite::Row<'_>| {
             let id: String = row.get(0)?;
             // Runs of later versions are listed without these fields.
-            let run = serde_json::from_str::<Run>(&row.get::<_, String>(4)?).ok();
+            let run = Run::from_json(&row.get::<_, String>(4)?).ok();
             let effort = run.as_ref().map(|run| run.plan.estimate());
             let (host, imported) =
                 run.as_ref().map(|run| (run.host.name.clone(), run.imported.clone())).unwrap_or_default();
@@ -574,8 +575,8 @@ impl Store {
         self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT ?1", [count], |row| row.get(0))
     }
 
-    fn parse<T: serde::de::DeserializeOwned>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
-        serde_json::from_str(json).map_err(|source| StoreError::Unreadable {
+    fn parse<T: Json>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
+        T::from_json(json).map_err(|source| StoreError::Unreadable {
             path: self.path.clone(),
             what: what(),
             version: serde_json::from_str::<Value>(json).map_or("?".to_owned(), |value| match &value["version"] {
@@ -631,8 +632,8 @@ fn uri(path: &Path, parameter: &str) -> String {
     format!("{uri}?{parameter}")
 }
 
-fn to_json(value: &impl Serialize, what: impl FnOnce() -> String) -> Result<String> {
-    serde_json::to_string(value).map_err(|source| StoreError::Unwritable { what: what(), source })
+fn to_json(value: &impl Json, what: impl FnOnce() -> String) -> Result<String> {
+    value.to_json().map_err(|source| StoreError::Unwritable { what: what(), source })
 }
 
 fn is_conflict(error: &rusqlite::Error) -> bool {

@@ -44,12 +44,7 @@ pub fn problems(
         "use fewer clients, or a lower `pipeline`",
     );
     rule(is_volley && is_cache, "stop", "volley's rule does not apply to caches", ANOTHER);
-    rule(
-        is_volley && protocol == Protocol::Journey,
-        "stop",
-        "volley's rule does not apply to journeys",
-        ANOTHER,
-    );
+    rule(is_volley && protocol == Protocol::Journey, "stop", "volley's rule does not apply to journeys", ANOTHER);
     rule(
         is_volley && pipeline > 1,
         "pipeline",

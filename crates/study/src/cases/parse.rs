@@ -6,8 +6,8 @@ use serde_json_path::JsonPath;
 use super::keys::{CASES, CONNECTIONS, SPLITS};
 use super::split::SPLIT_MAX_BYTES;
 use super::template::{Template, Value, is_name};
-use crate::http::numeric_statuses;
 use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
+use crate::http::numeric_statuses;
 
 /// Maximum length of a case file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;

@@ -1,0 +1,35 @@
+//! JSON of the types that stores keep and processes exchange.
+//!
+//! Serde's code for a type is compiled in every crate that calls it, so other crates call these
+//! functions.
+
+use crate::node::{Order, Said};
+use crate::plan::Plan;
+use crate::record::{Calibration, Record, Run};
+use crate::seam::{Heard, Told};
+use crate::spec::LoadSpec;
+
+/// A type with a JSON form.
+pub trait Json: Sized {
+    /// Parses a value. Fails if the text is not the JSON form of this type.
+    fn from_json(text: &str) -> serde_json::Result<Self>;
+
+    /// The value in one line. Fails if a float is not finite.
+    fn to_json(&self) -> serde_json::Result<String>;
+}
+
+macro_rules! json {
+    ($($name:ty)*) => {
+        $(impl Json for $name {
+            fn from_json(text: &str) -> serde_json::Result<Self> {
+                serde_json::from_str(text)
+            }
+
+            fn to_json(&self) -> serde_json::Result<String> {
+                serde_json::to_string(self)
+            }
+        })*
+    };
+}
+
+json! { Calibration Heard LoadSpec Order Plan Record Run Said Told }
