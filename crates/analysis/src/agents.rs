@@ -6,7 +6,7 @@ use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role
 
 use crate::bottleneck::{self, BUSY};
 use crate::display_names::all_of;
-use crate::findings::{AgentFinding, MedianRange, Row, Warning};
+use crate::findings::{AgentFinding, Estimate, MedianRange, Row, Warning};
 use crate::group::grouped;
 use crate::label;
 use crate::latency::Latency;
@@ -17,7 +17,7 @@ use crate::trial::Kept;
 const FACTOR: f64 = 1.25;
 /// A generator lacked CPU time if it waited for a CPU for more than this share of the time and
 /// longer than the others.
-const STARVED: f64 = 0.2;
+const LACKED_CPU: f64 = 0.2;
 /// Half-width of the intervals that must not overlap, in standard errors.
 const ERRORS: f64 = 3.0;
 /// Confidence level of an interval of `ERRORS` standard errors to each side.
@@ -39,9 +39,11 @@ const UNTOLD: &str = "another path, or a slow machine";
 const OF_PATH: [&str; 8] =
     ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
 
-/// Judges each of [`Record::agents`] on `nodes`, the run's machines; empty for a failed trial.
-pub fn judge_agents(record: &Record, nodes: &[Node]) -> Vec<Verdict> {
-    judged(record, nodes).into_iter().map(|judged| judged.verdict).collect()
+/// Sets the verdict of each of [`Record::agents`] on `nodes`, the run's machines; none for a failed
+/// trial.
+pub(crate) fn judge_agents(record: &mut Record, nodes: &[Node]) {
+    let judged = judged(record, nodes);
+    record.agents.iter_mut().zip(judged).for_each(|(agent, judged)| agent.verdict = Some(judged.verdict));
 }
 
 struct Judged {
@@ -96,7 +98,7 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
         return verdict;
     }
     if rank(of_all.limited_by) < rank(Limit::Network)
-        && let Some(full) = full(record, nodes)
+        && let Some(full) = full_link(record, nodes)
     {
         of_all.limited_by = Limit::Network;
         of_all.reasons.insert(0, full);
@@ -106,26 +108,16 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     of_all
 }
 
-pub(crate) struct OfLoad {
-    pub(crate) verdict: Verdict,
-    pub(crate) agents: Vec<AgentFinding>,
-    pub(crate) warnings: Vec<study::Warning>,
-}
-
 /// Applies the same rules to a load whose server was not observed.
-pub(crate) fn of_load(of_all: Verdict, measurement: &Measurement, agents: &[Agent]) -> OfLoad {
-    if agents.is_empty() {
-        return OfLoad { verdict: of_all, agents: Vec::new(), warnings: Vec::new() };
-    }
-    let mut record = Record {
-        elapsed_ns: measurement.duration_ns,
-        outcome: Outcome::Measured(measurement.clone()),
-        agents: agents.to_vec(),
-        ..Record::default()
-    };
-    let of_agents = judge_agents(&record, &[]);
-    record.agents.iter_mut().zip(of_agents).for_each(|(agent, verdict)| agent.verdict = Some(verdict));
-    OfLoad { verdict: worst(of_all, &record, &[]), agents: over_trials(&[&record]), warnings: warnings(&record) }
+pub(crate) fn of_load(
+    of_all: Verdict,
+    measurement: &Measurement,
+    agents: &[Agent],
+) -> (Verdict, Vec<AgentFinding>, Vec<study::Warning>) {
+    let outcome = Outcome::Measured(measurement.clone());
+    let mut record = Record { outcome, agents: agents.to_vec(), ..Record::default() };
+    judge_agents(&mut record, &[]);
+    (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
 }
 
 /// Whether the limit may be the path to the server rather than the server. An unmeasured path can
@@ -163,7 +155,7 @@ fn of_rate(part: f64, whole: f64) -> String {
 /// Explains why links limited the load although no generator differs: the generators' links or the
 /// server's were full. Sources for the server's capacity, in order: the rate of all generators
 /// together before the trials, the interface's speed, the fastest single generator.
-fn full(record: &Record, nodes: &[Node]) -> Option<String> {
+fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
     }
@@ -203,40 +195,26 @@ fn full(record: &Record, nodes: &[Node]) -> Option<String> {
 }
 
 /// Intervals have `ERRORS` standard errors. Order statistics make them wide between two modes.
-#[derive(Clone, Copy, Debug)]
-struct Value {
-    value: f64,
-    low: f64,
-    high: f64,
+fn exact(value: f64) -> Estimate {
+    Estimate::around(value, 0.0, LEVEL, 1)
 }
 
-impl Value {
-    fn exact(value: f64) -> Self {
-        Value { value, low: value, high: value }
-    }
-
-    fn map(self, with: impl Fn(f64) -> f64) -> Self {
-        Value { value: with(self.value), low: with(self.low), high: with(self.high) }
-    }
-}
-
-fn quantile(measurement: &Measurement, q: f64) -> Option<Value> {
+fn quantile(measurement: &Measurement, q: f64) -> Option<Estimate> {
     let latency = Latency::of(measurement)?;
-    let value = latency.estimate().quantile(q)?.value;
+    let point = latency.estimate().quantile(q)?.value;
     let interval = latency.answered().quantile_interval(q, LEVEL, latency.answered().len()).ok()?;
-    Some(Value { value, low: interval.low, high: interval.high })
+    Some(Estimate { point, ..interval })
 }
 
 /// Responses per intended request (open loop) or client second (closed loop).
-fn answered(measurement: &Measurement) -> Option<Value> {
+fn answered(measurement: &Measurement) -> Option<Estimate> {
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = match measurement.offered_per_s {
         Some(offered) => offered * seconds,
         None => seconds * f64::from(measurement.clients) * f64::from(measurement.pipeline),
     };
     let requests = measurement.requests as f64;
-    let error = ERRORS * requests.sqrt();
-    let all = Value { value: requests, low: requests - error, high: requests + error };
+    let all = Estimate::around(requests, ERRORS * requests.sqrt(), LEVEL, measurement.requests);
     (asked.is_finite() && asked > 0.0).then(|| all.map(|requests| requests / asked))
 }
 
@@ -248,7 +226,7 @@ enum Measure {
 }
 
 impl Measure {
-    fn of(self, measurement: &Measurement) -> Option<Value> {
+    fn of(self, measurement: &Measurement) -> Option<Estimate> {
         match self {
             Measure::P50 => quantile(measurement, 0.5),
             Measure::P99 => quantile(measurement, 0.99),
@@ -256,11 +234,11 @@ impl Measure {
         }
     }
 
-    fn without(self, value: Value, ns: f64, measurement: &Measurement) -> Value {
+    fn without(self, value: Estimate, ns: f64, measurement: &Measurement) -> Estimate {
         match (self, measurement.offered_per_s) {
             (Measure::P50 | Measure::P99, _) => value.map(|value| value - ns),
             (Measure::Answered, None) => {
-                let faster = 1.0 / (1.0 - (value.value * ns / 1e9).min(0.999));
+                let faster = 1.0 / (1.0 - (value.point * ns / 1e9).min(0.999));
                 value.map(|value| value * faster)
             }
             (Measure::Answered, Some(_)) => value,
@@ -285,25 +263,26 @@ fn others(agents: &[Agent], at: usize) -> impl Iterator<Item = &Agent> {
     agents.iter().enumerate().filter(move |(other, _)| *other != at).map(|(_, agent)| agent)
 }
 
-fn median(values: &[Value]) -> Option<Value> {
+fn median(values: &[Estimate]) -> Option<Estimate> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
+    sorted.sort_by(|a, b| a.point.total_cmp(&b.point));
     let (low, high) = (sorted.get((sorted.len().checked_sub(1)?) / 2)?, sorted.get(sorted.len() / 2)?);
-    Some(Value { value: low.value.midpoint(high.value), low: low.low.min(high.low), high: low.high.max(high.high) })
+    let point = low.point.midpoint(high.point);
+    Some(Estimate { point, low: low.low.min(high.low), high: low.high.max(high.high), ..*low })
 }
 
 /// The value at `at` over the median of the others, if it differs. It must differ by more than
 /// `FACTOR` and beyond chance from the median of all, or from the other one of two.
-fn apart(values: &[Option<Value>], at: usize) -> Option<f64> {
+fn outlying_ratio(values: &[Option<Estimate>], at: usize) -> Option<f64> {
     let own = values[at]?;
     let others = values.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, value)| *value);
     let others = others.collect::<Vec<_>>();
     let of_others = median(&others)?;
     let all = others.iter().copied().chain([own]).collect::<Vec<_>>();
     let of_all = if all.len() == 2 { of_others } else { median(&all)? };
-    let is_alike = (1.0 / FACTOR..=FACTOR).contains(&(own.value / of_all.value));
+    let is_alike = (1.0 / FACTOR..=FACTOR).contains(&(own.point / of_all.point));
     let is_chance = own.low <= of_all.high && of_all.low <= own.high;
-    (!is_alike && !is_chance).then_some(own.value / of_others.value)
+    (!is_alike && !is_chance).then_some(own.point / of_others.point)
 }
 
 #[derive(Clone, Debug)]
@@ -331,7 +310,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         let nearer = values.iter().zip(agents).zip(&further);
         let nearer = nearer.map(|((value, agent), ns)| Some(measure.without((*value)?, *ns, &agent.measurement)));
         let nearer = nearer.collect::<Vec<_>>();
-        let both = |at| Some((measure, apart(&values, at)?, apart(&nearer, at)));
+        let both = |at| Some((measure, outlying_ratio(&values, at)?, outlying_ratio(&nearer, at)));
         (0..agents.len()).map(both).collect::<Vec<_>>()
     });
     let trip = |at: usize| {
@@ -343,7 +322,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let is_mostly_further = |at: usize| {
         let others = (0..agents.len()).filter(|&other| other != at).filter_map(|other| medians[other]);
         let others = median(&others.collect::<Vec<_>>());
-        medians[at].zip(others).is_some_and(|(own, others)| further[at] > (own.value - others.value).max(0.0) / 2.0)
+        medians[at].zip(others).is_some_and(|(own, others)| further[at] > (own.point - others.point).max(0.0) / 2.0)
     };
     let of_agent = |at: usize| {
         let lossy = lossy(agents, at);
@@ -387,15 +366,15 @@ fn cause(
     let alike = others(agents, at).filter(|agent| bottleneck::is_occupied(&agent.measurement));
     // The link of a machine that lacks CPU time looks slow to any probe.
     let waited = |agent: &Agent| bottleneck::generator_waiting(&agent.measurement);
-    let is_starved = waited(&agents[at]) > others(agents, at).map(waited).fold(STARVED, f64::max) * FACTOR;
+    let is_starved = waited(&agents[at]) > others(agents, at).map(waited).fold(LACKED_CPU, f64::max) * FACTOR;
     let is_alone = is_starved || alike.count() * 2 < agents.len() - 1;
     let occupied = || ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
     if is_occupied && is_alone {
         return occupied();
     }
     let able = |agent: &Agent| link(agent, nodes).map(|link| link.receive_bytes_per_s);
-    let usual = others(agents, at).filter_map(able).map(Value::exact).collect::<Vec<_>>();
-    let usual = median(&usual).map_or(0.0, |usual| usual.value);
+    let usual = others(agents, at).filter_map(able).map(exact).collect::<Vec<_>>();
+    let usual = median(&usual).map_or(0.0, |usual| usual.point);
     let moved = received_per_s(measurement);
     let text = match able(&agents[at]) {
         Some(able) if moved > FULL * able => format!("its link was full, {}", of_rate(moved, able)),
@@ -413,8 +392,8 @@ fn cause(
 
 fn lossy(agents: &[Agent], at: usize) -> Option<String> {
     let own = agents[at].network.retransmits;
-    let lost = others(agents, at).map(|agent| Value::exact(agent.network.retransmits as f64));
-    let usual = median(&lost.collect::<Vec<_>>())?.value;
+    let lost = others(agents, at).map(|agent| exact(agent.network.retransmits as f64));
+    let usual = median(&lost.collect::<Vec<_>>())?.point;
     (own >= LOST_LEAST && own as f64 > LOST_TIMES * usual)
         .then(|| format!("its link loses segments, {own} retransmitted, {usual:.0} elsewhere"))
 }
@@ -430,30 +409,26 @@ fn difference_text(agents: &[Agent], at: usize, measure: Measure, ratio: f64) ->
 /// `1.8 times`, `47 % of`.
 fn times(ratio: f64) -> String {
     match ratio {
-        ratio if ratio < 1.0 => format!("{} of", percent(ratio)),
-        ratio if ratio < 9.95 => format!("{ratio:.1} times"),
-        ratio => format!("{ratio:.0} times"),
+        ..1.0 => format!("{} of", percent(ratio)),
+        ..9.95 => format!("{ratio:.1} times"),
+        _ => format!("{ratio:.0} times"),
     }
 }
 
 /// `l1 and l2 differ, p50 28.0 µs and 2.13 ms`.
 fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
     let names = agents.iter().map(|agent| agent.node.as_str()).collect::<Vec<_>>();
+    let (what, unit) = match (measure, agents.first()?.measurement.offered_per_s) {
+        (Measure::P50, _) => ("p50", "ns"),
+        (Measure::P99, _) => ("p99", "ns"),
+        (Measure::Answered, Some(_)) => ("answered share", ""),
+        (Measure::Answered, None) => ("rate per client", "1/s"),
+    };
     let shown = |agent: &Agent| {
-        let value = measure.of(&agent.measurement)?.value;
-        Some(match (measure, agent.measurement.offered_per_s) {
-            (Measure::P50 | Measure::P99, _) => quantity(value, "ns"),
-            (Measure::Answered, Some(_)) => percent(value),
-            (Measure::Answered, None) => quantity(value, "1/s"),
-        })
+        let value = measure.of(&agent.measurement)?.point;
+        Some(if unit.is_empty() { percent(value) } else { quantity(value, unit) })
     };
     let values = agents.iter().map(shown).collect::<Option<Vec<_>>>()?;
-    let what = match (measure, agents.first()?.measurement.offered_per_s) {
-        (Measure::P50, _) => "p50",
-        (Measure::P99, _) => "p99",
-        (Measure::Answered, Some(_)) => "answered share",
-        (Measure::Answered, None) => "rate per client",
-    };
     Some(format!("{} differ, {what} {}", all_of(&names, "and"), all_of(&values, "and")))
 }
 
@@ -689,8 +664,8 @@ mod tests {
         let parts = [lag(open(1_500, &near, 0, 1)), open(1_500, &far, 0, 2), lag(open(1_500, &near, 0, 3))];
         let known = nodes(&[(1.9e9, 20_700.0), (1.2e8, 4_100_000.0), (1.9e9, 21_000.0)]);
         let record = trial(&parts);
-        let limits = [Limit::Generator, Limit::Network, Limit::Generator];
-        assert_eq!(judge_agents(&record, &known).map_limits(), limits, "all generators send late");
+        let expected = [Limit::Generator, Limit::Network, Limit::Generator];
+        assert_eq!(limits(&record, &known), expected, "all generators send late");
         let (limit, reason) = judge(&record, &known);
         assert_eq!(limit, Limit::Network, "{reason}");
         // A problem common to all three does not explain the difference.
@@ -718,7 +693,7 @@ mod tests {
             reason.starts_with("l2: its p50 is 1") && reason.ends_with(": its link was full, 2.23 of 2.27 MiB/s"),
             "{reason}"
         );
-        assert_eq!(judge_agents(&record, &known).map_limits(), [Limit::Neither, Limit::Network, Limit::Neither]);
+        assert_eq!(limits(&record, &known), [Limit::Neither, Limit::Network, Limit::Neither]);
         assert_eq!(judge(&record, &[]).0, Limit::Network);
     }
 
@@ -742,14 +717,8 @@ mod tests {
         assert!(reason.ends_with(": its link loses segments, 812 retransmitted, 2 elsewhere"), "{reason}");
     }
 
-    trait Limits {
-        fn map_limits(&self) -> Vec<Limit>;
-    }
-
-    impl Limits for Vec<Verdict> {
-        fn map_limits(&self) -> Vec<Limit> {
-            self.iter().map(|verdict| verdict.limited_by).collect()
-        }
+    fn limits(record: &Record, nodes: &[Node]) -> Vec<Limit> {
+        judged(record, nodes).iter().map(|judged| judged.verdict.limited_by).collect()
     }
 
     fn healthy() -> [Measurement; 3] {
@@ -762,7 +731,7 @@ mod tests {
         let known = nodes(&[(1.2e9, 38_000.0), (1.2e9, 52_000.0), (1.1e9, 41_000.0)]);
         assert_eq!(judge(&record, &known), merged(&record));
         assert_eq!(judge(&record, &[]), merged(&record));
-        assert_eq!(judge_agents(&record, &known).map_limits(), [Limit::Latency; 3]);
+        assert_eq!(limits(&record, &known), [Limit::Latency; 3]);
         assert_eq!((differ([&record.agents[..]].into_iter(), &known), warnings(&record)), (Vec::new(), Vec::new()));
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stats::trend::Series;
 use study::WarningKind;
 use study::plan::Level;
-use study::record::{Build, IdlePolicy, NetworkCounters, Record, Run, RunState};
+use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
 
 use crate::findings::{
     FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, MetricInfo, OverRequests, ProbedTrial, Row,
@@ -95,7 +95,7 @@ impl<'a> Analysis<'a> {
             self.trials.push(Kept::new(record, values));
             self.probed.extend(probes::of_trial(record));
             self.network = row::network(self.network, record.network);
-            self.has_hosted |= containers::is_told(record);
+            self.has_hosted |= containers::is_hosted(record);
             self.started_between(&record.started, &record.started);
         }
     }
@@ -140,7 +140,7 @@ impl<'a> Analysis<'a> {
                 parts.insert((point, None), Part::new(run, point, None, &[]));
             }
         }
-        let ended = stop_rule::ended(plan, &of_trials);
+        let ended = stop_rule::stop_reason(plan, &of_trials);
         let (mut rows, mut halves, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for mut part in parts.into_values() {
             if part.row.search.is_none() && part.row.idle.is_some() {
@@ -177,7 +177,6 @@ impl<'a> Analysis<'a> {
             study: plan.study.clone(),
             question: plan.question.clone(),
             asked: plan.asked().to_string(),
-            answer: Vec::new(),
             quick: plan.trials.quick,
             profile: run.profile.clone(),
             level,
@@ -195,16 +194,7 @@ impl<'a> Analysis<'a> {
             figures: plan.figures.clone(),
             tables: plan.tables.clone(),
             scalability: if is_whole { scalability::scalability(run, &factors, &rows) } else { Default::default() },
-            comparisons: Vec::new(),
-            gate: None,
-            trends: Vec::new(),
-            effects: Vec::new(),
             hosted: of_hosts,
-            cpu_profiles: Vec::new(),
-            profile_differences: Vec::new(),
-            miss_ratios: Vec::new(),
-            added: Vec::new(),
-            over_requests: Vec::new(),
             inside,
             operations: of_operations,
             factors,
@@ -215,13 +205,13 @@ impl<'a> Analysis<'a> {
             cluster: agents::cluster(&run.nodes, &trials),
             nodes: run.nodes.clone(),
             calibration: run.calibration.clone(),
-            builds: run.builds.iter().map(visible_build).collect(),
+            builds: run.builds.iter().map(visible::build).collect(),
             doctor: run.doctor.clone(),
             method,
             scope,
-            warnings: Vec::new(),
             rows,
             capacities,
+            ..Findings::default()
         };
         (findings.cpu_profiles, findings.profile_differences) = cpu_profile::cpu_profiles(run, &findings.rows);
         for (row, how) in comparisons::failing(&findings, plan) {
@@ -278,10 +268,6 @@ fn pool(run: &Run, rows: &mut [Row]) {
             }
         }
     }
-}
-
-fn visible_build(build: &Build) -> Build {
-    Build { outcome: visible::build_outcome(&build.outcome), ..build.clone() }
 }
 
 fn factor(run: &Run, name: &str) -> Factor {

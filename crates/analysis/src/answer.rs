@@ -6,7 +6,7 @@ use stats::claims::BLOCKS_MIN;
 use study::plan::{Asked, AskedKind, Plan};
 
 use crate::comparisons::is_compared;
-use crate::display_names::{all_of, capitalised};
+use crate::display_names::{NAMED, all_of, capitalised, first_of};
 use crate::findings::{
     ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, RequestTrend, Row, Scalability,
     SearchEnd, Sentence, Source, Trend,
@@ -15,8 +15,6 @@ use crate::group::grouped;
 use crate::label::label;
 use crate::number::relation;
 use crate::{gate, number};
-
-const NAMED: usize = 3;
 
 pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let without = findings.rows.iter().filter(|row| row.n == 0).collect::<Vec<_>>();
@@ -256,12 +254,7 @@ fn listed(start: &str, items: Vec<String>) -> Option<String> {
 }
 
 fn some_of(items: &[String]) -> String {
-    let rest = items.len().saturating_sub(NAMED);
-    // `and 1 more` is as long as the item itself.
-    if rest < 2 {
-        return items.join("; ");
-    }
-    format!("{}; and {rest} more", items[..NAMED].join("; "))
+    first_of(items, "; ")
 }
 
 fn alone(findings: &Findings, row: &Row) -> String {
@@ -343,8 +336,9 @@ impl<'a> Contest<'a> {
         let blocks = number::count(place.blocks, "block");
         let Some((best, (next, ratio))) = self.lead(place) else {
             let (names, could) = self.undecided(place);
-            let mut text = format!("Not shown which of {names} has the {} {}{at}", self.superlative(place), self.noun);
-            text += &format!(" ({could}{blocks}).");
+            let could = could.map_or(String::new(), |could| format!("{could}; "));
+            let most = self.superlative(place);
+            let text = format!("Not shown which of {names} has the {most} {}{at} ({could}{blocks}).", self.noun);
             let slower = place.rows.iter().filter(|row| !self.candidates(place).contains(row));
             let slower = slower.map(|&row| self.name(row)).collect::<Vec<_>>();
             let slower = (!slower.is_empty()).then(|| format!("Shown not to have it: {}.", all_of(&slower, "and")));
@@ -380,14 +374,14 @@ impl<'a> Contest<'a> {
     }
 
     /// `a and b`, `a difference of about 3 % would have shown; `.
-    fn undecided(&self, place: &ComparedPlace) -> (String, String) {
+    fn undecided(&self, place: &ComparedPlace) -> (String, Option<String>) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();
         let among = |pair: &&Difference| candidates.contains(&pair.a) && candidates.contains(&pair.b);
         let could = place.pairs.iter().filter(among).map(|pair| pair.could_show).collect::<Option<Vec<_>>>();
         let could = could.and_then(|all| all.into_iter().reduce(f64::max)).filter(|size| *size > 0.0);
-        let could = could.map(|size| format!("a difference of about {} would have shown; ", number::percent(size)));
-        (all_of(&names, "and"), could.unwrap_or_default())
+        let could = could.map(|size| format!("a difference of about {} would have shown", number::percent(size)));
+        (all_of(&names, "and"), could)
     }
 
     fn of_many(&self, places: &[&'a ComparedPlace]) -> Vec<String> {
@@ -407,24 +401,21 @@ impl<'a> Contest<'a> {
                 _ => format!("in all {all} comparisons"),
             };
             sentences.push(format!("{name} has the {} {} {share} ({blocks}).", self.best, self.noun));
-            let details = leads
-                .iter()
-                .map(|(place, next, ratio)| format!("{}: {} {}", place.label, relation(ratio), self.name(*next)));
-            sentences.push(format!("At {}.", some_of(&details.collect::<Vec<_>>())));
+            let detail = |(place, next, ratio): &(&&ComparedPlace, usize, Estimate)| {
+                format!("{}: {} {}", place.label, relation(ratio), self.name(*next))
+            };
+            sentences.push(format!("At {}.", some_of(&leads.iter().map(detail).collect::<Vec<_>>())));
         }
         let undecided = places.iter().filter(|place| self.lead(place).is_none());
         let open = undecided.map(|place| {
             let (names, could) = self.undecided(place);
-            let could = could.trim_end_matches("; ");
-            let could = if could.is_empty() { String::new() } else { format!(" ({could})") };
+            let could = could.map_or(String::new(), |could| format!(" ({could})"));
             format!("at {}: {names}{could}", place.label)
         });
         let open = open.collect::<Vec<_>>();
         let start = if leaders.is_empty() { format!("In {blocks} it is not shown") } else { "Not shown".to_owned() };
-        sentences.extend(
-            (!open.is_empty())
-                .then(|| format!("{start} which has the {} {} {}.", self.best, self.noun, some_of(&open))),
-        );
+        let open = (!open.is_empty()).then(|| some_of(&open));
+        sentences.extend(open.map(|open| format!("{start} which has the {} {} {open}.", self.best, self.noun)));
         sentences
     }
 
@@ -481,21 +472,18 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     let is_claimed = |trend: &&Trend| !findings.quick && trend.change.blocks >= BLOCKS_MIN as u64;
     let (claimed, short) = same.partition::<Vec<_>, _>(is_claimed);
     let from_to = format!("From {} {} to {} {}", first.factor, first.from, first.to, metric.noun);
+    let place = |trend: &Trend| if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
     let Some(blocks) = claimed.iter().map(|trend| trend.change.blocks).min() else {
-        let mean =
-            |row: usize| Some(number::quantity(findings.rows[row].metrics.get(&metric.name)?.mean?, &metric.unit));
-        let of = |trend: &&Trend| {
-            let place = if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
-            Some(format!("{} to {}{place}", mean(trend.change.a)?, mean(trend.change.b)?))
-        };
+        let mean = |row: usize| Some(number::quantity(findings.rows[row].mean(&metric.name)?, &metric.unit));
+        let of =
+            |trend: &&Trend| Some(format!("{} to {}{}", mean(trend.change.a)?, mean(trend.change.b)?, place(trend)));
         let parts = short.iter().filter_map(of).collect::<Vec<_>>();
         let why = if findings.quick { "a quick run" } else { "too few blocks for a claim" };
         return is_asked.then(|| format!("{from_to} went from {}: {why}.", some_of(&parts)));
     };
-    let place = |trend: &Trend| if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
     let shown = |grows: bool| {
-        let ratios =
-            claimed.iter().filter(|trend| trend.change.shown).filter_map(|trend| Some((trend, trend.change.ratio?)));
+        let ratios = claimed.iter().filter(|trend| trend.change.shown);
+        let ratios = ratios.filter_map(|trend| Some((trend, trend.change.ratio?)));
         let ratios = ratios.filter(|(_, ratio)| (ratio.point > 1.0) == grows);
         let parts = ratios.map(|(trend, ratio)| format!("{}{}", times(&ratio), place(trend))).collect::<Vec<_>>();
         let verb = if grows { "grows" } else { "falls" };

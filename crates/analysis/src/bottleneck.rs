@@ -85,7 +85,7 @@ pub(crate) fn stalled(measurement: &Measurement) -> Option<String> {
 }
 
 /// How long a worker waited for a CPU, if long enough to limit the load.
-fn kept(measurement: &Measurement) -> Option<String> {
+fn cpu_wait(measurement: &Measurement) -> Option<String> {
     let share = generator_waiting(measurement);
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
@@ -168,22 +168,17 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     if let Some(clients) = mostly_backing_off(measurement) {
         return verdict(Limit::Subject, format!("{missed}, {clients}"));
     }
-    if let Some(kept) = kept(measurement) {
-        return verdict(Limit::Generator, format!("{missed}, {kept}"));
+    if let Some(wait) = cpu_wait(measurement) {
+        return verdict(Limit::Generator, format!("{missed}, {wait}"));
     }
     if p99(&measurement.lag_connection) > p99(&measurement.lag_thread) {
         return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to respond"));
     }
-    if all_wait(measurement) {
+    let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
+    if measurement.unsent > 0 && measurement.unfinished >= room {
         return verdict(Limit::Subject, format!("{missed}, every connection was waiting for a response at the end"));
     }
     verdict(Limit::Generator, format!("{missed}, and the server was not saturated"))
-}
-
-/// Whether all connections were full at the end, so that unsent requests waited for the server.
-fn all_wait(measurement: &Measurement) -> bool {
-    let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
-    measurement.unsent > 0 && measurement.unfinished >= room
 }
 
 /// Scheduled requests that may be missing: a share, or the variation of a Poisson count.
@@ -210,8 +205,8 @@ fn closed(
         };
         return verdict(Limit::Generator, beside.to_owned());
     }
-    if let Some(kept) = kept(measurement) {
-        return verdict(Limit::Generator, kept);
+    if let Some(wait) = cpu_wait(measurement) {
+        return verdict(Limit::Generator, wait);
     }
     let rate = measurement.rate_per_s();
     let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);

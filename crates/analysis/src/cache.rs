@@ -61,6 +61,7 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
     let counts = cache.counts;
     let gets = counts.hits.saturating_add(counts.misses) as f64;
     let share = |count: u64| count as f64 / gets;
+    let limit = cache.limit_bytes.filter(|limit| *limit > 0);
     let MissCauses { compulsory, capacity, invalidation, expiry, refused } = counts.causes;
     let operations = classes(cache).into_iter().filter(|(_, histogram)| histogram.count > 0);
     CacheReport {
@@ -77,10 +78,7 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
         footprint_keys: cache.footprint_keys,
         footprint_bytes: cache.footprint_bytes,
         limit_bytes: cache.limit_bytes,
-        footprint_over_limit: cache
-            .limit_bytes
-            .filter(|limit| *limit > 0)
-            .map(|limit| cache.footprint_bytes as f64 / limit as f64),
+        footprint_over_limit: limit.map(|limit| cache.footprint_bytes as f64 / limit as f64),
         hit_ratio_of_mix: cache.hit_ratio_of_mix.filter(|ratio| ratio.is_finite()),
         steadiness: cache.steadiness.clone(),
         trace: cache.trace.clone(),

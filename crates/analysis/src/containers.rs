@@ -1,4 +1,4 @@
-use study::record::{ProxyUse, Record, SubjectUse};
+use study::record::{Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
@@ -6,7 +6,7 @@ use crate::findings::{HostedFinding, MedianRange, Row};
 const ID_DIGITS: usize = 12;
 
 /// Whether a trial had a container or companion. The report lists all rows if any had one.
-pub(crate) fn is_told(record: &Record) -> bool {
+pub(crate) fn is_hosted(record: &Record) -> bool {
     record.subject.container.is_some() || !record.companions.is_empty()
 }
 
@@ -19,11 +19,11 @@ pub(crate) fn hosted(row: &Row, records: &[&Record]) -> Vec<HostedFinding> {
     let mut found = vec![one(&row.label, None, &servers)];
     let names = measured.first().map(|record| record.companions.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
     for name in names.unwrap_or_default() {
-        let of = |record: &&'_ Record| record.companions.iter().find(|one| one.name == name).cloned();
-        let uses =
-            measured.iter().filter_map(|record| Some((*record, of(record)?))).collect::<Vec<(&Record, ProxyUse)>>();
-        let uses = uses.iter().map(|(record, one)| (*record, &one.used, one.ready_ns)).collect::<Vec<_>>();
-        found.push(one(&row.label, Some(name.clone()), &uses));
+        let uses = measured.iter().filter_map(|record| {
+            let one = record.companions.iter().find(|one| one.name == name)?;
+            Some((*record, &one.used, one.ready_ns))
+        });
+        found.push(one(&row.label, Some(name.clone()), &uses.collect::<Vec<_>>()));
     }
     found
 }
@@ -63,7 +63,7 @@ fn runs_as(used: &SubjectUse) -> String {
 
 #[cfg(test)]
 mod tests {
-    use study::record::{CgroupUse, ContainerUse};
+    use study::record::{CgroupUse, ContainerUse, ProxyUse};
 
     use super::*;
     use crate::example;

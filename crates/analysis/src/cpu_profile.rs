@@ -59,35 +59,16 @@ fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
     if finding.samples == 0 {
         return format!("no profile: {}", finding.problem.as_deref().unwrap_or("no sample was taken"));
     }
-    let mut text = format!(
-        "{} ({}, {} Hz) in {}",
-        number::count(finding.samples, "sample"),
-        finding.event,
-        profile.frequency_hz,
-        number::quantity(profile.duration_ns as f64, "ns")
-    );
-    match finding.rate_ratio {
-        Some(ratio) if ratio >= 1.0 => {
-            text += &format!(
-                "; throughput while profiled {} above the mean of the measured trials",
-                number::percent(ratio - 1.0)
-            )
-        }
-        Some(ratio) => {
-            text += &format!(
-                "; throughput while profiled {} below the mean of the measured trials",
-                number::percent(1.0 - ratio)
-            )
-        }
-        None => text += "; its influence on the throughput is not known",
-    }
-    if finding.samples < FEW {
-        text += "; too few samples to draw conclusions";
-    }
-    if let Some(problem) = &finding.problem {
-        text += &format!("; {problem}");
-    }
-    text
+    let influence = finding.rate_ratio.map_or("its influence on the throughput is not known".to_owned(), |ratio| {
+        let (by, side) = (number::percent((ratio - 1.0).abs()), if ratio >= 1.0 { "above" } else { "below" });
+        format!("throughput while profiled {by} {side} the mean of the measured trials")
+    });
+    let few = if finding.samples < FEW { "; too few samples to draw conclusions" } else { "" };
+    let problem = finding.problem.as_ref().map_or(String::new(), |problem| format!("; {problem}"));
+    let (samples, time) =
+        (number::count(finding.samples, "sample"), number::quantity(profile.duration_ns as f64, "ns"));
+    let (event, frequency) = (&finding.event, profile.frequency_hz);
+    format!("{samples} ({event}, {frequency} Hz) in {time}; {influence}{few}{problem}")
 }
 
 /// Baseline and candidates of a gate; otherwise the only two profiles, if there are two.
@@ -142,20 +123,12 @@ fn difference(a: &ProfileFinding, b: &ProfileFinding) -> ProfileDifference {
     let by = |function: &ShareDifference| (function.a - function.b).abs();
     functions.sort_by(|one, other| by(other).total_cmp(&by(one)).then_with(|| one.name.cmp(&other.name)));
     functions.truncate(DIFFERENCES_MAX);
-    let sentence = match functions.first() {
-        None => format!(
-            "{} against {}: no function's share of the CPU time differs by more than the samples scatter",
-            b.label, a.label
-        ),
-        Some(most) => format!(
-            "{} against {}: {} differs most, {} of the CPU time against {}",
-            b.label,
-            a.label,
-            most.name,
-            number::percent(most.b),
-            number::percent(most.a)
-        ),
-    };
+    let most = functions.first().map(|most| {
+        let (of_b, of_a) = (number::percent(most.b), number::percent(most.a));
+        format!("{} differs most, {of_b} of the CPU time against {of_a}", most.name)
+    });
+    let none = || "no function's share of the CPU time differs by more than the samples scatter".to_owned();
+    let sentence = format!("{} against {}: {}", b.label, a.label, most.unwrap_or_else(none));
     ProfileDifference { a: a.label.clone(), b: b.label.clone(), functions, sentence }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
     let quantile = |q: f64| known_quantile(read.as_ref()?, q);
     SpreadNs {
         count: stored.count,
-        mean: Some(stored.sum / stored.count as f64).filter(|mean| mean.is_finite()),
+        mean: stored.mean().filter(|mean| mean.is_finite()),
         p50: quantile(0.5),
         p99: quantile(0.99),
         max: stored.max,

@@ -11,9 +11,10 @@ use stats::effects::{Contrast, Factorial, POWER, Scale, Source, Trial, factorial
 use study::plan::{Design, EffectsPlan, Level};
 use study::record::IdlePolicy;
 
+use crate::display_names::first_of;
 use crate::findings::{
-    ChangeAt, EffectAnalysis, EffectChange, EffectScale, EffectSource, Effects, Estimate, Factor, Findings,
-    InteractionEffect, LevelEffect, Mark, MetricInfo, Row, SourceKind,
+    ChangeAt, EffectAnalysis, EffectChange, EffectSource, Effects, Estimate, Factor, Findings, InteractionEffect,
+    LevelEffect, Mark, MetricInfo, Row, SourceKind,
 };
 use crate::group::distinct;
 use crate::{comparisons, number};
@@ -22,7 +23,6 @@ use crate::{comparisons, number};
 const UNEVEN_P: f64 = 0.01;
 /// Share of the variation below which sources are listed together.
 const SMALL: f64 = 0.005;
-const NAMED: usize = 3;
 
 /// Computes the effects on each metric and idle policy. Empty if fewer than two factors vary.
 pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
@@ -46,38 +46,32 @@ struct Input<'a> {
 
 fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolicy) -> Effects {
     let input = input(findings, metric, idle);
+    let hindrance = hindrance(&input);
+    let all_values = input.rows.iter().flat_map(|(row, _)| values(row, &metric.name));
+    let has_ratios = metric.unit != "1" && all_values.map(|(_, value)| value).all(|value| value > 0.0);
+    let scales: &[Scale] = match (&hindrance, has_ratios) {
+        (Some(_), _) => &[],
+        (None, true) => &[Scale::Ratio, Scale::Difference],
+        (None, false) => &[Scale::Difference],
+    };
+    let found = scales.iter().map(|scale| analysis(findings, design, &input, metric, *scale)).collect::<Vec<_>>();
+    let marked = marked(&input).filter(|_| hindrance.is_none());
+    let refused = hindrance.or_else(|| found.iter().rev().find_map(|found| found.clone().err()));
+    let blocks = input.rows.iter().map(|(row, _)| values(row, &metric.name).count()).max().unwrap_or(0);
     let mut effects = Effects {
         metric: metric.name.clone(),
         idle,
         design,
-        factors: input.factors.clone(),
-        left_out: input.left_out.clone(),
-        refused: None,
-        marked: None,
-        analyses: Vec::new(),
+        factors: input.factors,
+        left_out: input.left_out,
+        refused: refused.filter(|_| found.iter().all(Result::is_err)),
+        marked,
+        analyses: found.into_iter().flatten().collect(),
         sentences: Vec::new(),
         shown: 0,
     };
-    if let Some(why) = hindrance(&input) {
-        effects.refused = Some(why);
-    } else {
-        effects.marked = marked(&input);
-        let positive = input.rows.iter().flat_map(|(row, _)| values(row, &metric.name)).all(|(_, value)| value > 0.0);
-        let ratios = positive && metric.unit != "1";
-        let scales = if ratios { vec![Scale::Log, Scale::Linear] } else { vec![Scale::Linear] };
-        for scale in scales {
-            match analysis(findings, design, &input, metric, scale) {
-                Ok(found) => effects.analyses.push(found),
-                Err(why) => effects.refused = Some(why),
-            }
-        }
-        if !effects.analyses.is_empty() {
-            effects.refused = None;
-        }
-    }
     // Comparisons and trends report these factors; a second test would give different numbers.
     let told = compared_elsewhere(findings, &metric.name);
-    let blocks = input.rows.iter().map(|(row, _)| values(row, &metric.name).count()).max().unwrap_or(0);
     write_sentences(&mut effects, metric, findings, blocks, &told);
     for analysis in &mut effects.analyses {
         analysis.changes.retain(|change| !told.contains(&change.factor));
@@ -212,15 +206,15 @@ impl Shown {
     /// `None` if the interval of very few trials is not finite.
     fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
         let found: Estimate = match self.scale {
-            Scale::Log => contrast.ratio(self.level),
-            Scale::Linear => contrast.interval(self.level),
+            Scale::Ratio => contrast.ratio(self.level),
+            Scale::Difference => contrast.interval(self.level),
         };
         [found.point, found.low, found.high].iter().all(|value| value.is_finite()).then_some(found)
     }
 
     fn detectable(&self, contrast: &Contrast) -> f64 {
         let detectable = contrast.detectable(self.level, POWER);
-        let detectable = if self.scale == Scale::Log { detectable.exp_m1() } else { detectable };
+        let detectable = if self.scale == Scale::Ratio { detectable.exp_m1() } else { detectable };
         // A lower bound if the value is not finite.
         detectable.min(f64::MAX)
     }
@@ -266,7 +260,7 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
         p_adjusted,
     };
     EffectAnalysis {
-        scale: if scale == Scale::Log { EffectScale::Ratio } else { EffectScale::Difference },
+        scale,
         points: found.spreads.len(),
         trials: found.trials,
         equal: found.is_equal,
@@ -319,13 +313,13 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
 }
 
 /// Formats a change with its interval: `+38 % [+31, +45]`, `-12.3 µs [-14.0, -10.6]`.
-pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
+pub fn change(scale: Scale, found: &Estimate, unit: &str) -> String {
     let (numbers, name, signed) = match scale {
-        EffectScale::Ratio if found.high < 3.0 => {
+        Scale::Ratio if found.high < 3.0 => {
             ([found.point, found.low, found.high].map(|ratio| (ratio - 1.0) * 100.0), "%", true)
         }
-        EffectScale::Ratio => ([found.point, found.low, found.high], "", false),
-        EffectScale::Difference => {
+        Scale::Ratio => ([found.point, found.low, found.high], "", false),
+        Scale::Difference => {
             let size = [found.point, found.low, found.high].map(f64::abs).into_iter().fold(0.0, f64::max);
             let (divisor, name) = number::scale(unit, size);
             ([found.point, found.low, found.high].map(|value| value / divisor), name, true)
@@ -383,25 +377,21 @@ fn write_sentences(
         return;
     };
     let speaker = Speaker { effects, found, metric, error: 1.0 - findings.level, told };
-    let (shown, mut rest) = match (findings.quick, blocks >= BLOCKS_MIN) {
-        (true, _) => (vec![format!("A quick run claims no effects. {}", speaker.variation())], Vec::new()),
-        (_, false) => {
-            let why = format!("No effects claimed: {blocks} blocks, {BLOCKS_MIN} needed.");
-            (vec![format!("{why} {}", speaker.variation())], Vec::new())
+    let is_claimed = !findings.quick && blocks >= BLOCKS_MIN;
+    let variation = speaker.variation();
+    let mut all = match effects.design {
+        _ if findings.quick => vec![(true, format!("A quick run claims no effects. {variation}"))],
+        _ if !is_claimed => {
+            vec![(true, format!("No effects claimed: {blocks} blocks, {BLOCKS_MIN} needed. {variation}"))]
         }
-        (false, true) => {
-            let all = match effects.design {
-                Design::Full => speaker.sources(),
-                Design::OneAtATime => found.changes.iter().map(|found| speaker.of_change(found)).collect(),
-            };
-            let (shown, unclear) = all.into_iter().partition::<Vec<_>, _>(|(is_shown, _)| *is_shown);
-            let unclear = unclear.into_iter().chain([(false, speaker.variation())]);
-            (shown.into_iter().map(|(_, text)| text).collect(), unclear.map(|(_, text)| text).collect())
-        }
+        Design::Full => speaker.sources(),
+        Design::OneAtATime => found.changes.iter().map(|found| speaker.of_change(found)).collect(),
     };
-    rest.extend(speaker.reservations());
-    effects.shown = shown.len();
-    effects.sentences = shown.into_iter().chain(rest).collect();
+    all.extend(is_claimed.then_some((false, variation)));
+    all.sort_by_key(|(is_shown, _)| !is_shown);
+    let shown = all.iter().filter(|(is_shown, _)| *is_shown).count();
+    let sentences = all.into_iter().map(|(_, text)| text).chain(speaker.reservations()).collect();
+    (effects.shown, effects.sentences) = (shown, sentences);
 }
 
 struct Speaker<'a> {
@@ -424,8 +414,8 @@ impl Speaker<'_> {
 
     fn not_shown(&self, what: &str, least: f64) -> String {
         let least = match self.found.scale {
-            EffectScale::Ratio => number::percent(least),
-            EffectScale::Difference => number::quantity(least, &self.metric.unit),
+            Scale::Ratio => number::percent(least),
+            Scale::Difference => number::quantity(least, &self.metric.unit),
         };
         format!("{what}: no significant effect on {} (≥ {least} would have been detected).", self.metric.noun)
     }
@@ -453,7 +443,8 @@ impl Speaker<'_> {
         let factor = |name: &String| self.effects.factors.iter().find(|factor| factor.name == *name);
         let factors = source.factors.iter().map(factor).collect::<Option<Vec<_>>>()?;
         let is_told = factors.first().is_some_and(|factor| self.told.contains(&factor.name));
-        let details = |parts: Vec<String>| if is_told { String::new() } else { format!(": {}", listed(&parts)) };
+        let details =
+            |parts: Vec<String>| if is_told { String::new() } else { format!(": {}", first_of(&parts, ", ")) };
         Some(match (source.kind, factors.as_slice()) {
             (SourceKind::Main, [_]) if is_told && !is_shown => return None,
             (SourceKind::Main, [factor]) => {
@@ -505,8 +496,8 @@ impl Speaker<'_> {
 
     fn size(&self, found: &EffectChange) -> f64 {
         match self.found.scale {
-            EffectScale::Ratio => found.change.point.ln().abs(),
-            EffectScale::Difference => found.change.point.abs(),
+            Scale::Ratio => found.change.point.ln().abs(),
+            Scale::Difference => found.change.point.abs(),
         }
     }
 
@@ -517,8 +508,8 @@ impl Speaker<'_> {
         let of = |level: &Level| self.named_changes(a, Some(&at(level))).into_iter().map(detectable).reduce(f64::max);
         let (first, last) = (of(b.levels.first()?)?, of(b.levels.last()?)?);
         Some(match self.found.scale {
-            EffectScale::Ratio => first.ln_1p().hypot(last.ln_1p()).exp_m1(),
-            EffectScale::Difference => first.hypot(last),
+            Scale::Ratio => first.ln_1p().hypot(last.ln_1p()).exp_m1(),
+            Scale::Difference => first.hypot(last),
         })
     }
 
@@ -534,8 +525,8 @@ impl Speaker<'_> {
             more => parts.push(format!("{} others under 0.5 % each", more.len())),
         }
         let of = match self.found.scale {
-            EffectScale::Ratio => format!("the logarithm of {} (changes are ratios)", self.metric.noun),
-            EffectScale::Difference => format!("{} (changes are differences)", self.metric.noun),
+            Scale::Ratio => format!("the logarithm of {} (changes are ratios)", self.metric.noun),
+            Scale::Difference => format!("{} (changes are differences)", self.metric.noun),
         };
         format!("Shares of the variation of {of}: {}.", parts.join(", "))
     }
@@ -564,11 +555,6 @@ impl Speaker<'_> {
     }
 }
 
-fn listed(parts: &[String]) -> String {
-    let rest = parts.len().saturating_sub(NAMED);
-    if rest < 2 { parts.join(", ") } else { format!("{}, and {rest} more", parts[..NAMED].join(", ")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -594,7 +580,7 @@ mod tests {
         let findings = of(|_, _| ());
         let [effects] = findings.effects.as_slice() else { panic!("one metric") };
         let found = &effects.analyses[0];
-        assert_eq!((found.scale, found.points, found.trials, found.equal), (EffectScale::Ratio, 8, 95, false));
+        assert_eq!((found.scale, found.points, found.trials, found.equal), (Scale::Ratio, 8, 95, false));
         let change = |factor: &str, at: Option<(&str, &str)>| {
             let at =
                 at.map(|(factor, level)| ChangeAt { factor: factor.to_owned(), level: Level::Text(level.to_owned()) });
@@ -660,7 +646,7 @@ mod tests {
             }
         });
         let [effects] = findings.effects.as_slice() else { panic!("one metric") };
-        assert_eq!(effects.analyses.iter().map(|found| found.scale).collect::<Vec<_>>(), [EffectScale::Difference]);
+        assert_eq!(effects.analyses.iter().map(|found| found.scale).collect::<Vec<_>>(), [Scale::Difference]);
         assert!(effects.sentences[0].contains("build explains"), "{:?}", effects.sentences);
     }
 
@@ -701,7 +687,7 @@ mod tests {
                 values(row, "throughput").map(|(block, value)| Trial { levels: levels.clone(), block, value }).collect()
             };
             let trials = input.rows.iter().flat_map(|row| -> Vec<Trial> { of(row) }).collect::<Vec<_>>();
-            factorial(&[4], &trials, Scale::Log).unwrap().change(0, 0, point).p_value()
+            factorial(&[4], &trials, Scale::Ratio).unwrap().change(0, 0, point).p_value()
         };
         // Points in the order of the factors' first levels: clients, maxmem, build.
         let raw = [1, 2, 3].map(raw);
@@ -772,13 +758,13 @@ mod tests {
     fn formats_changes() {
         let estimate = |point, low, high| Estimate { point, low, high, level: 0.95, n: 8 };
         let table = [
-            (EffectScale::Ratio, estimate(1.38, 1.31, 1.45), "1/s", "+38 % [+31, +45]"),
-            (EffectScale::Ratio, estimate(0.965, 0.9612, 0.9688), "1/s", "-3.5 % [-3.9, -3.1]"),
-            (EffectScale::Ratio, estimate(1.0, 0.99998, 1.00002), "ns", "0.000 % [-0.002, +0.002]"),
-            (EffectScale::Ratio, estimate(3.4, 3.1, 3.7), "ns", "×3.40 [3.10, 3.70]"),
-            (EffectScale::Ratio, estimate(3.4, 3.1, 1e217), "ns", "×3.40 [3.10, ∞]"),
-            (EffectScale::Difference, estimate(-12_300.0, -14_000.0, -10_600.0), "ns", "-12.3 µs [-14.0, -10.6]"),
-            (EffectScale::Difference, estimate(0.0, 0.0, 0.0), "1", "0.0 [0.0, 0.0]"),
+            (Scale::Ratio, estimate(1.38, 1.31, 1.45), "1/s", "+38 % [+31, +45]"),
+            (Scale::Ratio, estimate(0.965, 0.9612, 0.9688), "1/s", "-3.5 % [-3.9, -3.1]"),
+            (Scale::Ratio, estimate(1.0, 0.99998, 1.00002), "ns", "0.000 % [-0.002, +0.002]"),
+            (Scale::Ratio, estimate(3.4, 3.1, 3.7), "ns", "×3.40 [3.10, 3.70]"),
+            (Scale::Ratio, estimate(3.4, 3.1, 1e217), "ns", "×3.40 [3.10, ∞]"),
+            (Scale::Difference, estimate(-12_300.0, -14_000.0, -10_600.0), "ns", "-12.3 µs [-14.0, -10.6]"),
+            (Scale::Difference, estimate(0.0, 0.0, 0.0), "1", "0.0 [0.0, 0.0]"),
         ];
         for (scale, found, unit, text) in table {
             assert_eq!(change(scale, &found, unit), text);

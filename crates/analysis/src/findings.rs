@@ -26,6 +26,7 @@ use study::record::{
 use study::{Metric, WarningKind};
 
 pub use stats::Estimate;
+pub use stats::effects::Scale as EffectScale;
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
 pub use self::agents::{AgentFinding, MedianRange};
@@ -47,7 +48,7 @@ pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 pub const FINDINGS_VERSION: u32 = 2;
 
 /// The findings of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Findings {
     /// Format version, [`FINDINGS_VERSION`].
     pub version: u32,
@@ -673,16 +674,6 @@ pub enum Clock {
     Response,
 }
 
-impl Clock {
-    /// Returns the name used in [`Findings`] and exports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Clock::Service => "service",
-            Clock::Response => "response",
-        }
-    }
-}
-
 /// One trial of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrialFinding {
@@ -904,16 +895,6 @@ pub struct Effects {
     pub shown: usize,
 }
 
-/// Scale on which effects are expressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum EffectScale {
-    /// Effects multiply: the analysis is of logarithms, and every effect is a ratio of geometric means.
-    Ratio,
-    /// Effects add: every effect is a difference of means in the metric's own unit.
-    Difference,
-}
-
 /// One analysis of variance (Jain 1991, chapters 17, 18, 22).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectAnalysis {
@@ -987,20 +968,6 @@ pub enum SourceKind {
     Blocks,
     /// Variation between trials of the same point.
     Error,
-}
-
-impl SourceKind {
-    /// Returns the kind as one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            SourceKind::Main => "main",
-            SourceKind::Interaction => "interaction",
-            SourceKind::Higher => "higher",
-            SourceKind::Points => "points",
-            SourceKind::Blocks => "blocks",
-            SourceKind::Error => "error",
-        }
-    }
 }
 
 /// Effect of a level.

@@ -107,7 +107,7 @@ impl Asking {
     }
 }
 
-fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
+fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
     let level = |point: usize| plan.points[point].factors.get(&gate.of);
     let of_place = |place: crate::contender_groups::ContenderGroup| {
         let base = place.points.iter().copied().find(|&point| level(point) == Some(&gate.base));
@@ -117,35 +117,27 @@ fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
         };
         candidates.filter_map(pair).collect::<Vec<_>>()
     };
-    contender_groups(plan, &gate.of).into_iter().flat_map(of_place).collect()
+    let pairs = contender_groups(plan, &gate.of).into_iter().flat_map(of_place);
+    pairs.partition(|pair| gate.null.as_ref() == Some(&pair.candidate))
 }
 
 /// Includes failed requests: by a condition, or as an excess over the baseline.
 fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
+    let of_condition = |condition: &Condition| Asking { metric: condition.metric, bound: Some(condition.bound) };
+    let own = std::slice::from_ref(&plan.trials.metric);
+    let metrics = if gate.metrics.is_empty() { own } else { &gate.metrics };
+    let metrics = metrics.iter().filter_map(|name| Metric::named(name));
     let mut asked = match &gate.fail_if {
-        Some(fail_if) => {
-            let of = |condition: &Condition| Asking { metric: condition.metric, bound: Some(condition.bound) };
-            fail_if.conditions().iter().map(of).collect()
-        }
-        None => {
-            let names = match gate.metrics.is_empty() {
-                true => std::slice::from_ref(&plan.trials.metric),
-                false => gate.metrics.as_slice(),
-            };
-            let metrics = names.iter().filter_map(|name| Metric::named(name));
-            metrics.map(|metric| Asking { metric, bound: None }).collect::<Vec<_>>()
-        }
+        Some(fail_if) => fail_if.conditions().iter().map(of_condition).collect::<Vec<_>>(),
+        None => metrics.map(|metric| Asking { metric, bound: None }).collect(),
     };
     let has_errors = |asked: &Asking| asked.metric.is_error_share() && asked.bound.is_some();
     asked.retain(|asked| has_errors(asked) || !asked.metric.is_error_share());
     if !asked.iter().any(has_errors) {
-        asked.extend(errors(gate));
+        let bound = Some(Bound::Excess(gate.allow_errors));
+        asked.extend(Metric::named("error_share").map(|metric| Asking { metric, bound }));
     }
     asked
-}
-
-fn errors(gate: &Gate) -> Option<Asking> {
-    Some(Asking { metric: Metric::named("error_share")?, bound: Some(Bound::Excess(gate.allow_errors)) })
 }
 
 /// All pairs share the error.
@@ -157,17 +149,13 @@ fn rule(plan: &Plan, gate: &Gate, pairs: usize) -> Rule {
     }
 }
 
-fn is_null(gate: &Gate, pair: &Pair) -> bool {
-    gate.null.as_ref() == Some(&pair.candidate)
-}
-
 /// Why no further block is needed. Called between blocks.
 pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u32) -> Option<String> {
     let is_over = blocks >= plan.trials.max;
     if plan.trials.quick {
         return is_over.then(|| format!("as requested: {}", count(u64::from(blocks), "block")));
     }
-    let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair)).collect::<Vec<_>>();
+    let (_, pairs) = pairs(plan, gate);
     // Values are only computed at looks.
     let measured = |point: usize| records.iter().filter(move |record| record.point == point && record.is_measured);
     let looks = gate::looks(plan.trials.max.clamp(1, gate::PAIRS_MAX));
@@ -213,7 +201,7 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
 pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     let Some(gate) = &plan.gate else { return (0, gate::FIRST_LOOK) };
     let is_runnable = |pair: &Pair| pair.points.iter().all(|&point| plan.points[point].unrunnable.is_none());
-    let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair) && is_runnable(pair)).count();
+    let pairs = pairs(plan, gate).1.iter().filter(|pair| is_runnable(pair)).count();
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
@@ -221,7 +209,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
 pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
-    let (null, pairs) = pairs(plan, gate).into_iter().partition::<Vec<_>, _>(|pair| is_null(gate, pair));
+    let (null, pairs) = pairs(plan, gate);
     let asked = asked(plan, gate);
     let cost_ns = records.iter().map(|record| record.elapsed_ns).fold(0, u64::saturating_add);
     let blocks = trials.count.iter().copied().max().unwrap_or(0);
@@ -276,10 +264,6 @@ struct Tester<'a> {
 impl Tester<'_> {
     fn row(&self, point: usize) -> Option<&Row> {
         self.findings.rows.iter().find(|row| row.point == point)
-    }
-
-    fn most_frequent_failure(&self, point: usize) -> String {
-        self.row(point).and_then(|row| FailedRequests::from(row).most_frequent()).unwrap_or_default()
     }
 
     fn tests(&self, pair: &Pair, asked: &[Asking], rule: &Rule) -> (Vec<GateTest>, Vec<GateTest>) {
@@ -357,10 +341,8 @@ impl Tester<'_> {
         let estimate = found.and_then(|found| found.estimate);
         let of = |is: fn(Asked) -> bool| estimate.filter(|_| is(asked.question()));
         let typical = |side: usize| found.map(|found| found.typical[side]);
-        let failed_by = match asked.metric.is_error_share() {
-            true => pair.points.map(|point| self.most_frequent_failure(point)),
-            false => [String::new(), String::new()],
-        };
+        let row = |point| self.row(point).filter(|_| asked.metric.is_error_share());
+        let failed_by = |point| row(point).and_then(|row| FailedRequests::from(row).most_frequent());
         GateTest {
             label: pair.label.clone(),
             candidate: pair.candidate.to_string(),
@@ -377,7 +359,7 @@ impl Tester<'_> {
             difference: of(|asked| matches!(asked, Asked::Excess(_))),
             base_value: typical(0),
             candidate_value: typical(1),
-            failed_by,
+            failed_by: pair.points.map(|point| failed_by(point).unwrap_or_default()),
             more_pairs,
             more_ns: more_pairs.zip(self.block_ns).map(|(pairs, ns)| pairs.saturating_mul(ns)),
         }
@@ -430,11 +412,9 @@ fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
 /// Describes the conditions or differences of a gate, then the baseline compared with itself.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
     let mut texts = Vec::new();
+    let of_pair = if found.fail_if.is_some() { of_conditions } else { of_differences };
     for tests in found.tests.chunk_by(|a, b| (&a.label, &a.candidate) == (&b.label, &b.candidate)) {
-        match found.fail_if.is_some() {
-            true => texts.extend(of_conditions(found, tests)),
-            false => texts.extend(of_differences(found, tests)),
-        }
+        texts.extend(of_pair(found, tests));
     }
     texts.extend(null_sentences(found));
     texts
@@ -471,26 +451,20 @@ pub fn test_sentence(found: &GateFinding, test: &GateTest) -> String {
         return format!("No verdict on {candidate}{at}{by}: {reason}.");
     }
     let relation = relation(found, test);
-    match (test.verdict, condition) {
-        (GateVerdict::Worse, Some(condition)) => format!("{candidate} fails `{condition}`{at}: {relation} ({pairs})."),
-        (GateVerdict::NotWorse, Some(condition)) => {
-            format!("{candidate} passes `{condition}`{at}: {relation} ({pairs}).")
+    let is_excess = test.bound.is_some() && found.fail_if.is_some();
+    let (claim, wanting) = match (test.verdict, condition) {
+        (GateVerdict::Worse, Some(condition)) => (format!("{candidate} fails `{condition}`"), String::new()),
+        (GateVerdict::NotWorse, Some(condition)) => (format!("{candidate} passes `{condition}`"), String::new()),
+        (_, Some(condition)) => (format!("Undecided whether {candidate} fails `{condition}`"), wanting(test)),
+        (GateVerdict::Worse, None) if is_excess => (format!("{candidate} fails by its errors"), String::new()),
+        (_, None) if is_excess => {
+            (format!("{candidate} is not shown to fail more requests than {base}"), String::new())
         }
-        (_, Some(condition)) => {
-            format!("Undecided whether {candidate} fails `{condition}`{at}: {relation} ({pairs}){}.", wanting(test))
-        }
-        (GateVerdict::Worse, None) if test.bound.is_some() && found.fail_if.is_some() => {
-            format!("{candidate} fails by its errors{at}: {relation} ({pairs}).")
-        }
-        (_, None) if test.bound.is_some() && found.fail_if.is_some() => {
-            format!("{candidate} is not shown to fail more requests than {base}{at}: {relation} ({pairs}).")
-        }
-        (GateVerdict::Worse, None) => format!("{candidate} is worse than {base}{at}: {relation} ({pairs})."),
-        (GateVerdict::NotWorse, None) => format!("{candidate} is better than {base}{at}: {relation} ({pairs})."),
-        (_, None) => {
-            format!("No difference between {candidate} and {base} shown{at}: {relation} ({pairs}){}.", wanting(test))
-        }
-    }
+        (GateVerdict::Worse, None) => (format!("{candidate} is worse than {base}"), String::new()),
+        (GateVerdict::NotWorse, None) => (format!("{candidate} is better than {base}"), String::new()),
+        (_, None) => (format!("No difference between {candidate} and {base} shown"), wanting(test)),
+    };
+    format!("{claim}{at}: {relation} ({pairs}){wanting}.")
 }
 
 fn tests_several(found: &GateFinding) -> bool {
@@ -627,7 +601,7 @@ impl Live {
     /// Covers the first candidate; `None` without a gate.
     pub fn new(plan: &Plan) -> Option<Self> {
         let gate = plan.gate.as_ref()?;
-        let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair)).collect::<Vec<_>>();
+        let (_, pairs) = pairs(plan, gate);
         let rule = rule(plan, gate, pairs.len());
         let pair = pairs.into_iter().next()?;
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })

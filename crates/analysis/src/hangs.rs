@@ -1,7 +1,7 @@
 //! Detects servers that stop responding: hung trials, silent connections and pauses.
 
 use study::WarningKind;
-use study::record::{Censored, Measurement, Record};
+use study::record::{Censored, Measurement, Record, Window};
 
 use crate::cpu_waits::Waits;
 use crate::findings::{Findings, Row};
@@ -104,17 +104,13 @@ fn connections(measurement: &Measurement) -> Option<String> {
 fn pause(measurement: &Measurement) -> Option<String> {
     let windows = whole_windows(measurement);
     let window_ns = measurement.window_ns;
-    let is_empty = |index: &usize| windows[*index].requests == 0 && windows[*index].errors == 0;
-    let (mut longest, mut run) = ((0u64, 0usize), 0u64);
-    for index in 0..windows.len() {
-        if is_empty(&index) {
-            run += 1;
-        } else {
-            longest = longest.max((run, index));
-            run = 0;
-        }
-    }
-    let (run, end) = longest;
+    let is_empty = |window: &Window| window.requests == 0 && window.errors == 0;
+    let mut end = 0;
+    let runs = windows.chunk_by(|a, b| is_empty(a) == is_empty(b)).filter_map(|run| {
+        end += run.len();
+        (is_empty(&run[0]) && end < windows.len()).then_some((run.len() as u64, end))
+    });
+    let (run, end) = runs.max()?;
     let paused_ns = run.saturating_mul(window_ns) as f64;
     // A request that waited through the pause took at least as long; sparse schedules have none.
     let was_awaited = paused_ns > 0.0 && measurement.service.max? as f64 >= paused_ns;

@@ -193,10 +193,8 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
 
 /// For example `8.0 % slower than`, `as fast as`.
 fn speed_against(speed: f64) -> String {
-    match speed_words(speed) {
-        same if same == SAME_SPEED => format!("{same} as"),
-        other => format!("{other} than"),
-    }
+    let words = speed_words(speed);
+    format!("{words} {}", if words == SAME_SPEED { "as" } else { "than" })
 }
 
 const SAME_SPEED: &str = "as fast";
@@ -213,15 +211,8 @@ pub fn speed_words(speed: f64) -> String {
 fn machine(run: &Run) -> Machine {
     let visible = |text: &str| crate::visible::visible(text).into_owned();
     let nodes = run.nodes.iter().map(|node| {
-        let host = &node.host;
-        format!(
-            "{} {} ({}, {}, {})",
-            node.role.word(),
-            node.name,
-            host.cpu_model,
-            count(host.cpus.len() as u64, "CPU"),
-            host.kernel
-        )
+        let (role, host, cpus) = (node.role.word(), &node.host, count(node.host.cpus.len() as u64, "CPU"));
+        format!("{role} {} ({}, {cpus}, {})", node.name, host.cpu_model, host.kernel)
     });
     Machine {
         name: visible(&run.host.name),
@@ -306,15 +297,10 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
          machine changes its speed between them."
             .to_owned(),
     ];
-    if let ([Some(first), Some(second)], true) =
-        (heads.each_ref().map(|head| head.probe_ns), machines[0].cpu_model == machines[1].cpu_model)
-    {
-        reasons.push(format!(
-            "By the probe, the machine of {} was {} that of {}.",
-            heads[1].run,
-            speed_against(first / second - 1.0),
-            heads[0].run
-        ));
+    let is_same_model = machines[0].cpu_model == machines[1].cpu_model;
+    if let ([Some(first), Some(second)], true) = (heads.each_ref().map(|head| head.probe_ns), is_same_model) {
+        let speed = speed_against(first / second - 1.0);
+        reasons.push(format!("By the probe, the machine of {} was {speed} that of {}.", heads[1].run, heads[0].run));
     }
     if heads.iter().any(|head| head.quick) {
         reasons.push("Intervals of quick runs have no stated confidence.".to_owned());
@@ -348,10 +334,8 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
         return none("only runs on one machine can be compared: run both there");
     }
     let pairs = first.plan.points.iter().filter_map(|point| {
-        Some((
-            point,
-            second.plan.points.iter().find(|other| other.factors == point.factors && other.load == point.load)?,
-        ))
+        let is_same = |other: &&Point| other.factors == point.factors && other.load == point.load;
+        Some((point, second.plan.points.iter().find(is_same)?))
     });
     let is_of_study = first.plan.study == second.plan.study;
     let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else { return none("") };

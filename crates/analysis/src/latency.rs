@@ -61,8 +61,7 @@ pub(crate) fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
 /// Mean latency, ns. Uses the exact sum rather than buckets if every request had a response.
 pub fn mean(measurement: &Measurement) -> Option<Bound> {
     if measurement.censored.as_deref().is_none_or(Censored::is_empty) {
-        let latency = measurement.latency();
-        return (latency.count > 0).then(|| Bound { value: latency.sum / latency.count as f64, at_least: false });
+        return measurement.latency().mean().map(|value| Bound { value, at_least: false });
     }
     Latency::of(measurement)?.estimate().mean()
 }

@@ -70,7 +70,6 @@ mod warning;
 #[cfg(test)]
 use fixtures as example;
 
-pub use agents::judge_agents;
 pub use analyze::{Analysis, analyze};
 pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;

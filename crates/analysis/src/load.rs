@@ -11,7 +11,6 @@ use study::spec::{Connection, Protocol};
 
 use crate::cache::{self, CacheReport};
 use crate::duration_summary::{SpreadNs, known_quantile, spread};
-use crate::failed_requests::FailedRequests;
 use crate::findings::{AgentFinding, Clock, Estimate};
 use crate::journey::{self, JourneyReport};
 use crate::latency::{self, Latency};
@@ -127,12 +126,6 @@ pub struct LoadReport {
     pub warnings: Vec<String>,
 }
 
-impl<'a> From<&'a LoadReport> for FailedRequests<'a> {
-    fn from(of: &'a LoadReport) -> Self {
-        Self { valid: of.requests, errors: &of.errors, statuses: &of.statuses, examples: &of.error_examples }
-    }
-}
-
 /// Requests that were due and had no response when measuring ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CensoredReport {
@@ -214,7 +207,7 @@ pub enum IntervalOrNote {
 pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
     let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
-    let agents::OfLoad { mut verdict, agents, warnings } = agents::of_load(of_all, measurement, agents);
+    let (mut verdict, agents, warnings) = agents::of_load(of_all, measurement, agents);
     if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
         verdict.reasons.push("the path to the server was not measured".to_owned());
     }
@@ -355,9 +348,8 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
         }
         _ => found,
     };
-    let stored = measurement.latency();
-    let answered = Some(stored.sum / stored.count as f64).filter(|_| stored.count > 0);
     let mean = or_note(stats::batch::ratio(&sums, LOAD_LEVEL), batches);
+    let answered = measurement.latency().mean();
     intervals.insert("latency_ns_mean".to_owned(), or_moved(latency::mean(measurement), answered, mean));
     let histograms =
         windows.iter().map(|(window, _)| histogram::from_record(&window.latency)).collect::<Option<Vec<_>>>();

@@ -30,12 +30,9 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
         Connection::KeepAlive => "persistent connections",
         Connection::PerRequest => "one connection per request",
     };
+    let journey = load.journey.as_ref().map(|journey| format!("journey {}", journey.source));
     [
-        told(
-            load.journey
-                .as_ref()
-                .map_or_else(|| load.protocol.to_string(), |journey| format!("journey {}", journey.source)),
-        ),
+        told(journey.unwrap_or_else(|| load.protocol.to_string())),
         told(http.map_or_else(String::new, requests)),
         told(arrivals(load)),
         told(count(u64::from(load.clients), "client")),

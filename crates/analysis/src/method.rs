@@ -1,5 +1,7 @@
 //! Describes how the numbers were obtained, so that readers can question them.
 
+use study::Plan;
+use study::plan::Point;
 use study::record::{IdlePolicy, Run};
 use study::spec::{Arrivals, Connection};
 
@@ -8,119 +10,112 @@ use crate::number::{count, percent};
 use crate::trial::Kept;
 use crate::{load_description, value};
 
+const COMPARED: &str = "Two points are compared on the blocks they share, by exact signed-rank tests adjusted for all \
+                        comparisons (Holm): the state of the machine in a block affects both. The ratio shown \
+                        compares typical starts (Hodges & Lehmann). With fewer than 12 common blocks the report \
+                        claims nothing.";
+
+const CLOSED_LOOP: &str = "Closed loop: a client waits for its response before it sends again; latency is service time, \
+                           from write to response. ";
+
+const OPEN_LOOP: &str =
+    "Open loop: requests follow a schedule; latency is response time, from intended send time to response. ";
+
+const QUANTILES: &str = "Quantiles come from the histogram of a whole trial (three significant digits) and are then \
+                         averaged over trials like any other value; within a trial they are never averaged. A \
+                         quantile is given only if every trial has enough responses.";
+
+const VERDICTS: &str = "Each trial has a verdict on its bottleneck, from the CPU time of generator and server, the \
+                        generator's send lag and the offered load. A row is marked if the generator was the \
+                        bottleneck, or shared the server's CPUs, in half of the trials: its numbers do not measure \
+                        the server, and it is not ranked.";
+
+const CLUSTER: &str = "The load came from several machines. Quantiles cover the requests of all of them. Each generator \
+                       has its own verdict and is compared with the others of its trial; the trial takes the worst \
+                       verdict. A row is also marked if the network between generators and server was the bottleneck \
+                       in half of the trials.";
+
+const THINK_TIME: &str = "Clients pause (think time) between response and next request; latency excludes think time.";
+
 pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Option<&Scope>) -> Vec<String> {
     let plan = &run.plan;
-    let rule = &plan.trials;
-    let level = percent(value::level(rule));
-    let mut paragraphs = Vec::new();
-
     let load = load_description::describe_load(plan);
-    if !load.is_empty() {
-        paragraphs.push(format!("Load: {load}."));
-    }
-    let mut trials = "Each trial starts a fresh server process; replication is by trial, not by request.".to_owned();
-    trials += " Trials ran in blocks: each block has every design point once, in an order shuffled from the seed";
-    trials += &format!(" {}, so machine drift affects all design points equally.", plan.seed);
-    paragraphs.push(trials);
+    let has_clock = |clock| kept.iter().any(|trial| trial.clock == Some(clock));
+    let has_idle = |idle| kept.iter().any(|trial| trial.idle == idle);
+    let is_per_request = plan.points.iter().any(|point| point.load.connection == Connection::PerRequest);
+    let thinks = |point: &Point| matches!(point.load.arrivals, Arrivals::Closed { think_ns: 1.. });
 
-    let mut intervals =
-        "An estimate is the mean over trials with a Student's t interval, no narrower than the scatter pooled over \
-         all design points implies"
-            .to_owned();
-    intervals += &match rule.quick {
-        true => "; this was a quick run; the intervals have no stated confidence.".to_owned(),
-        false => format!(", at confidence level {level}."),
+    let trials = format!(
+        "Each trial starts a fresh server process; replication is by trial, not by request. Trials ran in blocks: each \
+         block has every design point once, in an order shuffled from the seed {}, so machine drift affects all \
+         design points equally.",
+        plan.seed
+    );
+    let latency = [
+        (has_clock(Clock::Service), CLOSED_LOOP),
+        (is_per_request && has_clock(Clock::Service), "With one connection per request, it starts at connect. "),
+        (has_clock(Clock::Response), OPEN_LOOP),
+        (true, QUANTILES),
+    ];
+    let idle = match (has_idle(IdlePolicy::Machine), has_idle(IdlePolicy::Spin)) {
+        (true, false) => "Idle CPUs followed the machine's power management (idle policy `machine`).",
+        (false, true) => "Idle CPUs were kept awake by lowest-priority spinners (idle policy `spin`).",
+        (true, true) => "Both idle policies were used, each in its own rows.",
+        (false, false) => "",
+    };
+    let paragraphs = [
+        if load.is_empty() { load } else { format!("Load: {load}.") },
+        trials,
+        intervals(plan),
+        COMPARED.to_owned(),
+        scope.map_or(String::new(), |scope| states(scope, has_probes)),
+        latency.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect(),
+        VERDICTS.to_owned(),
+        if run.nodes.is_empty() { "" } else { CLUSTER }.to_owned(),
+        if plan.points.iter().any(thinks) { THINK_TIME } else { "" }.to_owned(),
+        idle.to_owned(),
+    ];
+    paragraphs.into_iter().filter(|paragraph| !paragraph.is_empty()).collect()
+}
+
+fn intervals(plan: &Plan) -> String {
+    let rule = &plan.trials;
+    let level = match rule.quick {
+        true => "; this was a quick run; the intervals have no stated confidence".to_owned(),
+        false => format!(", at confidence level {}", percent(value::level(rule))),
     };
     let until = |what: &str, target: f64| {
         let (metric, target, min, max) = (&rule.metric, percent(target), rule.min, rule.max);
         format!(
-            " Whole blocks were added until {what} {metric} was known to ±{target}, at least {min} and at most {max}."
+            "Whole blocks were added until {what} {metric} was known to ±{target}, at least {min} and at most {max}"
         )
     };
-    intervals += &match (rule.comparison, rule.relative) {
+    let blocks = match (rule.comparison, rule.relative) {
         (Some(target), _) if plan.contender().is_some() => until("the ratio of each contender to the best in", target),
         (Some(target), _) | (None, Some(target)) => until("each", target),
-        (None, None) => format!(" {} were requested.", count(u64::from(rule.min), "block")),
+        (None, None) => format!("{} were requested", count(u64::from(rule.min), "block")),
     };
-    intervals += " Outliers are flagged and never removed.";
-    paragraphs.push(intervals);
-    let compared = "Two points are compared on the blocks they share, by exact signed-rank tests adjusted for all \
-                    comparisons (Holm): the state of the machine in a block affects both. The ratio shown compares \
-                    typical starts (Hodges & Lehmann). With fewer than 12 common blocks the report claims nothing.";
-    paragraphs.push(compared.to_owned());
+    format!(
+        "An estimate is the mean over trials with a Student's t interval, no narrower than the scatter pooled over all \
+         design points implies{level}. {blocks}. Outliers are flagged and never removed."
+    )
+}
 
-    if let Some(scope) = scope {
-        let mut states = format!(
-            "Every absolute interval covers only the states this machine was in during this run, {}: ",
-            scope.times
-        );
-        states += "another day it may be faster or slower, and a run says nothing about states it did not see.";
-        states += " A test over all trials in run order checks whether neighbouring trials are alike; the absence of \
-                   an alarm proves nothing.";
-        states += " Ratios compare trials of the same blocks.";
-        if has_probes {
-            states += " A short fixed piece of work on the CPUs in use, before and after each trial, flags a trial \
-                       if another process used one of them; no value is adjusted.";
+fn states(scope: &Scope, has_probes: bool) -> String {
+    let probes = match has_probes {
+        true => {
+            " A short fixed piece of work on the CPUs in use, before and after each trial, flags a trial if another \
+             process used one of them; no value is adjusted."
         }
-        paragraphs.push(states);
-    }
-
-    let clocks = kept.iter().filter_map(|trial| trial.clock).collect::<Vec<_>>();
-    let mut latency = String::new();
-    let per_request = plan.points.iter().any(|point| point.load.connection == Connection::PerRequest);
-    if clocks.contains(&Clock::Service) {
-        latency += "Closed loop: a client waits for its response before it sends again; latency is service time, from write to response. ";
-    }
-    if per_request && clocks.contains(&Clock::Service) {
-        latency += "With one connection per request, it starts at connect. ";
-    }
-    if clocks.contains(&Clock::Response) {
-        latency +=
-            "Open loop: requests follow a schedule; latency is response time, from intended send time to response. ";
-    }
-    latency += "Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged \
-                over trials like any other value; within a trial they are never averaged. A quantile is given only if \
-                every trial has enough responses.";
-    paragraphs.push(latency);
-
-    paragraphs.push(
-        "Each trial has a verdict on its bottleneck, from the CPU time of generator and server, the generator's send \
-         lag and the offered load. A row is marked if the generator was the bottleneck, or shared the server's CPUs, \
-         in half of the trials: its numbers do not measure the server, and it is not ranked."
-            .to_owned(),
-    );
-
-    if !run.nodes.is_empty() {
-        paragraphs.push(
-            "The load came from several machines. Quantiles cover the requests of all of them. Each generator \
-             has its own verdict and is compared with the others of its trial; the trial takes the worst \
-             verdict. A row is also marked if the network between generators and server was the bottleneck in half of \
-             the trials."
-                .to_owned(),
-        );
-    }
-
-    let think = plan.points.iter().filter_map(|point| match point.load.arrivals {
-        Arrivals::Closed { think_ns } => Some(think_ns),
-        Arrivals::Poisson { .. } | Arrivals::Constant { .. } | Arrivals::Recorded => None,
-    });
-    if think.max().is_some_and(|longest| longest > 0) {
-        paragraphs.push(
-            "Clients pause (think time) between response and next request; latency excludes think time.".to_owned(),
-        );
-    }
-    let policy = |idle| kept.iter().any(|trial| trial.idle == idle);
-    match (policy(IdlePolicy::Machine), policy(IdlePolicy::Spin)) {
-        (true, false) => {
-            paragraphs.push("Idle CPUs followed the machine's power management (idle policy `machine`).".to_owned())
-        }
-        (false, true) => {
-            paragraphs.push("Idle CPUs were kept awake by lowest-priority spinners (idle policy `spin`).".to_owned());
-        }
-        (true, true) => paragraphs.push("Both idle policies were used, each in its own rows.".to_owned()),
-        (false, false) => {}
-    }
-    paragraphs
+        false => "",
+    };
+    format!(
+        "Every absolute interval covers only the states this machine was in during this run, {}: another day it may be \
+         faster or slower, and a run says nothing about states it did not see. A test over all trials in run order \
+         checks whether neighbouring trials are alike; the absence of an alarm proves nothing. Ratios compare trials \
+         of the same blocks.{probes}",
+        scope.times
+    )
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use stats::trend::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Reference, Run};
 
-use crate::display_names::idle_word;
+use crate::display_names::{NAMED, idle_word};
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
 use crate::group::{distinct, grouped};
 use crate::number::quantity;
@@ -17,8 +17,6 @@ use crate::trial::Kept;
 
 /// Smallest relevant difference, a tenth of a percentage point.
 const SMALL: f64 = 0.001;
-
-const NAMED: usize = 3;
 
 pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Vec<MissRatios> {
     let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);

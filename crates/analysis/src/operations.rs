@@ -41,7 +41,7 @@ fn operation(name: &str, measured: &[&JourneyMeasurement], level: f64) -> Operat
         name: name.to_owned(),
         requests: total(present().map(|operation| operation.requests)),
         errors: total(present().map(|operation| operation.errors)),
-        latency_mean: over(&|operation| Some(operation.service.sum / operation.service.count as f64)),
+        latency_mean: over(&|operation| operation.service.mean()),
         latency_p50: quantile(0.5),
         latency_p99: quantile(0.99),
     }

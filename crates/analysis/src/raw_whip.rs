@@ -32,10 +32,8 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
         };
         put("bytes", lines(calls.m1a_bytes.iter().map(u64::to_string)));
         let waited = || calls.waited_ns.iter();
-        put(
-            "clientcalls",
-            lines(calls.own_ns.iter().zip(waited()).map(|(own, waited)| ms(own.saturating_add(*waited)))),
-        );
+        let whole = calls.own_ns.iter().zip(waited()).map(|(own, waited)| ms(own.saturating_add(*waited)));
+        put("clientcalls", lines(whole));
         put("times", lines(waited().map(|waited| ms(*waited))));
         put("memory", memory(record, proxy, calls));
     }

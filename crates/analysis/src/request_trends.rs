@@ -95,19 +95,13 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
         of: measured.len(),
     };
     let found = OverRequests {
-        row: 0,
         what: what.to_owned(),
         unit: unit.to_owned(),
         slope_per_1000: stats::interval::mean(&slopes, level),
         slope_per_1000_mean,
-        p_adjusted: None,
-        shown: false,
-        small: false,
-        trend: Trend::Unclear,
-        halves_per_1000: None,
         requests_a_point,
         points: points(&trials, shortest, requests_a_point, level, is_state),
-        sentence: String::new(),
+        ..OverRequests::default()
     };
     Some((found, of_trials))
 }
@@ -211,7 +205,7 @@ fn latency(measurement: &Measurement) -> Vec<(f64, f64)> {
     let window = |window: &study::record::Window| {
         let midpoint = before + window.requests as f64 / 2.0;
         before += window.requests as f64;
-        (window.latency.count > 0).then(|| (midpoint, window.latency.sum / window.latency.count as f64))
+        Some((midpoint, window.latency.mean()?))
     };
     value::whole_windows(measurement).iter().filter_map(window).collect()
 }
@@ -280,53 +274,41 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
         "proxy_store" => "the content of the proxy's store",
         _ => "the server's resident set",
     };
-    let Some(slope) = &found.slope_per_1000 else {
-        if trials.of > 1 {
-            return format!(
-                "{label}: unclear whether {what} grows: only 1 of {} trials is long enough; use more requests per \
-                 trial",
-                trials.of
-            );
-        }
-        let slope = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
-        return format!(
-            "{label}: {what} {}, from one trial",
-            proxy_overhead::change_per(&slope, &found.unit, PER, true)
-        );
-    };
     let change = |slope: &Estimate, quick| proxy_overhead::change_per(slope, &found.unit, PER, quick);
-    if findings.quick {
-        return format!("{label}: {what} {}, in a quick run", change(slope, true));
-    }
-    let margin = trend::FLAT_SHARE * 100.0;
-    let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
-    let requests = trials.requests;
-    match (found.trend, found.halves_per_1000) {
-        (Trend::Flat, _) => format!(
-            "{label}: {what} is flat, within ±{margin:.0} % over {requests:.0} requests: {}",
-            change(slope, false)
+    let word = |slope: &Estimate| if slope.point > 0.0 { "grows" } else { "shrinks" };
+    let mean = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
+    let (margin, requests) = (trend::FLAT_SHARE * 100.0, trials.requests);
+    let text = match (&found.slope_per_1000, found.trend, found.halves_per_1000) {
+        (None, ..) if trials.of > 1 => format!(
+            "unclear whether {what} grows: only 1 of {} trials is long enough; use more requests per trial",
+            trials.of
         ),
-        (Trend::Unclear, _) => {
+        (None, ..) => format!("{what} {}, from one trial", change(&mean, true)),
+        (Some(slope), ..) if findings.quick => format!("{what} {}, in a quick run", change(slope, true)),
+        (Some(slope), Trend::Flat, _) => {
+            format!("{what} is flat, within ±{margin:.0} % over {requests:.0} requests: {}", change(slope, false))
+        }
+        (Some(slope), Trend::Unclear, _) => {
             let alone = slope.low > 0.0 || slope.high < 0.0;
             let among = if alone { format!(", not significant among {series} series") } else { String::new() };
             let over = if requests >= 1.0 { format!(" over {requests:.0} requests") } else { String::new() };
-            format!("{label}: unclear whether {what} grows{over}: {}{among}", change(slope, false))
+            format!("unclear whether {what} grows{over}: {}{among}", change(slope, false))
         }
-        (Trend::Bent, Some((first, second))) => {
-            let half = |point| change(&Estimate { point, ..*slope }, true);
+        (Some(slope), Trend::Bent, Some(halves)) => {
+            let [first, second] = [halves.0, halves.1].map(|point| change(&Estimate { point, ..*slope }, true));
             format!(
-                "{label}: {what} {word}, but not linearly: {} in the first half of {requests:.0} requests and {} in \
+                "{what} {}, but not linearly: {first} in the first half of {requests:.0} requests and {second} in \
                  the second, so its course beyond them is unclear",
-                half(first),
-                half(second)
+                word(slope)
             )
         }
-        (Trend::Line | Trend::Bent, _) => {
+        (Some(slope), Trend::Line | Trend::Bent, _) => {
             let small = format!(", by less than {margin:.0} % over {requests:.0} requests");
             let small = if found.small { small.as_str() } else { "" };
-            format!("{label}: {what} {word}{small}: {}", change(slope, false))
+            format!("{what} {}{small}: {}", word(slope), change(slope, false))
         }
-    }
+    };
+    format!("{label}: {text}")
 }
 
 /// Returns a sentence per requested series.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use study::WarningKind;
 use study::plan::{Plan, SearchPlan, TrialRule};
 use study::record::{
-    BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, NetworkCounters, Node, Outcome, Record, Run,
+    Build, BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, NetworkCounters, Node, Outcome, Record, Run,
 };
 
 use crate::findings::{
@@ -186,7 +186,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         return RowState::Unrunnable { reason: reason.clone() };
     }
     match (measured, failed) {
-        (0, 0) => match not_built(run, point).map(visible::build_outcome) {
+        (0, 0) => match not_built(run, point).map(|build| visible::build(build).outcome) {
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason },
             Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason },
             Some(BuildOutcome::Failed { output_tail }) => {
@@ -211,9 +211,9 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
     }
 }
 
-fn not_built(run: &Run, point: usize) -> Option<&BuildOutcome> {
-    let mut of_point = run.builds.iter().filter(|build| build.points.contains(&point)).map(|build| &build.outcome);
-    of_point.find(|outcome| !matches!(outcome, BuildOutcome::Ready))
+fn not_built(run: &Run, point: usize) -> Option<&Build> {
+    let mut of_point = run.builds.iter().filter(|build| build.points.contains(&point));
+    of_point.find(|build| !matches!(build.outcome, BuildOutcome::Ready))
 }
 
 fn all_of(trials: usize) -> String {

@@ -9,7 +9,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
     let (from, until) = started?;
     let unseen_share = stats::stop_rule::unseen_share(u32::try_from(fewest).unwrap_or(u32::MAX), 1.0 - level);
-    let times = times(&from, &until);
+    let times = period(&from, &until);
     let starts = match (fewest, most) {
         (1, 1) => "1 start".to_owned(),
         (fewest, most) if fewest == most => format!("{most} starts"),
@@ -24,7 +24,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
 }
 
 /// A common date appears once: `2026-11-20 21:05 to 21:31 UTC`.
-fn times(from: &str, until: &str) -> String {
+fn period(from: &str, until: &str) -> String {
     let parts = |text: &str| {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
         Some((date.to_owned(), time.get(..5)?.to_owned()))
@@ -53,7 +53,7 @@ mod tests {
             ("", "TäZ", " to TäZ"),
         ];
         for (from, until, expected) in table {
-            assert_eq!(times(from, until), expected);
+            assert_eq!(period(from, until), expected);
         }
     }
 

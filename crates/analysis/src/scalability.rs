@@ -63,11 +63,12 @@ fn of_series(
     measured.retain(|point| !point.throughputs.is_empty());
     measured.sort_by(|a, b| a.n.total_cmp(&b.n));
     let label = label(&others, &series);
+    let start = if others.is_empty() { format!("Over {factor}") } else { label.clone() };
     let fitted = measured.iter().filter(|point| point.left_out().is_none());
     let points = fitted.map(|point| Point { n: point.n, throughputs: point.throughputs.clone() }).collect::<Vec<_>>();
     let found = stats::usl::fit(&points, value::level(&run.plan.trials), run.plan.seed);
     let mut sentence = match &found {
-        Ok(fit) => fit.sentence(plural(factor), among),
+        Ok(fit) => fit.sentence(if factor == "cpus" { "CPUs" } else { factor }, among),
         Err(why) => why.clone(),
     };
     sentence += &left_out(factor, &measured);
@@ -89,11 +90,7 @@ fn of_series(
     Scalability {
         factor: factor.to_owned(),
         series,
-        sentence: if others.is_empty() {
-            format!("Over {factor}: {sentence}.")
-        } else {
-            format!("{label}: {sentence}.")
-        },
+        sentence: format!("{start}: {sentence}."),
         label,
         points: measured.iter().filter_map(point).collect(),
         curve: found.as_ref().map_or_else(Vec::new, |fit| curve(fit, &points)),
@@ -103,11 +100,8 @@ fn of_series(
 
 fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
     const STEPS: i32 = 40;
-    let ends = points
-        .iter()
-        .map(|point| point.n)
-        .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), n| (low.min(n), high.max(n)));
-    let (low, high) = ends;
+    let ns = points.iter().map(|point| point.n);
+    let (low, high) = ns.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), n| (low.min(n), high.max(n)));
     let place = |step: i32| {
         let n = low * (high / low).powf(f64::from(step) / f64::from(STEPS));
         let band = fit.band(n)?;
@@ -154,10 +148,6 @@ fn numbers(fit: &Fit) -> Option<UslFit> {
         peak_high: finite(peak.high),
         r_squared: finite(fit.r_squared)?,
     })
-}
-
-fn plural(factor: &str) -> &str {
-    if factor == "cpus" { "CPUs" } else { factor }
 }
 
 #[cfg(test)]

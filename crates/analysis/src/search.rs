@@ -101,7 +101,7 @@ fn step_and_trial(
         Some(rate_per_s) if !is_pilot => Trial::Step { rate_per_s, purpose, outcome: judged.outcome },
         _ => Trial::Pilot(reached_per_s.filter(|_| is_pilot)),
     };
-    let verdict = if is_pilot { SearchVerdict::Unknown } else { alone(&judged.outcome) };
+    let verdict = if is_pilot { SearchVerdict::Unknown } else { verdict_of_one(&judged.outcome) };
     let values = if is_pilot { Vec::new() } else { values(objective, &judged) };
     let why = match reached_per_s.filter(|_| is_pilot) {
         Some(reached) => format!("a closed loop reached {}", rate(reached)),
@@ -203,7 +203,7 @@ fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
     value.collect()
 }
 
-fn alone(outcome: &Outcome) -> SearchVerdict {
+fn verdict_of_one(outcome: &Outcome) -> SearchVerdict {
     match *outcome {
         Outcome::Judged { excess, .. } if excess < 0.0 => SearchVerdict::Holds,
         Outcome::Judged { .. } | Outcome::Broke => SearchVerdict::Fails,

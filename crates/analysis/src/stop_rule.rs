@@ -42,7 +42,7 @@ fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     }
 }
 
-pub(crate) fn ended(plan: &Plan, trials: &[Trial<'_>]) -> String {
+pub(crate) fn stop_reason(plan: &Plan, trials: &[Trial<'_>]) -> String {
     let blocks = trials_by_point(plan, trials).into_iter().max().unwrap_or(0);
     reason(plan, trials, blocks).unwrap_or_else(|| {
         let so_far = count(u64::from(blocks), "block");
@@ -91,13 +91,10 @@ fn trials_by_point(plan: &Plan, trials: &[Trial<'_>]) -> Vec<u32> {
     counts
 }
 
-fn target(plan: &Plan) -> Option<f64> {
-    plan.trials.comparison.or(plan.trials.relative)
-}
-
 fn rule(plan: &Plan) -> Rule {
     let trials = &plan.trials;
-    Rule { target: target(plan), min: trials.min, max: trials.max.max(trials.min) }
+    let target = trials.comparison.or(trials.relative);
+    Rule { target, min: trials.min, max: trials.max.max(trials.min) }
 }
 
 /// Widest half-width so far: of the typical ratio of a contender to the best at its place, or of a
@@ -210,7 +207,7 @@ mod tests {
     #[test]
     fn describes_the_end_in_the_report() {
         let (run, mut records) = example::compared();
-        let all = |records: &[Record]| ended(&run.plan, &records.iter().map(Trial::from).collect::<Vec<_>>());
+        let all = |records: &[Record]| stop_reason(&run.plan, &records.iter().map(Trial::from).collect::<Vec<_>>());
         assert_eq!(all(&records), "target met: ±1.5 % after 18 blocks");
         records.retain(|record| record.block < 7);
         assert_eq!(all(&records), "ended after 7 blocks");

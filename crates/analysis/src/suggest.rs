@@ -3,7 +3,8 @@
 use study::Plan;
 use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point};
 use study::record::Run;
-use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
+use study::spec::{Arrivals, Backend, Connection, Stop, Warmup};
+use study::time_text;
 use study::words::join;
 
 const DIRTY: &str = "-dirty";
@@ -124,7 +125,7 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
     }
     match arrivals {
         Arrivals::Closed { think_ns: 0 } => {}
-        Arrivals::Closed { think_ns } => flag("--set", format!("load.think={}", time(*think_ns))),
+        Arrivals::Closed { think_ns } => flag("--set", format!("load.think={}", time_text(*think_ns))),
         Arrivals::Poisson { rate_per_s } => flag("--rate", rate_per_s.to_string()),
         Arrivals::Constant { rate_per_s } => {
             flag("--rate", rate_per_s.to_string());
@@ -133,13 +134,13 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
         Arrivals::Recorded => return Err("it is a trace"),
     }
     match load.stop {
-        Stop::Duration { duration_ns } => flag("-d", time(duration_ns)),
+        Stop::Duration { duration_ns } => flag("-d", time_text(duration_ns)),
         Stop::Requests { requests, .. } => flag("--set", format!("load.stop.requests={requests}")),
         Stop::Interval { relative, .. } => flag("--set", format!("load.stop.relative={relative}")),
         Stop::Volley { .. } => flag("-d", "1s".to_owned()),
     }
     match load.warmup {
-        Warmup::DurationNs(ns) => flag("--warmup", time(ns)),
+        Warmup::DurationNs(ns) => flag("--warmup", time_text(ns)),
         Warmup::Steady { .. } => flag("--warmup", "steady".to_owned()),
         Warmup::Requests(requests) => flag("--set", format!("load.warmup.requests={requests}")),
     }
@@ -157,16 +158,10 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
     }
     match http {
         Some(http) => words.extend(of_http(http)?),
-        None => words.push(format!("{}://", scheme(*protocol)?)),
+        None if protocol.scheme().is_empty() => return Err("its protocol has no URL"),
+        None => words.push(format!("{}://", protocol.scheme())),
     }
     Ok(words)
-}
-
-fn scheme(protocol: Protocol) -> Result<&'static str, &'static str> {
-    match protocol.scheme() {
-        "" => Err("its protocol has no URL"),
-        scheme => Ok(scheme),
-    }
 }
 
 fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
@@ -213,16 +208,10 @@ fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-fn time(ns: u64) -> String {
-    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    match units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit)) {
-        Some((unit, name)) => format!("{}{name}", ns / unit),
-        None => format!("{ns}ns"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use study::spec::Protocol;
+
     use super::*;
     use crate::example;
 
@@ -270,7 +259,7 @@ mod tests {
         };
         assert_eq!(
             flags(thinking).unwrap(),
-            "-c 40 --set load.think=1500us -d 250ms --warmup 300ms --pipeline 4 --set load.backend=epoll pingpong://"
+            "-c 40 --set load.think=1.5ms -d 250ms --warmup 300ms --pipeline 4 --set load.backend=epoll pingpong://"
         );
         let http = |point: &mut Point| {
             point.load.protocol = Protocol::Http;

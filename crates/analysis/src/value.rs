@@ -21,7 +21,7 @@ const READERS: [(&str, Reader); 38] = [
     ("latency_p99", Quantile(0.99)),
     ("latency_p999", Quantile(0.999)),
     ("transfer", Exact(|t| t.a_second(t.measurement.received_bytes))),
-    ("handshake_mean", Exact(|t| t.handshake())),
+    ("handshake_mean", Exact(|t| t.measurement.handshake.as_ref()?.mean())),
     ("hit_ratio", Exact(|t| t.cache()?.counts.hit_ratio())),
     ("byte_hit_ratio", Exact(|t| t.cache()?.counts.byte_hit_ratio())),
     ("miss_compulsory", Exact(|t| t.misses(|causes| causes.compulsory))),
@@ -40,11 +40,11 @@ const READERS: [(&str, Reader); 38] = [
     ("subject_rss", Exact(|t| t.record.subject.rss_max_bytes.map(|bytes| bytes as f64))),
     ("subject_memory", Exact(|t| t.memory())),
     ("proxy_cpu_per_request", Exact(|t| t.a_request(t.proxies()?.map(|proxy| proxy.used.cpu_ns()).sum()))),
-    ("proxy_rss", Exact(|t| t.proxy_rss())),
+    ("proxy_rss", Exact(|t| t.proxies()?.map(|proxy| Some(proxy.used.rss_max_bytes? as f64)).sum())),
     ("proxy_time_p50", Exact(|t| t.own_time(0.5))),
     ("proxy_time_p99", Exact(|t| t.own_time(0.99))),
     ("client_bytes_per_request", Exact(|t| t.client_bytes())),
-    ("subject_bytes_per_request", Exact(|t| Some(t.client_bytes()? * t.passed_on()?))),
+    ("subject_bytes_per_request", Exact(|t| Some(t.client_bytes()? * t.byte_ratio()?))),
     ("m1a_bytes_per_request", Exact(|t| mean(t.metadata()?.m1a_bytes.iter().map(|bytes| *bytes as f64)))),
     ("m1b_bytes_per_request", Exact(|t| mean(t.metadata()?.m1b_bytes.iter().map(|bytes| *bytes as f64)))),
     ("m2_bytes_per_request", Exact(|t| mean(t.metadata()?.m2_bytes.iter().map(|bytes| *bytes as f64)))),
@@ -144,11 +144,6 @@ impl Trial<'_> {
         latency.estimate().quantile(q).filter(|found| latency.is_enough(found, needed))
     }
 
-    fn handshake(&self) -> Option<f64> {
-        let all = self.measurement.handshake.as_ref().filter(|all| all.count > 0)?;
-        Some(all.sum / all.count as f64)
-    }
-
     fn cache(&self) -> Option<&CacheMeasurement> {
         self.measurement.cache.as_deref()
     }
@@ -184,11 +179,6 @@ impl Trial<'_> {
         Some(self.record.proxies.iter()).filter(|proxies| proxies.len() > 0)
     }
 
-    fn proxy_rss(&self) -> Option<f64> {
-        let bytes = self.proxies()?.map(|proxy| proxy.used.rss_max_bytes).sum::<Option<u64>>();
-        bytes.map(|bytes| bytes as f64)
-    }
-
     fn own_time(&self, q: f64) -> Option<f64> {
         let enough = self.own_ns.len() as u64 >= stats::order::samples_needed(q, self.level);
         stats::order::quantile(&self.own_ns, q).filter(|_| enough)
@@ -202,7 +192,7 @@ impl Trial<'_> {
     }
 
     /// Ratio of forwarded to received bytes over all proxies; 1 without proxies.
-    fn passed_on(&self) -> Option<f64> {
+    fn byte_ratio(&self) -> Option<f64> {
         let shares = self.record.proxies.iter().map(|proxy| {
             let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;
             Some(wire.back_bytes as f64 / wire.front_bytes as f64)
@@ -274,9 +264,7 @@ pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<V
     let window_s = measurement.window_ns as f64 / 1e9;
     match metric {
         "throughput" => Some(windows.map(|window| window.requests as f64 / window_s).collect()),
-        "latency_mean" => windows
-            .map(|Window { latency, .. }| (latency.count > 0).then(|| latency.sum / latency.count as f64))
-            .collect(),
+        "latency_mean" => windows.map(|window| window.latency.mean()).collect(),
         _ => None,
     }
 }

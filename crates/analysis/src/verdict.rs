@@ -30,13 +30,12 @@ const EXHAUSTED: f64 = 0.95;
 /// Tolerance of the check by Little's law.
 const LITTLE_TOLERANCE: f64 = 0.01;
 /// Share of the time that a server or generator waits for its CPU in a disturbed trial.
-const STARVED: f64 = 0.1;
+const DISTURBED: f64 = 0.1;
 
 /// Judges stored trials by the current rules, not by the rules of the build that measured.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
-        let of_agents = agents::judge_agents(record, &run.nodes);
-        record.agents.iter_mut().zip(of_agents).for_each(|(agent, verdict)| agent.verdict = Some(verdict));
+        agents::judge_agents(record, &run.nodes);
         record.verdict = judge(record, run.calibration.as_ref(), &run.nodes).0;
     }
 }
@@ -86,14 +85,14 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
 /// Share of the time that the server waited for its CPU, if it is so large that the trial does not
 /// measure the server. The server is then neither slow nor hung.
 pub fn starved(record: &Record) -> Option<f64> {
-    record.subject.waiting_share().filter(|share| *share > STARVED)
+    record.subject.waiting_share().filter(|share| *share > DISTURBED)
 }
 
 /// Changes the verdict if another process took the CPU of a generator that was not busy.
 fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     let share = generator_waiting(measurement);
     let is_busy = generator_busy(measurement).is_some_and(|busy| busy > BUSY);
-    if found.limited_by == Limit::Generator && share > STARVED && !is_busy && have_own_cpus(&measurement.workers) {
+    if found.limited_by == Limit::Generator && share > DISTURBED && !is_busy && have_own_cpus(&measurement.workers) {
         found.limited_by = Limit::Shared;
         found.reasons.insert(0, format!("another process had the generator's CPU {} of the time", percent(share)));
     }
@@ -157,62 +156,41 @@ pub fn silence_warning(measurement: &Measurement) -> Option<String> {
 
 pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut warn = |kind: WarningKind, text: String| warnings.push(kind.says(text));
-    if let Some(note) = &measurement.backend_note {
-        warn(WarningKind::Backend, note.clone());
-    }
+    let mut warn = |kind: WarningKind, text: Option<String>| warnings.extend(text.map(|text| kind.says(text)));
+    warn(WarningKind::Backend, measurement.backend_note.clone());
     match silence_warning(measurement) {
-        Some(text) => warn(WarningKind::Silent, text),
-        None => hangs::warnings(measurement, waits).into_iter().for_each(|(kind, text)| warn(kind, text)),
+        None => hangs::warnings(measurement, waits).into_iter().for_each(|(kind, text)| warn(kind, Some(text))),
+        silence => warn(WarningKind::Silent, silence),
     }
-    if let Some(text) = FailedRequests::from(measurement).sentence() {
-        warn(WarningKind::Errors, text);
-    }
-    if measurement.warmup_errors.values().any(|&count| count > 0) {
-        let kinds = kinds(&measurement.warmup_errors);
-        warn(WarningKind::WarmupErrors, format!("requests failed during warm-up: {kinds}"));
-    }
-    if measurement.late_answers > 0 {
-        let late = count(measurement.late_answers, "response");
-        warn(WarningKind::LateAnswers, format!("{late} arrived after the timeout (included in the quantiles)"));
-    }
-    if measurement.unsent > 0 {
-        let unsent = count(measurement.unsent, "intended request");
-        let longest = measurement.censored.as_deref().and_then(|censored| censored.unsent.max);
-        let longest = longest.map_or(String::new(), |ns| format!(", for up to {}", quantity(ns as f64, "ns")));
-        let text = format!("{unsent} could not be sent before the end: no connection was free{longest}");
-        warn(WarningKind::Unsent, text);
-    }
-    if measurement.reconnects > 0 {
-        let connections = count(measurement.reconnects, "connection");
-        warn(WarningKind::Reconnects, format!("{connections} had to be reopened"));
-    }
-    if let Some(text) = backing_off(measurement) {
-        warn(WarningKind::BackOff, text);
-    }
-    if measurement.asked_again > 0 {
-        let again = count(measurement.asked_again, "request");
-        let text = format!("{again} had to be resent: the connection closed after a response to an earlier one");
-        warn(WarningKind::AskedAgain, text);
-    }
-    if measurement.latency().saturated > 0 {
-        let above = count(measurement.latency().saturated, "latency");
-        warn(WarningKind::Saturated, format!("{above} above 1 h: counted in the highest bucket"));
-    }
-    if let Some(text) = little_warning(measurement) {
-        warn(WarningKind::Little, text);
-    }
+    warn(WarningKind::Errors, FailedRequests::from(measurement).sentence());
+    let has_failed = measurement.warmup_errors.values().any(|&count| count > 0);
+    let failed = || format!("requests failed during warm-up: {}", kinds(&measurement.warmup_errors));
+    warn(WarningKind::WarmupErrors, has_failed.then(failed));
+    let late = "arrived after the timeout (included in the quantiles)";
+    warn(WarningKind::LateAnswers, counted(measurement.late_answers, "response", late));
+    let longest = measurement.censored.as_deref().and_then(|censored| censored.unsent.max);
+    let longest = longest.map_or(String::new(), |ns| format!(", for up to {}", quantity(ns as f64, "ns")));
+    let unsent = format!("could not be sent before the end: no connection was free{longest}");
+    warn(WarningKind::Unsent, counted(measurement.unsent, "intended request", &unsent));
+    warn(WarningKind::Reconnects, counted(measurement.reconnects, "connection", "had to be reopened"));
+    warn(WarningKind::BackOff, backing_off(measurement));
+    let again = "had to be resent: the connection closed after a response to an earlier one";
+    warn(WarningKind::AskedAgain, counted(measurement.asked_again, "request", again));
+    let saturated = measurement.latency().saturated;
+    warn(WarningKind::Saturated, counted(saturated, "latency", "above 1 h: counted in the highest bucket"));
+    warn(WarningKind::Little, little_warning(measurement));
     for (index, worker) in measurement.workers.iter().enumerate() {
-        if waiting(worker) > RUN_QUEUE_SHARE {
-            let share = percent(waiting(worker));
-            let text = format!("worker {index} of the generator was ready but not running {share} of the time");
-            warn(WarningKind::GeneratorWaited, text);
-        }
+        let share = Some(waiting(worker)).filter(|share| *share > RUN_QUEUE_SHARE).map(percent);
+        let text = |share| format!("worker {index} of the generator was ready but not running {share} of the time");
+        warn(WarningKind::GeneratorWaited, share.map(text));
     }
-    if let Some(text) = stalled(measurement) {
-        warn(WarningKind::GeneratorWaited, text);
-    }
+    warn(WarningKind::GeneratorWaited, stalled(measurement));
     warnings
+}
+
+/// A warning about things that happened at least once.
+fn counted(n: u64, noun: &str, what: &str) -> Option<String> {
+    (n > 0).then(|| format!("{} {what}", count(n, noun)))
 }
 
 /// Checks Little's law: in flight = rate × latency, from write to response. Requests that cross the
@@ -241,23 +219,19 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     })
 }
 
-fn network_warnings(record: &Record) -> Vec<Warning> {
+fn network_warnings(record: &Record) -> impl Iterator<Item = Warning> {
     let network = &record.network;
-    let mut warnings = Vec::new();
-    if network.retransmits > 0 {
-        let text = format!("{} retransmitted", count(network.retransmits, "TCP segment"));
-        warnings.push(WarningKind::Retransmits.says(text));
-    }
-    if network.listen_overflows > 0 {
-        let times = count(network.listen_overflows, "time");
-        let text = format!("the server's accept queue was full {times} (ListenOverflows)");
-        warnings.push(WarningKind::ListenOverflows.says(text));
-    }
-    if network.listen_drops > network.listen_overflows {
-        let text = format!("{} dropped (ListenDrops)", count(network.listen_drops, "connection request"));
-        warnings.push(WarningKind::ListenDrops.says(text));
-    }
-    warnings
+    let full = |times: String| format!("the server's accept queue was full {times} (ListenOverflows)");
+    let dropped = Some(network.listen_drops).filter(|drops| *drops > network.listen_overflows).unwrap_or(0);
+    let texts = [
+        (WarningKind::Retransmits, counted(network.retransmits, "TCP segment", "retransmitted")),
+        (
+            WarningKind::ListenOverflows,
+            (network.listen_overflows > 0).then(|| full(count(network.listen_overflows, "time"))),
+        ),
+        (WarningKind::ListenDrops, counted(dropped, "connection request", "dropped (ListenDrops)")),
+    ];
+    texts.into_iter().filter_map(|(kind, text)| Some(kind.says(text?)))
 }
 
 #[cfg(test)]
@@ -445,7 +419,7 @@ mod tests {
             let found = record.subject.waiting_share().unwrap();
             assert!((found - share).abs() < 1e-6, "{name}: {found}");
             let (verdict, warnings) = judge(&record, None, &[]);
-            let limit = if share > STARVED { Limit::Shared } else { Limit::Latency };
+            let limit = if share > DISTURBED { Limit::Shared } else { Limit::Latency };
             assert_eq!(
                 (verdict.unwrap().limited_by, warnings.len()),
                 (limit, usize::from(share > RUN_QUEUE_SHARE)),

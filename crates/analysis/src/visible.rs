@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 pub use config::printable::text as visible;
-use study::record::{BuildOutcome, Outcome, Record};
+use study::record::{Build, BuildOutcome, Outcome, Record};
 
 pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     let hidden = |text: &String| matches!(visible(text), Cow::Owned(_));
@@ -23,16 +23,16 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     Cow::Owned(record)
 }
 
-pub(crate) fn build_outcome(outcome: &BuildOutcome) -> BuildOutcome {
-    let mut outcome = outcome.clone();
-    match &mut outcome {
+pub(crate) fn build(build: &Build) -> Build {
+    let mut build = build.clone();
+    match &mut build.outcome {
         BuildOutcome::Ready => {}
         BuildOutcome::Skipped { reason: text }
         | BuildOutcome::Unrunnable { reason: text }
         | BuildOutcome::Unverified { reason: text, .. }
         | BuildOutcome::Failed { output_tail: text } => show(text),
     }
-    outcome
+    build
 }
 
 fn show(text: &mut String) {

@@ -16,33 +16,28 @@ pub fn volley(run: &Run, records: &[Record]) -> String {
         let trials = records.iter().filter(|record| record.point == point);
         let trials = trials.filter_map(|record| Some((record, record.measurement()?))).collect::<Vec<_>>();
         let Some((record, measurement)) = trials.first() else { continue };
-        let Some(sum) = together(trials.iter().map(|(_, measurement)| *measurement)) else { continue };
+        let all = trials.iter().map(|(_, measurement)| *measurement);
+        let Some((mean_us, stddev_us, samples)) = together(all) else { continue };
         let server = server(run, point);
         let (clients, cores) = (measurement.clients, record.subject.cpus.len());
-        out += &format!("{server} {clients} {cores} {:.2} {:.2} {}\n", sum.mean_us, sum.stddev_us, sum.samples);
+        out += &format!("{server} {clients} {cores} {mean_us:.2} {stddev_us:.2} {samples}\n");
     }
     out
 }
 
-struct Sum {
-    mean_us: f64,
-    stddev_us: f64,
-    samples: u64,
-}
-
 /// Means weighted by samples; variances pooled by samples, as volley pools its clients.
-fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> Option<Sum> {
+fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> Option<(f64, f64, u64)> {
     let volley = measurements.clone().map(|measurement| measurement.volley).collect::<Option<Vec<_>>>();
     let Some(parts) = volley else {
         let all = histogram::merge(measurements.map(|measurement| measurement.latency()))?;
-        return Some(Sum { mean_us: all.mean()? / 1e3, stddev_us: all.stddev()? / 1e3, samples: all.len() });
+        return Some((all.mean()? / 1e3, all.stddev()? / 1e3, all.len()));
     };
     let samples = crate::number::total(parts.iter().map(|part| part.samples));
     let weighted = |value: fn(&study::record::Volley) -> f64| {
         parts.iter().map(|part| value(part) * part.samples as f64).sum::<f64>() / samples as f64
     };
     let (mean_us, variance) = (weighted(|part| part.mean_us), weighted(|part| part.stddev_us.powi(2)));
-    (samples > 0).then(|| Sum { mean_us, stddev_us: variance.sqrt(), samples })
+    (samples > 0).then(|| (mean_us, variance.sqrt(), samples))
 }
 
 /// A single word, since spaces separate the columns.

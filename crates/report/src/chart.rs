@@ -113,6 +113,15 @@ impl Layer {
             (!points.is_empty()).then_some(Layer::Dust { series, points, hollow, aside })
         })
     }
+
+    /// Deviations from 0 per series, as dust if there are many.
+    pub(crate) fn deviations(all: impl Iterator<Item = (usize, Vec<Mark>)>, is_many: bool) -> Vec<Layer> {
+        let layers = all.filter(|(_, marks)| !marks.is_empty()).flat_map(|(series, marks)| match is_many {
+            true => Layer::dust(series, &marks, 0.0).collect(),
+            false => vec![Layer::Marks { series, marks, joined: false, aside: 0.0 }],
+        });
+        std::iter::once(Layer::Rule(0.0)).chain(layers).collect()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

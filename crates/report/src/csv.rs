@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use analysis::display_names::idle_word;
-use analysis::findings::{Clock, EffectScale, Estimate, Findings, MetricInfo, Row, TrialFinding};
+use analysis::display_names::{idle_word, serde_name};
+use analysis::findings::{
+    EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, MetricInfo, Row, TrialFinding,
+};
 use study::record::Limit;
 
 /// One row per design point, with the columns `_mean`, `_low`, `_high` and `_stddev` per metric.
@@ -26,7 +28,7 @@ pub fn csv(findings: &Findings) -> String {
         cells.push(row.failures.iter().map(|failure| failure.count).sum::<usize>().to_string());
         cells.extend([row.requests, row.errors_total()].map(|count| count.to_string()));
         cells.push(row.limited_by.as_ref().map_or("", |found| found.limit.name()).to_owned());
-        cells.extend([list(row.marks.iter().map(|mark| mark.text())), row.clock.map_or("", Clock::word).to_owned()]);
+        cells.extend([list(row.marks.iter().map(|mark| mark.text())), row.clock.map_or(String::new(), serde_name)]);
         for metric in &findings.metrics {
             let found = row.metrics.get(&metric.name);
             let [_, low, high] = ends(found.and_then(|found| found.estimate.as_ref()));
@@ -84,40 +86,31 @@ pub fn csv_effects(findings: &Findings) -> String {
         .to_owned();
     for effects in &findings.effects {
         for found in &effects.analyses {
-            let scale = if found.scale == EffectScale::Ratio { "ratio" } else { "difference" };
-            let start = [&findings.run, &effects.metric, idle_word(effects.idle), effects.design.word(), scale]
-                .map(str::to_owned);
-            let mut row = |what: &str, names: [String; 5], numbers: [String; 5], estimate: Option<&Estimate>| {
-                out += &line([start.as_slice(), &[what.to_owned()], &names, &numbers, &ends(estimate)].concat());
+            let (idle, design, scale) = (idle_word(effects.idle), effects.design.word(), serde_name(found.scale));
+            let start = [&findings.run, &effects.metric, idle, design, &scale].map(str::to_owned);
+            let mut row = |what: String, names: [&str; 5], numbers: [Option<f64>; 5], estimate: Option<&Estimate>| {
+                let names = names.map(str::to_owned);
+                out += &line([start.as_slice(), &[what], &names, &numbers.map(number), &ends(estimate)].concat());
             };
-            let none = || [(); 5].map(|()| String::new());
             for source in &found.sources {
-                let name = |index: usize| source.factors.get(index).cloned().unwrap_or_default();
-                let names = [name(0), String::new(), String::new(), name(1), String::new()];
-                let numbers =
-                    [Some(source.share), Some(source.squares), Some(source.df as f64), source.f, source.p_adjusted];
-                row(source.kind.word(), names, numbers.map(number), None);
+                let name = |index: usize| source.factors.get(index).map_or("", String::as_str);
+                let (share, squares, df) = (Some(source.share), Some(source.squares), Some(source.df as f64));
+                let numbers = [share, squares, df, source.f, source.p_adjusted];
+                row(serde_name(source.kind), [name(0), "", "", name(1), ""], numbers, None);
             }
-            for level in &found.levels {
-                let [_, _, to, other, at] = none();
-                row(
-                    "level",
-                    [level.factor.clone(), level.level.to_string(), to, other, at],
-                    none(),
-                    Some(&level.effect),
-                );
+            for LevelEffect { factor, level, effect } in &found.levels {
+                row("level".to_owned(), [factor, &level.to_string(), "", "", ""], [None; 5], Some(effect));
             }
-            for both in &found.interactions {
-                let ([a, b], [of_a, of_b]) = (both.factors.clone(), [0, 1].map(|index| both.levels[index].to_string()));
-                row("levels", [a, of_a, String::new(), b, of_b], none(), Some(&both.effect));
+            for InteractionEffect { factors: [a, b], levels, effect } in &found.interactions {
+                let [of_a, of_b] = levels.each_ref().map(ToString::to_string);
+                row("levels".to_owned(), [a, &of_a, "", b, &of_b], [None; 5], Some(effect));
             }
-            for change in &found.changes {
-                let (other, at) =
-                    change.at.as_ref().map_or_else(Default::default, |at| (at.factor.clone(), at.level.to_string()));
-                let names = [change.factor.clone(), change.from.to_string(), change.to.to_string(), other, at];
-                let mut numbers = none();
-                numbers[4] = number(change.p_adjusted);
-                row("change", names, numbers, Some(&change.change));
+            for EffectChange { factor, from, to, at, change, p_adjusted, .. } in &found.changes {
+                let [from, to] = [from, to].map(ToString::to_string);
+                let other = at.as_ref().map_or("", |at| &at.factor);
+                let level = at.as_ref().map_or(String::new(), |at| at.level.to_string());
+                let numbers = [None, None, None, None, *p_adjusted];
+                row("change".to_owned(), [factor, &from, &to, other, &level], numbers, Some(change));
             }
         }
     }
@@ -195,7 +188,6 @@ pub fn csv_miss_ratios(findings: &Findings) -> String {
     out
 }
 
-/// `200: 17; 503: 2`.
 fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
     counts.iter().map(|(key, count)| format!("{key}: {count}")).collect::<Vec<_>>().join("; ")
 }

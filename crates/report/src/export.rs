@@ -24,58 +24,52 @@ pub struct Export {
     pub needs_history: bool,
     /// Whether it exports the single trial of [`Source::trial`].
     pub is_of_a_trial: bool,
-    make: fn(&Source<'_>) -> Result<Vec<File>, ExportError>,
+    make: Make,
 }
 
 /// All export formats.
 pub const EXPORTS: [Export; 6] = [
+    Export::new(
+        "bencher",
+        "Bencher Metric Format: mean and interval of each metric",
+        "the JSON Schema that bencher.dev publishes",
+        |source| Ok(tracked::bencher(source.findings)),
+    ),
+    Export::new(
+        "github-benchmark",
+        "github-action-benchmark: one file per tool, for its two tools",
+        "a schema after its documentation",
+        |source| Ok(tracked::github_benchmark(source.findings)),
+    ),
     Export {
-        name: "bencher",
-        text: "Bencher Metric Format: mean and interval of each metric",
-        read_by: "the JSON Schema that bencher.dev publishes",
-        needs_history: false,
-        is_of_a_trial: false,
-        make: |source| Ok(tracked::bencher(source.findings)),
-    },
-    Export {
-        name: "github-benchmark",
-        text: "github-action-benchmark: one file per tool, for its two tools",
-        read_by: "a schema after its documentation",
-        needs_history: false,
-        is_of_a_trial: false,
-        make: |source| Ok(tracked::github_benchmark(source.findings)),
-    },
-    Export {
-        name: "otava",
-        text: "Apache Otava: one CSV file per design point, one row per run, and the configuration",
-        read_by: "apache-otava (PyPI)",
         needs_history: true,
-        is_of_a_trial: false,
-        make: |source| Ok(otava::otava(source.findings, source.history)),
+        ..Export::new(
+            "otava",
+            "Apache Otava: one CSV file per design point, one row per run, and the configuration",
+            "apache-otava (PyPI)",
+            |source| Ok(otava::otava(source.findings, source.history)),
+        )
     },
+    Export::new(
+        "hgrm",
+        "HdrHistogram percentile text, milliseconds: a file for each design point",
+        "hdrhistogram (PyPI)",
+        |source| Ok(hdr::hgrm(source.findings)),
+    ),
+    Export::new(
+        "hdr",
+        "HdrHistogram log, nanoseconds: an interval for each trial, tagged with its design point",
+        "hdrhistogram (PyPI and crates.io)",
+        |source| Ok(hdr::hlog(source.findings, source.records)),
+    ),
     Export {
-        name: "hgrm",
-        text: "HdrHistogram percentile text, milliseconds: a file for each design point",
-        read_by: "hdrhistogram (PyPI)",
-        needs_history: false,
-        is_of_a_trial: false,
-        make: |source| Ok(hdr::hgrm(source.findings)),
-    },
-    Export {
-        name: "hdr",
-        text: "HdrHistogram log, nanoseconds: an interval for each trial, tagged with its design point",
-        read_by: "hdrhistogram (PyPI and crates.io)",
-        needs_history: false,
-        is_of_a_trial: false,
-        make: |source| Ok(hdr::hlog(source.findings, source.records)),
-    },
-    Export {
-        name: "trace",
-        text: "Trace Event JSON of one trial, for Perfetto and chrome://tracing",
-        read_by: "a schema after the Trace Event Format",
-        needs_history: false,
         is_of_a_trial: true,
-        make: |source| trace::trace(source),
+        ..Export::new(
+            "trace",
+            "Trace Event JSON of one trial, for Perfetto and chrome://tracing",
+            "a schema after the Trace Event Format",
+            trace::trace,
+        )
     },
 ];
 
@@ -129,7 +123,13 @@ pub enum ExportError {
     },
 }
 
+type Make = fn(&Source<'_>) -> Result<Vec<File>, ExportError>;
+
 impl Export {
+    const fn new(name: &'static str, text: &'static str, read_by: &'static str, make: Make) -> Export {
+        Export { name, text, read_by, needs_history: false, is_of_a_trial: false, make }
+    }
+
     /// Creates at least one file. Fails with an [`ExportError`] if there is nothing to export.
     pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ExportError> {
         let files = (self.make)(source)?;

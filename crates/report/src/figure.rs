@@ -68,12 +68,13 @@ pub(crate) struct Key {
     pub(crate) series: usize,
     pub(crate) label: String,
     /// Whether the line comes from a replay.
-    pub(crate) simulated: bool,
+    /// How its line is drawn.
+    pub(crate) face: Face,
 }
 
 impl Key {
     pub(crate) fn measured(series: usize, label: impl Into<String>) -> Key {
-        Key { series, label: label.into(), simulated: false }
+        Key { series, label: label.into(), face: Face::Measured }
     }
 }
 
@@ -88,6 +89,11 @@ pub(crate) struct Detail {
 
 impl Detail {
     pub(crate) const FULL: Detail = Detail { tips: true, curve_points: 6000, panels: 24 };
+
+    fn tip(self, text: impl FnOnce() -> String) -> String {
+        if self.tips { text() } else { String::new() }
+    }
+
     pub(crate) const ALL: [Detail; 4] = [
         Detail::FULL,
         Detail { tips: true, curve_points: 3000, panels: 12 },
@@ -105,18 +111,8 @@ const MARKS: usize = 700;
 /// adds the latency distribution and the trials over time, which are needed to judge the others,
 /// and the steps of searches and the CPU speed.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
-    let plain = |kind, y: Option<&str>| Wanted {
-        kind,
-        x: None,
-        y: y.map(str::to_owned),
-        y_more: Vec::new(),
-        series: None,
-        facet: None,
-        interval: findings.level,
-        title: None,
-        policies: Vec::new(),
-        x_unit_bytes: None,
-    };
+    let plain =
+        |kind, y: Option<&str>| Wanted { kind, y: y.map(str::to_owned), interval: findings.level, ..Wanted::default() };
     let mut wanted = findings.figures.clone();
     if wanted.is_empty() {
         wanted = vec![plain(FigureKind::Line, Some("throughput")), plain(FigureKind::Line, Some("latency_mean"))];
@@ -230,24 +226,28 @@ impl<'a> Grid<'a> {
 
     fn drawing(
         &self,
-        name: String,
-        title: String,
-        caption: String,
+        (name, title, caption): (String, String, String),
         facets: &[Facet<'a>],
         panels: Vec<Panel>,
+        left_out: Option<String>,
     ) -> Drawing {
         let labels = self.series_labels();
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
         let used = rows().filter_map(|row| self.series_of(row)).collect::<BTreeSet<_>>();
         let keys = used.into_iter().map(|series| Key::measured(series, &*labels[&series])).collect();
         let hollow = hollow(rows().flat_map(|row| &row.marks));
-        Drawing { name, title, caption, keys, hollow, panels, notes: not_shown(self.findings), ..Drawing::default() }
+        let notes = left_out.into_iter().chain(not_shown(self.findings)).collect();
+        Drawing { name, title, caption, keys, hollow, panels, notes, ..Drawing::default() }
     }
 }
 
 fn hollow<'a>(marks: impl Iterator<Item = &'a Mark>) -> String {
     let marks = marks.collect::<BTreeSet<_>>();
     marks.into_iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ")
+}
+
+fn left_out(count: usize, what: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} more {what}."))
 }
 
 fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
@@ -266,10 +266,8 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
 }
 
 fn bars(findings: &Findings, level: f64, rest: &str) -> String {
-    match findings.quick {
-        true => "a quick run, no stated confidence".to_owned(),
-        false => format!("{} % intervals{rest}", percent(level)),
-    }
+    let quick = findings.quick.then(|| "a quick run, no stated confidence".to_owned());
+    quick.unwrap_or_else(|| format!("{} % intervals{rest}", percent(level)))
 }
 
 fn is_drawable(found: &Estimate) -> bool {

@@ -27,13 +27,12 @@ pub fn find_terminal(report: &FindReport, style: &Style) -> String {
     line("holds", end(search.low, &search.no_low));
     line("fails at", end(search.high, &search.no_high));
     line("ended", format!("{}; {}", search.ended, analysis::number::count(search.trials as u64, "trial")));
-    let rates = search.rates.iter().map(|tried| {
+    for (index, tried) in search.rates.iter().enumerate() {
+        let (offered, verdict) = (rate(tried.rate_per_s), tried.verdict.text());
         let kept = format!("{} of {} met it", tried.kept, tried.trials);
-        (rate(tried.rate_per_s), tried.verdict.text(), if tried.trials == 0 { String::new() } else { kept })
-    });
-    for (index, (offered, verdict, kept)) in rates.enumerate() {
+        let kept = if tried.trials == 0 { "" } else { kept.as_str() };
         let name = if index == 0 { "rates" } else { "" };
-        line(name, format!("{offered:>10}  {verdict:<18}{}", paint.dim(&kept)).trim_end().to_owned());
+        line(name, format!("{offered:>10}  {verdict:<18}{}", paint.dim(kept)).trim_end().to_owned());
     }
     for warning in &report.warnings {
         line("warning", paint.warn(warning));

@@ -20,9 +20,9 @@ use crate::paint::{Paint, Style};
 pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
     let report = load(measurement, agents, target);
     let paint = Paint(style);
-    let failed = FailedRequests::from(&report);
+    let failed = FailedRequests::from(measurement);
     // These have separate lines.
-    let mut told = analysis::FailedRequests::from(measurement).sentence().into_iter().collect::<Vec<_>>();
+    let mut told = failed.sentence().into_iter().collect::<Vec<_>>();
     let mut out = String::new();
     let has_results = report.requests > 0;
     if !has_results {
@@ -38,15 +38,15 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     };
     line("load", load_words(&report));
     if has_results {
-        rate_and_latency_lines(&report, &paint).into_iter().for_each(|(name, text)| line(&name, text));
+        rate_and_latency_lines(&report, &paint, &mut line);
     }
     let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
     let all = format!("{} in {time}, {received} received", report.requests);
     if let Some(cache) = &report.cache {
-        cache_lines(cache).into_iter().for_each(|(name, text)| line(name, text));
+        cache_lines(cache, &mut line);
     }
     if let Some(journey) = &report.journey {
-        journey_lines(journey).into_iter().for_each(|(name, text)| line(name, text));
+        journey_lines(journey, &mut line);
     }
     let valid = match failed.count() {
         _ if !has_results => ", none valid",
@@ -119,9 +119,7 @@ fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
     })
 }
 
-fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>) -> Vec<(String, String)> {
-    let mut lines = Vec::new();
-    let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
+fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>, line: &mut dyn FnMut(&str, String)) {
     let is_bound = |name: &str| report.latency_ns.at_least.contains(name.trim_start_matches("latency_ns_"));
     let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
         (_, None) => "not enough samples".to_owned(),
@@ -151,7 +149,6 @@ fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>) -> Vec<(String
     for ((name, _), point) in LOAD_QUANTILES.iter().zip(points) {
         line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
     }
-    lines
 }
 
 fn load_words(report: &LoadReport) -> String {
@@ -254,24 +251,23 @@ fn replayed(trace: &TraceReplay) -> String {
     words
 }
 
-fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
-    let mut lines = Vec::new();
+fn cache_lines(cache: &CacheReport, line: &mut dyn FnMut(&str, String)) {
     let counts = &cache.counts;
     let gets = counts.hits.saturating_add(counts.misses);
     let ratio = |ratio: Option<f64>| ratio.map_or("none".to_owned(), |ratio| format!("{ratio:.4}"));
     let [hits, bytes] = [counts.hit_ratio(), cache.byte_hit_ratio].map(ratio);
-    lines.push(("hit ratio", format!("{hits} of {gets} GETs, {bytes} of their bytes")));
+    line("hit ratio", format!("{hits} of {gets} GETs, {bytes} of their bytes"));
     if counts.misses > 0 {
         let causes = counts.causes.named().into_iter().filter(|(_, count)| *count > 0);
         let words = causes.map(|(name, count)| format!("{count} {name} ({})", percent(count as f64 / gets as f64)));
-        lines.push(("  misses", words.collect::<Vec<_>>().join(", ")));
+        line("  misses", words.collect::<Vec<_>>().join(", "));
     }
     if let Some(mix) = cache.hit_ratio_of_mix {
         let words = "is the limit of the mix without fill, for any cache: set / (set + delete)";
-        lines.push(("  of the mix", format!("{mix:.4} {words}")));
+        line("  of the mix", format!("{mix:.4} {words}"));
     }
     if counts.refused_sets > 0 {
-        lines.push(("  refused", format!("{} SETs rejected: cache full, no eviction", counts.refused_sets)));
+        line("  refused", format!("{} SETs rejected: cache full, no eviction", counts.refused_sets));
     }
     let limit = match (cache.limit_bytes, cache.footprint_over_limit) {
         (Some(limit), Some(over)) => {
@@ -280,49 +276,43 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
         _ => String::new(),
     };
     let (keys, bytes) = (cache.footprint_keys, quantity(cache.footprint_bytes as f64, "bytes"));
-    lines.push(("footprint", format!("{keys} keys, {bytes} with their values{limit}")));
+    line("footprint", format!("{keys} keys, {bytes} with their values{limit}"));
     if let Some(trace) = &cache.trace {
-        lines.push(("trace", replayed(trace)));
+        line("trace", replayed(trace));
     }
     for (key, spread) in &cache.operations {
-        let name = match key.as_str() {
-            "get_hit" => "  get hit",
-            "get_miss" => "  get miss",
-            "set" => "  set",
-            "delete" => "  delete",
-            "fill" => "  fill",
-            _ => "  rewrite",
-        };
-        let quantile = |value: Option<f64>| value.map_or("not enough".to_owned(), |ns| quantity(ns, "ns"));
-        lines.push((name, format!("{}, p50 {}, p99 {}", spread.count, quantile(spread.p50), quantile(spread.p99))));
+        line(&format!("  {}", key.replace('_', " ")), format!("{}, {}", spread.count, p50_and_p99(spread)));
     }
     if counts.fills + counts.rewrites > 0 {
         let words = "fills and rewrites follow responses; they are not scheduled and not counted as requests";
-        lines.push(("", words.to_owned()));
+        line("", words.to_owned());
     }
     if let Some(words) = &cache.steadiness {
-        lines.push(("warm-up", words.clone()));
+        line("warm-up", words.clone());
     }
-    lines
 }
 
-fn journey_lines(journey: &JourneyReport) -> Vec<(&'static str, String)> {
+fn p50_and_p99(spread: &SpreadNs) -> String {
+    let [p50, p99] =
+        [spread.p50, spread.p99].map(|value| value.map_or("not enough".to_owned(), |ns| quantity(ns, "ns")));
+    format!("p50 {p50}, p99 {p99}")
+}
+
+fn journey_lines(journey: &JourneyReport, line: &mut dyn FnMut(&str, String)) {
     let abandoned = match journey.abandoned {
         0 => String::new(),
         abandoned => format!(", {abandoned} abandoned at an error"),
     };
-    let mut lines = vec![("journeys", format!("{} to the end{abandoned}", journey.completed))];
+    line("journeys", format!("{} to the end{abandoned}", journey.completed));
     let width = journey.operations.iter().map(|operation| operation.name.chars().count()).max().unwrap_or(0);
     for operation in &journey.operations {
-        let quantile = |value: Option<f64>| value.map_or("not enough".to_owned(), |ns| quantity(ns, "ns"));
-        let (p50, p99) = (quantile(operation.latency_ns.p50), quantile(operation.latency_ns.p99));
         let errors = match operation.errors {
             0 => String::new(),
             errors => format!(", errors: {}", count_and_share(errors, operation.requests)),
         };
-        lines.push(("", format!("{:<width$}  {}, p50 {p50}, p99 {p99}{errors}", operation.name, operation.requests)));
+        let latency = p50_and_p99(&operation.latency_ns);
+        line("", format!("{:<width$}  {}, {latency}{errors}", operation.name, operation.requests));
     }
-    lines
 }
 
 #[cfg(test)]

@@ -28,15 +28,9 @@ fn document(found: &SideBySide) -> Document {
             both.iter().any(Option::is_some).then(|| vec![Cell::new(&*point.label), first, second])
         });
         let heads = [Head::text("design point"), Head::number(&*found.runs[0].run), Head::number(&*found.runs[1].run)];
-        let rows = rows.collect::<Vec<_>>();
-        if !rows.is_empty() {
-            values.all(Block::Table(Table {
-                title: metric.text.clone(),
-                heads: heads.to_vec(),
-                rows,
-                ..Table::default()
-            }));
-        }
+        let (title, heads) = (metric.text.clone(), heads.to_vec());
+        let table = Table { title, heads, rows: rows.collect(), ..Table::default() };
+        table.unless_empty().into_iter().for_each(|table| values.all(Block::Table(table)));
     }
     let mut verdict = Section::new("verdict", "Verdict");
     found.reasons.iter().for_each(|reason| verdict.all(Block::Text(reason.clone())));

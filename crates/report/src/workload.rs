@@ -9,8 +9,11 @@ use serde::Serialize;
 
 use crate::chart::style::Background;
 use crate::chart::{Axis, Layer, Panel};
+use crate::document;
 use crate::figure::{self, Drawing, Key};
+use crate::paint::Style;
 use crate::render::html::HtmlError;
+use crate::render::terminal::table;
 use analysis::number::{self, percent};
 
 /// Version of [`WorkloadDrawn`].
@@ -147,25 +150,19 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     if let Some(ratio) = drawn.hit_ratio_of_mix {
         text += &format!("hit ratio      tends to {ratio:.3} from the mix, as misses are not filled\n");
     }
-    let mut rows = vec![["lengths, B", "mean", "p50", "p90", "p99", "max"].map(str::to_owned).to_vec()];
+    let mut rows = Vec::new();
     for lengths in &drawn.lengths {
         for (which, spread) in [("sampled", lengths.drawn), ("distribution", lengths.exact)] {
             let Spread { mean, p50, p90, p99, max } = spread;
             let numbers = [p50, p90, p99].map(|value| value.to_string());
             let max = if which == "distribution" { format!("<= {max}") } else { max.to_string() };
             let row = [format!("{} {which}", lengths.of), format!("{mean:.2}")];
-            rows.push(row.into_iter().chain(numbers).chain([max]).collect());
+            rows.push(row.into_iter().chain(numbers).chain([max]).collect::<Vec<_>>());
         }
     }
-    let widths = (0..6).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    let widths = widths.collect::<Vec<_>>();
-    text.push('\n');
-    for row in &rows {
-        text += &format!("{:<width$}", row[0], width = widths[0]);
-        text.extend(row.iter().zip(&widths).skip(1).map(|(cell, width)| format!("  {cell:>width$}")));
-        text.push('\n');
-    }
-    text.push('\n');
+    let numbers = ["mean", "p50", "p90", "p99", "max"].map(document::Head::number);
+    let heads = [document::Head::text("lengths, B")].into_iter().chain(numbers);
+    text += &format!("\n{}\n", table(&document::Table::plain("", heads, rows), &Style::PLAIN));
     for FitFound { of, words, p, test, degrees, .. } in &drawn.fits {
         let (p, degrees) = (p_text(*p), number::count(*degrees, "degree"));
         text += &format!("{of}: {words} (p = {p}, {test}, {degrees} of freedom)\n");

@@ -48,8 +48,6 @@ pub struct Batches {
     pub batches: usize,
     /// Minimum windows per batch; some batches have one more.
     pub batch_len: usize,
-    /// Number of independent windows that the series is worth.
-    pub effective: f64,
 }
 
 /// The message if there is no interval for a reason.
@@ -102,7 +100,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let variance = squares / (batches - 1) as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
     let estimate = Estimate::around(point, half_width, level, batches as u64);
-    Ok(Batches { estimate, batches, batch_len, effective: n / tau })
+    Ok(Batches { estimate, batches, batch_len })
 }
 
 /// Interval for a mean over requests from `(sum, count)` per window, such as summed latency and

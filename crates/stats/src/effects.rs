@@ -17,13 +17,16 @@
 //! let trials = measured.iter().flat_map(|&(memory, cache, values)| {
 //!     values.map(|value| Trial { levels: vec![memory, cache], block: 0, value })
 //! });
-//! let found = factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Linear).unwrap();
+//! let found = factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Difference).unwrap();
 //! assert_eq!(found.terms[0].source, Source::Main(0));
 //! assert_eq!(format!("{:.2}", found.terms[0].share), "0.79");
 //! assert_eq!(format!("{:.1}", found.main(0, 1).point), "21.5");
 //! ```
 
 use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::interval::{self, Estimate};
 use crate::special;
@@ -45,14 +48,15 @@ pub struct Trial {
     pub value: f64,
 }
 
-/// The scale on which effects add up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Scale on which effects are expressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "EffectScale")]
 pub enum Scale {
-    /// Effects add; changes are in the metric's own unit.
-    Linear,
-    /// Effects multiply: values are analyzed as natural logarithms, and `exp` of a change is a
-    /// ratio of geometric means.
-    Log,
+    /// Effects multiply: the analysis is of logarithms, and every effect is a ratio of geometric means.
+    Ratio,
+    /// Effects add: every effect is a difference of means in the metric's own unit.
+    Difference,
 }
 
 /// Why an analysis was refused.
@@ -72,7 +76,7 @@ pub enum Refusal {
         /// Design points.
         points: usize,
     },
-    /// A value is not finite, or not positive with [`Scale::Log`].
+    /// A value is not finite, or not positive with [`Scale::Ratio`].
     Value,
     /// All trials have the same value.
     Constant,
@@ -115,7 +119,7 @@ pub enum Source {
 pub struct Term {
     /// The source of the variation.
     pub source: Source,
-    /// Sum of squares, type III; of logarithms with [`Scale::Log`].
+    /// Sum of squares, type III; of logarithms with [`Scale::Ratio`].
     pub squares: f64,
     /// Degrees of freedom.
     pub df: usize,
@@ -131,7 +135,7 @@ pub struct Term {
 /// A difference between means of design points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
-    /// The difference; a logarithm of a ratio with [`Scale::Log`].
+    /// The difference; a logarithm of a ratio with [`Scale::Ratio`].
     pub point: f64,
     /// Its standard error, from the error pooled over all points.
     pub standard_error: f64,
@@ -148,7 +152,7 @@ impl Contrast {
         Estimate::around(self.point, half_width, level, self.n)
     }
 
-    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Log`]. Panics if `level` is not
+    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Ratio`]. Panics if `level` is not
     /// strictly between 0 and 1.
     pub fn ratio(&self, level: f64) -> Estimate {
         self.interval(level).exp()
@@ -183,7 +187,7 @@ pub struct Factorial {
     /// [`Source::Error`]. The shares sum to 1.
     pub terms: Vec<Term>,
     /// Standard deviation between trials of one point, pooled over all points; of logarithms with
-    /// [`Scale::Log`].
+    /// [`Scale::Ratio`].
     pub error: f64,
     /// Degrees of freedom of `error`.
     pub error_df: usize,
@@ -220,9 +224,9 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
             point * count + level
         });
         let value = match scale {
-            Scale::Linear => trial.value,
-            Scale::Log if trial.value > 0.0 => trial.value.ln(),
-            Scale::Log => f64::NAN,
+            Scale::Difference => trial.value,
+            Scale::Ratio if trial.value > 0.0 => trial.value.ln(),
+            Scale::Ratio => f64::NAN,
         };
         if !value.is_finite() {
             return Err(Refusal::Value);
@@ -626,7 +630,7 @@ mod tests {
     // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
     #[test]
     fn matches_workstation_example_of_jain() {
-        let found = factorial(&[2, 2], &workstation(), Scale::Linear).unwrap();
+        let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
         let [memory, cache, both, error] = found.terms[..] else { panic!("{:?}", found.terms) };
         assert_eq!((memory.source, cache.source), (Source::Main(0), Source::Main(1)));
         assert_eq!((both.source, error.source), (Source::Interaction(0, 1), Source::Error));
@@ -656,9 +660,9 @@ mod tests {
     #[test]
     fn matches_unreplicated_example_of_jain() {
         let once = [(&[0, 0][..], &[15.0][..]), (&[1, 0], &[45.0]), (&[0, 1], &[25.0]), (&[1, 1], &[75.0])];
-        assert_eq!(factorial(&[2, 2], &trials(&once), Scale::Linear), Err(Refusal::NoReplication));
+        assert_eq!(factorial(&[2, 2], &trials(&once), Scale::Difference), Err(Refusal::NoReplication));
         let twice = [trials(&once), trials(&once)].concat();
-        let found = factorial(&[2, 2], &twice, Scale::Linear).unwrap();
+        let found = factorial(&[2, 2], &twice, Scale::Difference).unwrap();
         for (found, effect) in
             [(found.main(0, 1), 20.0), (found.main(1, 1), 10.0), (found.interaction((0, 1), (1, 1)), 5.0)]
         {
@@ -683,7 +687,7 @@ mod tests {
     fn unequal_replication_matches_r() {
         let mut trials = lost();
         trials.iter_mut().for_each(|trial| trial.block = 7);
-        let found = factorial(&[3, 2], &trials, Scale::Linear).unwrap();
+        let found = factorial(&[3, 2], &trials, Scale::Difference).unwrap();
         assert!(!found.is_equal);
         let expected = [(578.457076923, 2), (74.297619048, 1), (61.495230769, 2), (8.99, 10)];
         for (term, (squares, df)) in found.terms.iter().zip(expected) {
@@ -698,7 +702,7 @@ mod tests {
     // g <- lm(v ~ blk + a*b); drop1(g, .~., test="F"); summary(g)$sigma^2; coef(g); confint(g)
     #[test]
     fn blocks_match_r() {
-        let found = factorial(&[3, 2], &lost(), Scale::Linear).unwrap();
+        let found = factorial(&[3, 2], &lost(), Scale::Difference).unwrap();
         let expected = [536.001222222, 74.297619048, 63.333927739, 7.045, 1.945];
         for (term, squares) in found.terms.iter().zip(expected) {
             close(term.squares, squares);
@@ -722,7 +726,7 @@ mod tests {
     // l <- lm(log(v) ~ blk + a*b); drop1(l, .~., test="F"); confint(l)
     #[test]
     fn logarithms_match_r() {
-        let found = factorial(&[3, 2], &lost(), Scale::Log).unwrap();
+        let found = factorial(&[3, 2], &lost(), Scale::Ratio).unwrap();
         for (term, squares) in found.terms.iter().zip([1.602302705921, 0.183385911636, 0.077320233764]) {
             close(term.squares, squares);
         }
@@ -749,7 +753,7 @@ mod tests {
             let value = (100 + 7 * i + 5 * j * j + 3 * k + 2 * i * j) as f64 - (i * j * k) as f64 + noise;
             trials.push(Trial { levels: vec![i, j, k], block: block as u32, value });
         }
-        let found = factorial(&[2, 3, 2], &trials, Scale::Linear).unwrap();
+        let found = factorial(&[2, 3, 2], &trials, Scale::Difference).unwrap();
         let expected = [
             (Source::Main(0), 581.299204193),
             (Source::Main(1), 2572.467569229),
@@ -769,7 +773,7 @@ mod tests {
 
     #[test]
     fn changes_are_differences_of_means() {
-        let found = factorial(&[2, 2], &workstation(), Scale::Linear).unwrap();
+        let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
         close(found.change(0, 0, 1).point, 43.0);
         close(found.change(0, 1, 0).point, -43.0);
         close(found.change_at(0, 0, 1, (1, 0)).point, 33.0);
@@ -788,15 +792,18 @@ mod tests {
         let some = workstation();
         let table = [
             (
-                said(&[2, 2], &some[..9], Scale::Linear),
+                said(&[2, 2], &some[..9], Scale::Difference),
                 "1 of 4 design points has no trial: the factors are not fully crossed",
             ),
             (
-                said(&[2, 2], &[], Scale::Linear),
+                said(&[2, 2], &[], Scale::Difference),
                 "4 of 4 design points have no trial: the factors are not fully crossed",
             ),
-            (said(&[30, 30], &[], Scale::Linear), "900 design points; the limit is 256"),
-            (said(&[usize::MAX, 3], &[], Scale::Linear), &format!("{} design points; the limit is 256", usize::MAX)),
+            (said(&[30, 30], &[], Scale::Difference), "900 design points; the limit is 256"),
+            (
+                said(&[usize::MAX, 3], &[], Scale::Difference),
+                &format!("{} design points; the limit is 256", usize::MAX),
+            ),
         ];
         for (found, expected) in table {
             assert_eq!(found, expected);
@@ -807,18 +814,18 @@ mod tests {
             trials
         };
         for value in [f64::NAN, f64::INFINITY, 1e300] {
-            assert_eq!(factorial(&[2, 2], &with(value), Scale::Linear), Err(Refusal::Value), "{value}");
+            assert_eq!(factorial(&[2, 2], &with(value), Scale::Difference), Err(Refusal::Value), "{value}");
         }
-        assert_eq!(factorial(&[2, 2], &with(0.0), Scale::Log), Err(Refusal::Value));
+        assert_eq!(factorial(&[2, 2], &with(0.0), Scale::Ratio), Err(Refusal::Value));
         let same = workstation().into_iter().map(|trial| Trial { value: 1e9 + 1e-7, ..trial }).collect::<Vec<_>>();
-        assert_eq!(factorial(&[2, 2], &same, Scale::Linear), Err(Refusal::Constant));
+        assert_eq!(factorial(&[2, 2], &same, Scale::Difference), Err(Refusal::Constant));
     }
 
     #[test]
     fn does_not_separate_blocks_without_common_points() {
         let mut trials = workstation();
         trials.iter_mut().for_each(|trial| trial.block = trial.levels[0] as u32);
-        let found = factorial(&[2, 2], &trials, Scale::Linear).unwrap();
+        let found = factorial(&[2, 2], &trials, Scale::Difference).unwrap();
         assert_eq!((found.blocks, found.error_df), (1, 8));
         close(found.terms[0].squares, 5547.0);
     }
@@ -832,20 +839,20 @@ mod tests {
                 let point = i % 4;
                 Trial { levels: vec![point / 2, point % 2], block: 0, value: value(point, &mut rng) }
             });
-            factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Linear).unwrap().uneven().unwrap()
+            factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Difference).unwrap().uneven().unwrap()
         };
         let (ratio, p) = uneven(10.0);
         assert!(ratio > 20.0 && p < 0.01, "{ratio} {p}");
         let alarms = (0..200).filter(|_| uneven(1.0).1 < 0.05).count();
         assert!(alarms <= 16, "{alarms} of 200");
-        let once = factorial(&[2, 2], &workstation()[..10], Scale::Linear).unwrap();
+        let once = factorial(&[2, 2], &workstation()[..10], Scale::Difference).unwrap();
         assert_eq!(once.uneven(), None, "one trial of a point has no spread");
     }
 
     #[test]
     #[should_panic(expected = "sum to zero")]
     fn rejects_weights_that_do_not_sum_to_zero() {
-        factorial(&[2, 2], &workstation(), Scale::Linear).unwrap().contrast(&[1.0, 0.0, 0.0, 0.0]);
+        factorial(&[2, 2], &workstation(), Scale::Difference).unwrap().contrast(&[1.0, 0.0, 0.0, 0.0]);
     }
 
     /// Designs of up to four factors, some with randomly lost trials.
@@ -880,7 +887,7 @@ mod tests {
 
         #[test]
         fn shares_sum_to_one_and_equal_numbers_to_the_total((levels, trials) in designs()) {
-            let Ok(found) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
+            let Ok(found) = factorial(&levels, &trials, Scale::Difference) else { return Ok(()) };
             prop_assert!((found.terms.iter().map(|term| term.share).sum::<f64>() - 1.0).abs() < 1e-9);
             prop_assert!(found.terms.iter().all(|term| term.share >= 0.0));
             let df = found.terms.iter().map(|term| term.df).sum::<usize>();
@@ -900,7 +907,7 @@ mod tests {
         #[test]
         fn unit_and_offset_do_not_matter((levels, trials) in designs(), factor in 0.001f64..1000.0, shift in -1e3f64..1e3) {
             let moved = trials.iter().map(|trial| Trial { value: trial.value * factor + shift, ..trial.clone() });
-            match (factorial(&levels, &trials, Scale::Linear), factorial(&levels, &moved.collect::<Vec<_>>(), Scale::Linear)) {
+            match (factorial(&levels, &trials, Scale::Difference), factorial(&levels, &moved.collect::<Vec<_>>(), Scale::Difference)) {
                 (Ok(before), Ok(after)) => {
                     for (before, after) in before.terms.iter().zip(&after.terms) {
                         prop_assert!((before.share - after.share).abs() < 1e-6, "{:?} {:?}", before, after);
@@ -912,12 +919,12 @@ mod tests {
 
         #[test]
         fn block_effects_do_not_change_factor_effects((levels, trials) in designs(), slow in -40.0f64..40.0) {
-            let Ok(before) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
+            let Ok(before) = factorial(&levels, &trials, Scale::Difference) else { return Ok(()) };
             if before.blocks == 1 {
                 return Ok(());
             }
             let drifted = trials.iter().map(|t| Trial { value: t.value + slow * f64::from(t.block), ..t.clone() });
-            let after = factorial(&levels, &drifted.collect::<Vec<_>>(), Scale::Linear).unwrap();
+            let after = factorial(&levels, &drifted.collect::<Vec<_>>(), Scale::Difference).unwrap();
             prop_assert!((before.error / after.error - 1.0).abs() < 1e-6);
             for (factor, &count) in levels.iter().enumerate() {
                 for level in 0..count {
@@ -928,7 +935,7 @@ mod tests {
 
         #[test]
         fn main_effects_of_a_factor_cancel((levels, trials) in designs()) {
-            let Ok(found) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
+            let Ok(found) = factorial(&levels, &trials, Scale::Difference) else { return Ok(()) };
             for (factor, &count) in levels.iter().enumerate() {
                 let sum = (0..count).map(|level| found.main(factor, level).point).sum::<f64>();
                 prop_assert!(sum.abs() < 1e-7, "{sum}");

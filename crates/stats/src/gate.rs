@@ -285,12 +285,8 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
             Asked::Ratio(_) | Asked::Value(_) | Asked::Share(_) => *level = rest / limits.max(1) as f64,
         }
     }
-    questions
-        .iter()
-        .zip(seen)
-        .zip(levels)
-        .map(|((question, seen), level)| Some(seen?.decide(question, level)))
-        .collect()
+    let all = questions.iter().zip(seen).zip(levels);
+    all.map(|((question, seen), level)| Some(seen?.decide(question, level))).collect()
 }
 
 struct Seen {

@@ -99,11 +99,6 @@ impl Pairs {
         self.logs.len()
     }
 
-    /// The differences, in block order.
-    pub fn logs(&self) -> &[f64] {
-        &self.logs
-    }
-
     /// Wilcoxon's signed rank test of "the typical ratio B/A is `1 + margin`".
     pub fn test(&self, margin: f64) -> SignedRank {
         self.against(margin.ln_1p())

@@ -102,20 +102,6 @@ pub enum Purpose {
     Share,
 }
 
-impl Purpose {
-    /// Its name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Purpose::Pilot => "pilot",
-            Purpose::Bracket => "bracket",
-            Purpose::Bisect => "bisect",
-            Purpose::Repeat => "repeat",
-            Purpose::Confirm => "confirm",
-            Purpose::Share => "share",
-        }
-    }
-}
-
 /// One trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trial {
@@ -494,17 +480,12 @@ impl<'a> Board<'a> {
             Some(low) => low.rate_per_s,
             None => self.with(Verdict::TooFew).rfind(|rate| rate.rate_per_s < ceiling)?.rate_per_s,
         };
-        let mut marks = vec![floor];
         let between = |rate: &&Rate| floor < rate.rate_per_s && rate.rate_per_s < ceiling;
         let undecided = self.rates.iter().filter(between).map(|rate| rate.rate_per_s).collect::<Vec<_>>();
-        marks.extend(undecided.first().copied());
-        marks.extend(undecided.last().copied());
-        marks.push(ceiling);
         // Rates between undecided ones would also be undecided.
-        let gaps = if undecided.is_empty() {
-            vec![(floor, ceiling)]
-        } else {
-            vec![(marks[0], marks[1]), (marks[2], marks[3])]
+        let gaps = match (undecided.first(), undecided.last()) {
+            (Some(first), Some(last)) => vec![(floor, *first), (*last, ceiling)],
+            _ => vec![(floor, ceiling)],
         };
         let width = |gap: &(f64, f64)| gap.1 / gap.0;
         let widest = gaps.into_iter().max_by(|a, b| width(a).total_cmp(&width(b)))?;

@@ -142,15 +142,21 @@ fn normal_upper(x: f64) -> f64 {
 }
 
 pub(crate) fn normal_quantile(p: f64) -> f64 {
-    if p > 0.5 {
-        return -normal_quantile(1.0 - p);
-    }
-    if p <= 0.0 {
-        return f64::NEG_INFINITY;
-    }
-    if p == 0.5 {
-        return 0.0;
-    }
+    symmetric_quantile(p, normal_distance)
+}
+
+/// Quantile of a distribution that is symmetric about 0; `distance` is the quantile with a given
+/// probability above it, below 0.5.
+fn symmetric_quantile(p: f64, distance: impl Fn(f64) -> f64) -> f64 {
+    let size = match p.min(1.0 - p) {
+        tail if tail <= 0.0 => f64::INFINITY,
+        0.5 => 0.0,
+        tail => distance(tail),
+    };
+    if p < 0.5 { -size } else { size }
+}
+
+fn normal_distance(p: f64) -> f64 {
     // Abramowitz & Stegun 26.2.23 is accurate to 4.5e-4; each step of Halley's method triples the
     // digits.
     let t = (-2.0 * p.ln()).sqrt();
@@ -162,7 +168,7 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
         let step = (normal_cdf(-x) - p) / density;
         x += step / (1.0 - 0.5 * x * step);
     }
-    -x
+    x
 }
 
 /// P(X > t) for Student's t with `df` degrees of freedom and `t >= 0`, precise for small results.
@@ -179,15 +185,10 @@ pub(crate) fn t_cdf(t: f64, df: f64) -> f64 {
 }
 
 pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
-    if p > 0.5 {
-        return -t_quantile(1.0 - p, df);
-    }
-    if p <= 0.0 {
-        return f64::NEG_INFINITY;
-    }
-    if p == 0.5 {
-        return 0.0;
-    }
+    symmetric_quantile(p, |tail| t_distance(tail, df))
+}
+
+fn t_distance(p: f64, df: f64) -> f64 {
     // Newton on ln(upper tail) over ln(t), nearly straight for heavy tails. Bisects if a step
     // leaves the bracket.
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
@@ -210,7 +211,7 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
         }
         t = next;
     }
-    -t
+    t
 }
 
 /// `x^a·e^-x / Γ(a + 1)` for `a > 0` and `x > 0`, without cancellation for large values. Source:

@@ -101,18 +101,15 @@ pub enum Decision {
 
 impl std::fmt::Display for Decision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plural = |blocks: u32| if blocks == 1 { "block" } else { "blocks" };
-        match *self {
-            Decision::Continue => write!(f, "not yet"),
-            Decision::AsAsked { blocks } => write!(f, "as requested: {blocks} {}", plural(blocks)),
-            Decision::Met { width, blocks } => {
-                write!(f, "target met: ±{:.1} % after {blocks} {}", width * 100.0, plural(blocks))
-            }
-            Decision::Budget { width: Some(width), blocks } if width.is_finite() => {
-                write!(f, "budget: ±{:.1} % after {blocks} {}", width * 100.0, plural(blocks))
-            }
-            Decision::Budget { blocks, .. } => write!(f, "budget: no interval after {blocks} {}", plural(blocks)),
-        }
+        let (what, width, blocks) = match *self {
+            Decision::Continue => return write!(f, "not yet"),
+            Decision::AsAsked { blocks } => ("as requested:", None, blocks),
+            Decision::Met { width, blocks } => ("target met:", Some(width), blocks),
+            Decision::Budget { width: Some(width), blocks } if width.is_finite() => ("budget:", Some(width), blocks),
+            Decision::Budget { blocks, .. } => ("budget: no interval after", None, blocks),
+        };
+        let width = width.map_or(String::new(), |width| format!(" ±{:.1} % after", width * 100.0));
+        write!(f, "{what}{width} {blocks} {}", if blocks == 1 { "block" } else { "blocks" })
     }
 }
 

@@ -38,16 +38,7 @@ pub struct Fit {
     /// Intervals; `None` if no point has two trials to resample.
     pub intervals: Option<Intervals>,
     /// Law of each resampling; empty without intervals.
-    resampled: Resampled,
-}
-
-#[derive(Clone, Default, PartialEq)]
-struct Resampled(Vec<Law>);
-
-impl std::fmt::Debug for Resampled {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} laws", self.0.len())
-    }
+    resampled: Vec<Law>,
 }
 
 /// A point that the law does not describe.
@@ -99,7 +90,7 @@ impl Fit {
     /// scatter more widely. `None` without intervals.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
-        let mut values = self.resampled.0.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
+        let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
         let (low, high) = central(&mut values, level);
         let point = self.law.throughput(n);
         // With a parameter at its bound, the law may be outside most resamplings.
@@ -109,8 +100,8 @@ impl Fit {
     /// Whether the resampled laws support a statement, adjusted for `among` fits.
     fn holds(&self, holds: impl Fn(&Law) -> bool, among: usize) -> bool {
         let Some(level) = self.intervals.map(|found| found.peak.level) else { return false };
-        let against = self.resampled.0.iter().filter(|law| !holds(law)).count();
-        let p = 2.0 * (against + 1) as f64 / (self.resampled.0.len() + 1) as f64;
+        let against = self.resampled.iter().filter(|law| !holds(law)).count();
+        let p = 2.0 * (against + 1) as f64 / (self.resampled.len() + 1) as f64;
         among <= 1 || p * among as f64 <= 1.0 - level
     }
 
@@ -125,27 +116,16 @@ impl Fit {
         let n_max = self.n_max;
         let peak = self.law.peak();
         let sure = self.intervals.as_ref();
+        let peak_end = sure.map_or(peak, |found| found.peak.high);
+        let falls = || format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost");
+        let rises = format!(
+            "throughput still rises at {n_max:.0} {resource}; a peak near {peak:.0} is outside the measured range"
+        );
         let words = match sure {
-            Some(found) if found.peak.high < n_max && self.holds(|law| law.peak() < n_max, among) => {
-                format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost")
-            }
-            Some(found) if found.peak.high.is_finite() && peak < n_max => {
-                format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost (uncertain)")
-            }
-            Some(found) if found.peak.high.is_finite() => {
-                format!(
-                    "throughput still rises at {n_max:.0} {resource}; a peak near {peak:.0} is outside the measured range"
-                )
-            }
-            None if peak < n_max => {
-                format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost (uncertain)")
-            }
-            None if peak.is_finite() => {
-                format!(
-                    "throughput still rises at {n_max:.0} {resource}; a peak near {peak:.0} is outside the measured \
-                     range (uncertain)"
-                )
-            }
+            Some(_) if peak_end < n_max && self.holds(|law| law.peak() < n_max, among) => falls(),
+            _ if peak_end.is_finite() && peak < n_max => falls() + " (uncertain)",
+            Some(_) if peak_end.is_finite() => rises,
+            None if peak.is_finite() => rises + " (uncertain)",
             _ => {
                 let contention = match sure.map_or(sigma, |found| found.sigma.low) {
                     low if low > 0.0 && self.holds(|law| law.sigma > 0.0, among) => {
@@ -212,7 +192,7 @@ pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, String> {
         n_max: points.last().expect("at least four").n,
         miss: miss(&law, &data),
         intervals: intervals(&points, &law, &resampled, level),
-        resampled: Resampled(resampled),
+        resampled,
     })
 }
 
@@ -648,7 +628,7 @@ mod tests {
     #[test]
     fn words() {
         let check = |law: Law, found: Option<Intervals>, miss: Option<Miss>, expected: &str| {
-            let fit = Fit { law, r_squared: 1.0, n_max: 16.0, miss, intervals: found, resampled: Resampled::default() };
+            let fit = Fit { law, r_squared: 1.0, n_max: 16.0, miss, intervals: found, resampled: Vec::new() };
             assert_eq!(fit.sentence("cores", 1), expected);
         };
         let between = |point: f64, low: f64, high: f64| Estimate { point, low, high, level: 0.95, n: 20 };
@@ -720,7 +700,7 @@ mod tests {
         let is_sure = |found: &Fit, among| !found.sentence("cores", among).contains("(uncertain)");
         assert_eq!([1, 12, 13].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
         // Three of 500 laws without a peak: 2·4/501 is 0.016.
-        found.resampled.0[..3].fill(line);
+        found.resampled[..3].fill(line);
         assert_eq!([1, 3, 4].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
     }
 

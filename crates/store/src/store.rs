@@ -289,7 +289,6 @@ impl Store {
         let json: String =
             self.connection.query_row(sql, [id], |row| row.get(0)).map_err(|error| self.sqlite(error))?;
         // Older versions named the metrics of proxies `middle_*`, such as `middle_rss`.
-        let json = json.replace("\"middle_", "\"proxy_");
         let run: Run = self.parse(&json, || format!("run `{id}`"))?;
         Ok(Run { state: self.state_of(&run), ..run })
     }
@@ -395,14 +394,16 @@ impl Store {
             }
         }
         transaction.commit().map_err(|error| self.sqlite(error))?;
-        let not_rewritten = self.give_back(false)?;
-        Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
+        self.freed(before_bytes, false)
     }
 
     /// Rewrites the file without unused space (SQLite's VACUUM), in the time of two copies.
     pub fn rewrite(&self) -> Result<Freed> {
-        let before_bytes = self.file_bytes();
-        let not_rewritten = self.give_back(true)?;
+        self.freed(self.file_bytes(), true)
+    }
+
+    fn freed(&self, before_bytes: u64, whole: bool) -> Result<Freed> {
+        let not_rewritten = self.give_back(whole)?;
         Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
     }
 

@@ -93,5 +93,6 @@ pub use record::{Measurement, Record, Run};
 pub use schedule::{Effort, Next};
 pub use spec::LoadSpec;
 pub use template::fill;
+pub use unit_text::time_text;
 pub use warning::{Warning, WarningKind};
 pub use workload::Workload;

@@ -417,7 +417,7 @@ pub struct TrialRule {
 }
 
 /// A figure of the study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// Kind of figure.
     pub kind: FigureKind,
@@ -502,10 +502,11 @@ pub enum TableKind {
 }
 
 /// Kinds of figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// Lines with error bars.
+    #[default]
     Line,
     /// Points, one per trial.
     Scatter,

@@ -1207,6 +1207,13 @@ pub struct Histogram {
     pub sum_of_squares: f64,
 }
 
+impl Histogram {
+    /// The mean; `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
 /// A slice of the measured time, all workers together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {

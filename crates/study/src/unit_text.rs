@@ -3,7 +3,7 @@
 use config::units;
 
 /// Exact, in the largest unit with a whole part above 0.
-pub(crate) fn time_text(ns: u64) -> String {
+pub fn time_text(ns: u64) -> String {
     let units = [("s", 9usize), ("ms", 6), ("us", 3)];
     for (unit, digits) in units {
         let size = 10u64.pow(digits as u32);

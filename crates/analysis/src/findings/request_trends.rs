@@ -4,7 +4,7 @@ use serde::Serialize;
 use super::Estimate;
 
 /// One series of one design point.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OverRequests {
     /// Index of its row among `Findings::rows`.
     pub row: usize,

@@ -8,6 +8,7 @@ use study::record::{Measurement, Step};
 
 use super::judge::{Judged, judge};
 use super::{found, rate, rules, step_and_trial};
+use crate::display_names::serde_name;
 use crate::findings::{Mark, SearchFinding, SearchStep};
 use crate::verdict;
 
@@ -89,7 +90,7 @@ impl Search {
 
 /// Describes a step in one line: `bisect 120 k/s: holds (p99 2.10 ms)`.
 pub(super) fn step_text(step: &SearchStep) -> String {
-    let for_what = step.purpose.name();
+    let for_what = serde_name(step.purpose);
     match step.rate_per_s {
         None => format!("{for_what}: {}", step.why),
         Some(rate_per_s) => format!("{for_what} {}: {} ({})", rate(rate_per_s), step.verdict.text(), step.why),

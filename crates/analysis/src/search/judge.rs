@@ -95,8 +95,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             let sums =
                 windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
             let mean = latency::mean(measurement).filter(|mean| mean.value.is_finite())?;
-            let answered = Some(measurement.latency().sum / measurement.latency().count as f64);
-            bounded(condition, mean, answered, || found(batch::ratio(&sums, LEVEL)))
+            bounded(condition, mean, measurement.latency().mean(), || found(batch::ratio(&sums, LEVEL)))
         }
         "error_share" => {
             let errors = value::errors_total(measurement);

@@ -2,7 +2,7 @@
 
 use study::plan::{Figure as Wanted, FigureKind};
 
-use super::{Detail, Drawing, Facet, Grid, tip};
+use super::{Detail, Drawing, Facet, Grid, left_out, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Clock, Findings, Row};
 use analysis::latency::Latency;
@@ -26,7 +26,7 @@ struct Curve<'a> {
 pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let ecdf = wanted.kind == FigureKind::Ecdf;
     let grid = Grid::new(findings, wanted, false, detail);
-    let (facets, left_out) = grid.facets();
+    let (facets, more) = grid.facets();
     let rows: usize = facets.iter().map(|facet| facet.rows.len()).sum();
     let each = (detail.curve_points / rows.max(1)).clamp(12, 90);
     let nines = |count: f64| (count / BEYOND).log10().floor().clamp(1.0, 5.0) as usize;
@@ -53,7 +53,7 @@ pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail)
             let mark = |(q, ns, name): &(f64, f64, &str)| {
                 let (x, y) = turn(*q, *ns);
                 let words = format!("{name}: {}", number::quantity(*ns, "ns"));
-                let tip = if detail.tips { tip(&labels[&curve.series], curve.row, &words) } else { String::new() };
+                let tip = detail.tip(|| tip(&labels[&curve.series], curve.row, &words));
                 Mark { hollow: curve.row.is_marked(), ..Mark::at(x, y, tip) }
             };
             let marks = curve.marked.iter().map(mark).collect();
@@ -84,10 +84,8 @@ pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail)
          p50 to p99.9."
     );
     let title = wanted.title.clone().unwrap_or_else(|| made.to_owned());
-    let mut drawing = grid.drawing(name.to_owned(), title, caption, &facets, panels);
-    if left_out > 0 {
-        drawing.notes.insert(0, format!("{left_out} more panels are not drawn; the table has their quantiles."));
-    }
+    let left_out = left_out(more, "panels are not drawn; the table has their quantiles");
+    let mut drawing = grid.drawing((name.to_owned(), title, caption), &facets, panels, left_out);
     let without = rows - curves.iter().map(|curves| curves.len()).sum::<usize>();
     if without > 0 {
         drawing.notes.insert(0, format!("{without} of {rows} points have no latencies to draw."));

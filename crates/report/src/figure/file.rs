@@ -1,6 +1,6 @@
 //! A figure as an SVG file, for a paper or a slide: a grid of panels with legend and notes.
 
-use super::{Drawing, Key};
+use super::Drawing;
 use crate::chart::style::{self, Background, Sheet};
 use crate::chart::{FONT, Panel, TITLE, WIDTH, text};
 use crate::svg::{Path, Svg};
@@ -62,12 +62,8 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
 }
 
 fn place(x: f64, y: f64) -> String {
-    let mut place = String::from("translate(");
-    crate::svg::number(&mut place, x);
-    place.push(' ');
-    crate::svg::number(&mut place, y);
-    place.push(')');
-    place
+    let [x, y] = [x, y].map(|value| (value * 10.0).round() / 10.0);
+    format!("translate({x} {y})")
 }
 
 pub(crate) fn key_svg(series: usize, face: Face) -> String {
@@ -86,12 +82,6 @@ pub(crate) enum Face {
     Hollow,
     /// A thin dashed line.
     Simulated,
-}
-
-impl Face {
-    pub(crate) fn of(key: &Key) -> Face {
-        if key.simulated { Face::Simulated } else { Face::Measured }
-    }
 }
 
 fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
@@ -124,7 +114,7 @@ struct Legend {
 impl Legend {
     fn new(drawing: &Drawing, width: f64) -> Legend {
         let mut wanted =
-            drawing.legend().iter().map(|key| (key.series, Face::of(key), key.label.clone())).collect::<Vec<_>>();
+            drawing.legend().iter().map(|key| (key.series, key.face, key.label.clone())).collect::<Vec<_>>();
         if !drawing.hollow.is_empty() {
             let first = drawing.keys.first().map_or(0, |key| key.series);
             wanted.push((first, Face::Hollow, format!("hollow: {}", drawing.hollow)));

@@ -64,9 +64,9 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         }
     };
     let mut drawings = sampled.iter().take(shown).map(draw).collect::<Vec<_>>();
-    if let Some(last) = drawings.last_mut().filter(|_| sampled.len() > shown) {
-        last.notes
-            .push(format!("{} more flame graphs are not drawn; the table has their functions.", sampled.len() - shown));
+    let left_out = super::left_out(sampled.len() - shown, "flame graphs are not drawn; the table has their functions");
+    if let Some(last) = drawings.last_mut() {
+        last.notes.extend(left_out);
     }
     drawings
 }

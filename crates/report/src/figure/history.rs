@@ -32,7 +32,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
             let of_runs = machine.runs.iter().zip(&point.values).enumerate();
             let marks = of_runs.filter(|(_, (run, _))| run.head.quick == quick).filter_map(|(at, (run, value))| {
                 let value = value.as_ref().filter(|value| drawable(value.mean))?;
-                Some(mark(at, run, value, &point.label, &metric.unit, detail.tips))
+                Some(mark(at, run, value, &point.label, &metric.unit, detail))
             });
             let marks = marks.collect::<Vec<_>>();
             if marks.is_empty() {
@@ -79,15 +79,14 @@ fn short(run: &HistoryRun) -> String {
     format!("{}{star}", revision.trim_end_matches("-dirty").chars().take(7).collect::<String>())
 }
 
-fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str, tips: bool) -> Mark {
+fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str, detail: Detail) -> Mark {
     let bar =
         value.estimate.map(|estimate| (estimate.low, estimate.high)).filter(|bar| drawable(bar.0) && drawable(bar.1));
     let words =
         value.estimate.map_or_else(|| number::quantity(value.mean, unit), |estimate| number::estimate(&estimate, unit));
     let revision = value.revision_in(&run.head).unwrap_or("unknown revision");
     let (trials, started) = (number::count(value.n, "trial"), &run.head.started);
-    let tip = format!("{label}\n{words} ({trials})\n{}, {revision}, {started}", run.head.run);
-    let tip = if tips { tip } else { String::new() };
+    let tip = detail.tip(|| format!("{label}\n{words} ({trials})\n{}, {revision}, {started}", run.head.run));
     Mark { bar, hollow: !value.marks.is_empty(), ..Mark::at(at as f64, value.mean, tip) }
 }
 

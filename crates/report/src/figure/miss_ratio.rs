@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use study::plan::Figure as Wanted;
 
 use super::colours::Colours;
-use super::{Detail, Drawing, Key, bars, place_of};
+use super::{Detail, Drawing, Face, Key, bars, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::group::distinct;
@@ -61,12 +61,9 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     let panels = found().take(detail.panels).map(panel).collect::<Vec<_>>();
     let mut keys = labels.iter().map(|(series, label)| Key::measured(*series, *label)).collect::<Vec<_>>();
     let simulated = |(place, name): (usize, &&str)| Key::measured(behind + place, format!("{name}, simulated"));
-    keys.extend(policies.iter().enumerate().map(|policy| Key { simulated: true, ..simulated(policy) }));
-    let mut notes = super::not_shown(findings);
-    notes.extend(distinct(found().flat_map(|found| found.notes.iter().cloned())));
-    if all > panels.len() {
-        notes.insert(0, format!("{} more panels are not drawn; the table has their numbers.", all - panels.len()));
-    }
+    keys.extend(policies.iter().enumerate().map(|policy| Key { face: Face::Simulated, ..simulated(policy) }));
+    let left_out = super::left_out(all - panels.len(), "panels are not drawn; the table has their numbers");
+    let own_notes = distinct(found().flat_map(|found| found.notes.iter().cloned()));
     let bars = bars(findings, wanted.interval, ", where wider than the marker");
     let title = || format!("Miss ratio by {}", wanted.x.as_deref().unwrap_or("cache size"));
     Drawing {
@@ -78,7 +75,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         keys,
         hollow: super::hollow(measured().flat_map(|point| &findings.rows[point.row].marks)),
         panels,
-        notes,
+        notes: left_out.into_iter().chain(super::not_shown(findings)).chain(own_notes).collect(),
         ..Drawing::default()
     }
 }
@@ -108,6 +105,5 @@ fn mark(findings: &Findings, curve: &MissRatioCurve, point: &MissRatioPoint, det
         super::tip(&curve.label, row, &text)
     };
     let bar = point.estimate.map(|estimate| (estimate.low.max(0.0), estimate.high.min(1.0)));
-    let tip = if detail.tips { words() } else { String::new() };
-    Mark { bar, hollow: row.is_marked(), ..Mark::at(point.capacity_bytes as f64, point.miss_ratio, tip) }
+    Mark { bar, hollow: row.is_marked(), ..Mark::at(point.capacity_bytes as f64, point.miss_ratio, detail.tip(words)) }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use study::Metric;
 use study::plan::{Figure as Wanted, FigureKind};
 
-use super::{Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, metric_of, percent, tip};
+use super::{Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, left_out, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::display_names::capitalised;
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
@@ -47,7 +47,7 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| findings.metric.clone())];
     metrics.extend(wanted.y_more.iter().cloned());
     let (unit, text) = axis_of(findings, &metrics);
-    let (facets, left_out) = grid.facets();
+    let (facets, more) = grid.facets();
     let labels = labels(&grid, &metrics);
     let mut over = Over {
         grid,
@@ -80,7 +80,8 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
 
     let (name, title, caption) = over.words(findings, wanted);
     let used = over.used(points());
-    let mut drawing = over.grid.drawing(name, title, caption, &facets, panels);
+    let left_out = left_out(more, "panels are not drawn; the table has their numbers");
+    let mut drawing = over.grid.drawing((name, title, caption), &facets, panels, left_out);
     if over.metrics.len() > 1 {
         let key = |series: usize| Key::measured(series, &*over.labels[&series]);
         drawing.keys = used.into_iter().map(key).collect();
@@ -89,9 +90,6 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
         // Trials have their own verdicts, even if the row has none.
         drawing.hollow =
             hollow(points().flat_map(|row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks))));
-    }
-    if left_out > 0 {
-        drawing.notes.insert(0, format!("{left_out} more panels are not drawn; the table has their numbers."));
     }
     let each = |pick: &dyn Fn(&Row, &str) -> bool| {
         points().map(|row| over.metrics.iter().filter(|metric| pick(row, metric)).count()).sum::<usize>()
@@ -246,7 +244,7 @@ impl Over<'_> {
     /// The marks of a row at `x`, with its trials spread over `spread` units. `y` is always the
     /// value; [`Over::panel`] swaps axes.
     fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
-        let tips = self.grid.detail.tips;
+        let detail = self.grid.detail;
         let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);
         let series = || self.series_of(row, place).map_or("", |series| self.labels[&series].as_str());
         if self.trials {
@@ -258,7 +256,7 @@ impl Over<'_> {
             let marks = values.iter().enumerate().filter(|(_, (_, value, _))| drawable(*value)).map(
                 |(index, (order, value, hollow))| {
                     let words = || format!("{}, trial {order}", number::quantity(*value, &self.unit));
-                    let tip = if tips { tip(series(), row, &words()) } else { String::new() };
+                    let tip = detail.tip(|| tip(series(), row, &words()));
                     // Side by side in running order, so that equal values do not overlap.
                     let aside = (index as f64 - midpoint) * spread / values.len() as f64;
                     Mark { aside, hollow: *hollow, ..Mark::at(x, *value, tip) }
@@ -282,7 +280,7 @@ impl Over<'_> {
                 format!("{}, no interval ({})", number::quantity(y, &self.unit), number::count(row.n as u64, "trial"))
             }
         };
-        let tip = if tips { tip(series(), row, &words) } else { String::new() };
+        let tip = detail.tip(|| tip(series(), row, &words));
         vec![Mark { bar, hollow: row.is_marked() || found.at_least, ..Mark::at(x, y, tip) }]
     }
 

@@ -93,7 +93,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
         keys: lines.iter().zip(&series).map(key).collect(),
         hollow,
         panels,
-        notes: (left_out > 0).then(|| format!("{left_out} more lines are not drawn.")).into_iter().collect(),
+        notes: super::left_out(left_out, "lines are not drawn").into_iter().collect(),
         ..Drawing::default()
     })
 }
@@ -208,7 +208,6 @@ fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mar
         super::tip(QUANTILES[place].1, point.row, &format!("at {rate}: {shown} ({trials})"))
     };
     let bar = value.estimate.map(|found| (found.low.max(bottom), found.high.min(top)));
-    let tip = if detail.tips { words() } else { String::new() };
     let hollow = !point.marks.is_empty() || value.at_least;
-    Some(Mark { bar, hollow, ..Mark::at(point.rate_per_s, value.mean, tip) })
+    Some(Mark { bar, hollow, ..Mark::at(point.rate_per_s, value.mean, detail.tip(words)) })
 }

@@ -23,8 +23,8 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
                 }
                 let [used, wall] = [probe.cpu_ns, probe.wall_ns].map(|ns| number::quantity(ns as f64, "ns"));
                 let (cpu, order) = (probe.cpu, trial.order);
-                let words = format!("CPU {cpu}, {when} trial {order}: {used} of CPU time in {wall} ({y:+.1} %)");
-                let tip = if detail.tips { words } else { String::new() };
+                let words = || format!("CPU {cpu}, {when} trial {order}: {used} of CPU time in {wall} ({y:+.1} %)");
+                let tip = detail.tip(words);
                 let mark = Mark { hollow: probe.is_contended(), ..Mark::at(f64::from(trial.order) + aside, y, tip) };
                 marks.entry(probe.cpu).or_default().push(mark);
             }
@@ -39,14 +39,7 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let y = Axis::linear(low, high, "", "CPU time, deviation from the median, %");
     let label = |(series, cpu): (usize, &u32)| Key::measured(series, format!("CPU {cpu}"));
     let keys = marks.keys().enumerate().map(label).collect();
-    let mut layers = vec![Layer::Rule(0.0)];
-    for (series, marks) in marks.into_values().enumerate() {
-        if many {
-            layers.extend(Layer::dust(series, &marks, 0.0));
-        } else {
-            layers.push(Layer::Marks { series, marks, joined: false, aside: 0.0 });
-        }
-    }
+    let layers = Layer::deviations(marks.into_values().enumerate(), many);
     let median = number::quantity(probed.cpu_ns_median, "ns");
     Some(Drawing {
         name: "probes".to_owned(),

@@ -63,9 +63,8 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
         let of_it = points.iter().enumerate().filter(|(_, (found, _))| found.through == *through);
         let marks = of_it.map(|(slot, (found, metric))| {
             let change = |difference| format!("\n{}", proxy_overhead::change(difference, &unit, findings.quick));
-            let tip = name(found) + &metric.difference.as_ref().map(change).unwrap_or_default();
+            let tip = detail.tip(|| name(found) + &metric.difference.as_ref().map(change).unwrap_or_default());
             let bar = metric.difference.map(|difference| (difference.low, difference.high));
-            let tip = if detail.tips { tip } else { String::new() };
             let hollow = findings.rows[found.row].is_marked();
             Mark { bar, hollow, ..Mark::at(point(metric), slot as f64, tip) }
         });

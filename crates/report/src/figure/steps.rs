@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::display_names::serde_name;
 use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
 use analysis::number;
 
@@ -47,7 +48,7 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
             .to_owned(),
         keys: used.into_iter().map(|series| Key::measured(first_number + series, VERDICTS[series])).collect(),
         panels: shown().map(panel).collect(),
-        notes: (left_out > 0).then(|| format!("{left_out} more panels are not drawn.")).into_iter().collect(),
+        notes: super::left_out(left_out, "panels are not drawn").into_iter().collect(),
         ..Drawing::default()
     })
 }
@@ -58,9 +59,8 @@ fn layers(search: &SearchFinding, first_number: usize, detail: Detail) -> Vec<La
     let mut marks = vec![Vec::new(); VERDICTS.len()];
     for (index, step) in search.steps.iter().enumerate() {
         let Some(rate_per_s) = step.rate_per_s else { continue };
-        let words = format!("{}: {}\n{}", step.purpose.name(), number::quantity(rate_per_s, "1/s"), step.why);
-        let tip = if detail.tips { words } else { String::new() };
-        marks[series(step)].push(Mark::at((index + 1) as f64, rate_per_s, tip));
+        let words = || format!("{}: {}\n{}", serde_name(step.purpose), number::quantity(rate_per_s, "1/s"), step.why);
+        marks[series(step)].push(Mark::at((index + 1) as f64, rate_per_s, detail.tip(words)));
     }
     let marks = (first_number..).zip(marks).filter(|(_, marks)| !marks.is_empty());
     layers.extend(marks.map(|(series, marks)| Layer::Marks { series, marks, joined: false, aside: 0.0 }));

@@ -3,7 +3,7 @@
 use study::Metric;
 use study::plan::Figure as Wanted;
 
-use super::{Detail, Drawing, Grid, MARKS, metric_of, tip};
+use super::{Detail, Drawing, Grid, MARKS, left_out, metric_of, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::Findings;
 use analysis::number::{self, drawable};
@@ -15,7 +15,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
     // affects them alike.
     let mut grid = Grid::new(findings, wanted, false, detail);
     grid.facets.retain(|factor| Some(&factor.name) == wanted.facet.as_ref());
-    let (facets, left_out) = grid.facets();
+    let (facets, more) = grid.facets();
     let labels = grid.series_labels();
 
     let mut all: Vec<Vec<(usize, Mark)>> = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                         if trial.contended { "\nanother process ran on these CPUs before or after" } else { "" };
                     let (order, block, value) = (trial.order, trial.block, number::quantity(*value, &unit));
                     let words = format!("trial {order}, block {block}: {value} ({y:+.1} %){beside}");
-                    let tip = if detail.tips { tip(&labels[&series], row, &words) } else { String::new() };
+                    let tip = detail.tip(|| tip(&labels[&series], row, &words));
                     let hollow = !trial.marks.is_empty();
                     marks.push((series, Mark { hollow, ..Mark::at(f64::from(trial.order), y, tip) }));
                 }
@@ -49,15 +49,8 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
     let many = all.iter().map(Vec::len).sum::<usize>() > MARKS;
 
     let panel = |(facet, marks): (&super::Facet<'_>, &Vec<(usize, Mark)>)| {
-        let mut layers = vec![Layer::Rule(0.0)];
-        for series in labels.keys().copied() {
-            let own: Vec<Mark> = marks.iter().filter(|(of, _)| *of == series).map(|(_, mark)| mark.clone()).collect();
-            if many {
-                layers.extend(Layer::dust(series, &own, 0.0));
-            } else if !own.is_empty() {
-                layers.push(Layer::Marks { series, marks: own, joined: false, aside: 0.0 });
-            }
-        }
+        let own = |series: &usize| marks.iter().filter(|(of, _)| of == series).map(|(_, mark)| mark.clone()).collect();
+        let layers = Layer::deviations(labels.keys().map(|series| (*series, own(series))), many);
         Panel::new(facet.title.clone(), x.clone(), y.clone(), layers)
     };
     let panels = facets.iter().zip(&all).map(panel).collect();
@@ -66,9 +59,6 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
         "One marker per trial, as deviation from the mean of its design point. Order is random within a block, so a \
          slope or a step comes from the machine, not from a server."
             .to_owned();
-    let mut drawing = grid.drawing(format!("timeline-{metric}"), title, caption, &facets, panels);
-    if left_out > 0 {
-        drawing.notes.insert(0, format!("{left_out} more panels are not drawn."));
-    }
-    drawing
+    let left_out = left_out(more, "panels are not drawn");
+    grid.drawing((format!("timeline-{metric}"), title, caption), &facets, panels, left_out)
 }

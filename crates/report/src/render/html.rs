@@ -169,6 +169,6 @@ impl Drawing {
 
 impl figure::Key {
     fn svg(&self) -> String {
-        figure::key_svg(self.series, figure::Face::of(self))
+        figure::key_svg(self.series, self.face)
     }
 }

@@ -65,7 +65,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
     }
 }
 
-fn table(table: &Table, style: &Style) -> String {
+pub(crate) fn table(table: &Table, style: &Style) -> String {
     let paint = Paint(style);
     // Measured as shown, because levels of a factor may contain anything.
     let text_of = |text: &str| visible(text).replace('\n', "\\n");

@@ -45,11 +45,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
 
 pub(super) fn facts(host: &Host) -> Vec<(String, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-    let switch = |value: Option<bool>| match value {
-        Some(true) => "on".to_owned(),
-        Some(false) => "off".to_owned(),
-        None => "unknown".to_owned(),
-    };
+    let switch = |value: Option<bool>| value.map_or("unknown", |on| if on { "on" } else { "off" });
     let distinct = |noun: &str, pick: fn(&study::record::Cpu) -> (u32, u32)| {
         number::count(host.cpus.iter().map(pick).collect::<BTreeSet<_>>().len() as u64, noun)
     };
@@ -80,21 +76,18 @@ fn details(f: &Findings) -> Vec<(String, String)> {
 }
 
 fn calibration(f: &Findings) -> String {
-    match &f.calibration {
-        None => "Not measured: run `quintain calibrate` to measure the generator's limit on this machine.".to_owned(),
-        Some(c) => {
-            let (rate, clients) =
-                (shown(c.rate_max_per_s, "1/s"), number::count(u64::from(c.rate_max_clients), "client"));
-            let (threads, protocol) = (number::count(u64::from(c.threads), "thread"), c.protocol);
-            let times = [c.cpu_per_request_ns, c.floor_latency_ns_p50, c.floor_latency_ns_p99];
-            let [cpu, p50, p99] = times.map(|ns| shown(ns, "ns"));
-            format!(
-                "At most {rate} with {clients} on {threads} ({protocol}, {}), {cpu} of its CPU time per request; with one \
-                 client, p50 {p50} and p99 {p99}. Measured {}.",
-                c.backend, c.measured
-            )
-        }
-    }
+    let Some(c) = &f.calibration else {
+        return "Not measured: run `quintain calibrate` to measure the generator's limit on this machine.".to_owned();
+    };
+    let (rate, clients) = (shown(c.rate_max_per_s, "1/s"), number::count(u64::from(c.rate_max_clients), "client"));
+    let (threads, protocol) = (number::count(u64::from(c.threads), "thread"), c.protocol);
+    let times = [c.cpu_per_request_ns, c.floor_latency_ns_p50, c.floor_latency_ns_p99];
+    let [cpu, p50, p99] = times.map(|ns| shown(ns, "ns"));
+    format!(
+        "At most {rate} with {clients} on {threads} ({protocol}, {}), {cpu} of its CPU time per request; with one client, \
+         p50 {p50} and p99 {p99}. Measured {}.",
+        c.backend, c.measured
+    )
 }
 
 pub(super) fn checks(doctor: &[Finding]) -> Option<Table> {

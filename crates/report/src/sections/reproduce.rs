@@ -2,6 +2,7 @@
 
 use analysis::Findings;
 use analysis::number;
+use study::words::join;
 
 use crate::document::{Block, Section};
 
@@ -11,7 +12,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         "The command that started the run; seed {} reproduces the order of trials, challenges and arrivals.",
         f.seed
     )));
-    section.long(Block::Code(command(f)));
+    section.long(Block::Code(join(&f.command)));
     section.long(Block::Text(versions(f)));
     if !f.load.is_empty() {
         section.all(Block::Note(format!("load {}", f.load)));
@@ -26,33 +27,9 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-fn command(f: &Findings) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    let word = |word: &String| {
-        if !word.is_empty() && word.chars().all(safe) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    f.command.iter().map(word).collect::<Vec<_>>().join(" ")
-}
-
 fn versions(f: &Findings) -> String {
     let revision =
         f.revision.as_ref().map_or_else(|| "outside a checkout".to_owned(), |revision| format!("revision {revision}"));
     let commit = f.commit.as_ref().map_or_else(String::new, |commit| format!(", working directory at {commit}"));
     format!("Measured by quintain {}, study {revision}{commit}.", f.quintain)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_are_quoted() {
-        let mut f = crate::render::html::tests::nothing();
-        f.command = ["quintain", "run", "a b", "it's", "", "--set", "server=go"].map(str::to_owned).to_vec();
-        assert_eq!(command(&f), "quintain run 'a b' 'it'\\''s' '' --set server=go");
-    }
 }

@@ -1,5 +1,6 @@
 //! Results and steps of searches for a rate.
 
+use analysis::display_names::serde_name;
 use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
 use analysis::number;
 use study::record::Purpose;
@@ -36,7 +37,7 @@ pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
             let offered = step.rate_per_s.map_or("a closed loop".to_owned(), |rate| number::quantity(rate, "1/s"));
             vec![
                 step.order.to_string(),
-                step.purpose.name().to_owned(),
+                serde_name(step.purpose),
                 offered,
                 if step.purpose == Purpose::Pilot { String::new() } else { step.verdict.text().to_owned() },
                 step.why.clone(),

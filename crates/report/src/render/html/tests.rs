@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use stats::Rng;
 use study::plan::{Figure, FigureKind, Level};
-use study::record::{Finding, FindingState, Host, IdlePolicy, NetworkCounters};
+use study::record::{Finding, FindingState, IdlePolicy};
 
 use super::{PAGE_LIMIT, figure_svgs, html};
 use crate::chart::Layer;
@@ -20,56 +20,10 @@ use fixtures as example;
 pub(crate) fn nothing() -> Findings {
     Findings {
         version: FINDINGS_VERSION,
-        asked: String::new(),
-        comparisons: Vec::new(),
-        gate: None,
-        trends: Vec::new(),
-        run: String::new(),
-        started: String::new(),
-        study: String::new(),
-        question: String::new(),
-        answer: Vec::new(),
-        quick: false,
-        unfinished: None,
         profile: "default".to_owned(),
         level: 0.95,
         metric: "latency_mean".to_owned(),
-        command: Vec::new(),
-        quintain: String::new(),
-        revision: None,
-        commit: None,
-        imported: String::new(),
-        cpu_profiles: Vec::new(),
-        profile_differences: Vec::new(),
-        seed: 0,
-        study_text: String::new(),
-        factors: Vec::new(),
-        metrics: Vec::new(),
-        load: String::new(),
-        figures: Vec::new(),
-        tables: Vec::new(),
-        rows: Vec::new(),
-        capacities: Vec::new(),
-        scalability: Vec::new(),
-        effects: Vec::new(),
-        miss_ratios: Vec::new(),
-        added: Vec::new(),
-        over_requests: Vec::new(),
-        inside: Vec::new(),
-        hosted: Vec::new(),
-        operations: Vec::new(),
-        scope: None,
-        states: None,
-        probes: None,
-        network: NetworkCounters::default(),
-        machine: Host::default(),
-        cluster: String::new(),
-        nodes: Vec::new(),
-        calibration: None,
-        builds: Vec::new(),
-        doctor: Vec::new(),
-        method: Vec::new(),
-        warnings: Vec::new(),
+        ..Findings::default()
     }
 }
 
