@@ -139,6 +139,7 @@ fn killed_node_ends_the_run() {
 }
 
 #[test]
+#[ignore = "slow: waits until a node counts as hung"]
 fn hung_node_ends_the_run() {
     let folder = Folder::new();
     let child = long_run(&folder);
@@ -148,6 +149,7 @@ fn hung_node_ends_the_run() {
 }
 
 #[test]
+#[ignore = "slow: waits until a lab counts as hung"]
 fn nodes_exit_without_their_lab() {
     let folder = Folder::new();
     let mut child = long_run(&folder);

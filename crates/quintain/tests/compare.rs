@@ -74,6 +74,7 @@ fn two_commands() {
 }
 
 #[test]
+#[ignore = "slow: two comparisons of builds"]
 fn two_revisions() {
     let folder = Folder::new();
     repository(&folder);
@@ -116,6 +117,7 @@ fn a_revision_that_does_not_build_or_a_server_that_crashes() {
 }
 
 #[test]
+#[ignore = "slow: a comparison of builds, twice"]
 fn killed_comparison_leaves_nothing_and_resumes() {
     let folder = Folder::new();
     repository(&folder);
@@ -154,6 +156,7 @@ fn killed_comparison_leaves_nothing_and_resumes() {
 }
 
 #[test]
+#[ignore = "slow: three comparisons of ten pairs"]
 fn two_levels_of_a_study() {
     let folder = Folder::new();
     let study = "question = \"?\"\n[subject]\ncommand = \"quintain serve pingpong --threads {threads} -p {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = \"{clients}\"\n\

@@ -282,11 +282,13 @@ fn has(program: &str) -> bool {
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn my_server() {
     follow("start/my-server.md");
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn two_versions() {
     if has("git") {
         follow("start/two-versions.md");
@@ -294,6 +296,7 @@ fn two_versions() {
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn my_proxy() {
     if has("python3") {
         follow("guides/my-proxy.md");
@@ -301,16 +304,19 @@ fn my_proxy() {
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn my_cache() {
     follow("guides/my-cache.md");
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn gate_in_ci() {
     follow("start/gate-in-ci.md");
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn paper() {
     if has("python3") {
         follow("guides/paper.md");
@@ -318,6 +324,7 @@ fn paper() {
 }
 
 #[test]
+#[ignore = "slow: a guide that measures"]
 fn several_machines() {
     follow("guides/several-machines.md");
 }
