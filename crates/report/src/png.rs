@@ -170,8 +170,22 @@ mod tests {
     }
 
     #[test]
+    fn renders_each_kind_of_figure_with_its_text() {
+        let mut kinds = std::collections::BTreeSet::new();
+        // Names are like `volley 1-ecdf-latency`: run, number, kind, metric.
+        let kind = |name: &str| name.split('-').nth(1).unwrap_or_default().to_owned();
+        render(every_figure().into_iter().filter(|(name, _)| kinds.insert(kind(name))));
+        assert!(kinds.len() > 5, "{kinds:?}");
+    }
+
+    #[test]
+    #[ignore = "slow: draws all figures of all examples twice"]
     fn renders_every_example_with_its_text() {
-        for (name, svg) in every_figure() {
+        render(every_figure());
+    }
+
+    fn render(figures: impl IntoIterator<Item = (String, String)>) {
+        for (name, svg) in figures {
             let png = figure_png(&name, &svg).unwrap();
             assert!(png.bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
             assert_eq!(png.lacking, "", "{name}");

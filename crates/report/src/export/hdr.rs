@@ -217,10 +217,11 @@ mod tests {
             hdrhistogram::serialization::Serializer::serialize(&mut V2DeflateSerializer::new(), &hdr(&ours), &mut bytes).unwrap();
             let theirs: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
             prop_assert_eq!(theirs.len(), ours.len());
-            for (low, high, _) in ours.iter_buckets().filter(|bucket| bucket.1 <= stats::histogram::HIGHEST_NS) {
+            let buckets = ours.iter_buckets().collect::<Vec<_>>();
+            for (low, high, _) in buckets.iter().copied().filter(|bucket| bucket.1 <= stats::histogram::HIGHEST_NS) {
                 // Several finer buckets may be in one of HdrHistogram's.
                 let (low, high) = if precision > 10 { (theirs.lowest_equivalent(low), theirs.highest_equivalent(high)) } else { (low, high) };
-                let count = ours.iter_buckets().filter(|bucket| low <= bucket.0 && bucket.1 <= high).map(|bucket| bucket.2).sum::<u64>();
+                let count = buckets.iter().filter(|bucket| low <= bucket.0 && bucket.1 <= high).map(|bucket| bucket.2).sum::<u64>();
                 prop_assert_eq!(theirs.count_between(low, high), count, "{} to {}", low, high);
             }
             if precision == stats::Histogram::PRECISION {

@@ -549,7 +549,7 @@ fn no_number_breaks_a_page() {
         assert_sound(&page);
         for (name, svg) in figure_svgs(&f, Background::Light) {
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "seed {seed}: {name}");
-            if seed < 4 {
+            if seed < 2 {
                 crate::figure_png(&name, &svg).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             }
         }
