@@ -2,18 +2,18 @@
 
 use std::alloc::System;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::channel;
 
-use servers::{Http, HttpLimits, Listen, Shutdown};
+use servers::{Http, HttpLimits, Listen};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Requests of each kind before and during the count.
-const WARM_UP: usize = 300;
-const ROUNDS: usize = 3_000;
+const WARM_UP: usize = 100;
+const ROUNDS: usize = 500;
 
 fn play(stream: &mut TcpStream, request: &[&[u8]], answer_bytes: usize, rounds: usize, buffer: &mut [u8]) {
     for _ in 0..rounds {
@@ -46,7 +46,7 @@ fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
         connections: Some(16),
         drain_ns: 0,
     };
-    let shutdown = Shutdown::default();
+    let shutdown = servers::Shutdown::default();
     let (said, ready) = channel();
     std::thread::scope(|scope| {
         let limits = HttpLimits::DEFAULT;
@@ -59,16 +59,17 @@ fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
         let mut buffer = vec![0; 1 << 20];
         let mut counts = Vec::new();
         for (name, request) in requests {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.set_nodelay(true).unwrap();
-            // All responses have the size of the first.
-            request.iter().for_each(|piece| stream.write_all(piece).unwrap());
-            stream.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
-            let mut bytes = 0;
-            while let Ok(count @ 1..) = stream.read(&mut buffer[bytes..]) {
-                bytes += count;
-            }
-            stream.set_read_timeout(None).unwrap();
+            let connect = || {
+                let stream = TcpStream::connect(address).unwrap();
+                stream.set_nodelay(true).unwrap();
+                stream
+            };
+            // All responses have the size of the first, which ends with the server's stream.
+            let mut first = connect();
+            request.iter().for_each(|piece| first.write_all(piece).unwrap());
+            first.shutdown(Shutdown::Write).unwrap();
+            let bytes = first.read_to_end(&mut Vec::new()).unwrap();
+            let mut stream = connect();
             let rounds = if bytes > 100_000 { ROUNDS / 10 } else { ROUNDS };
             play(&mut stream, request, bytes, WARM_UP, &mut buffer);
             let region = Region::new(ALLOCATOR);

@@ -13,8 +13,8 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Writes of each kind before and during the count.
-const WARM_UP: usize = 300;
-const ROUNDS: usize = 1_500;
+const WARM_UP: usize = 100;
+const ROUNDS: usize = 300;
 const VALUE_BYTES: usize = 200;
 
 struct Kind {

@@ -626,10 +626,10 @@ fn slow_reader_gets_everything() {
 fn sends_a_tebibyte_with_bounded_memory() {
     for target in ["/bytes/1099511627776", "/chunked/1099511627776"] {
         let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
-        let seen = world.client(vec![Step::Send(0, crlf(&get(target))), Step::Reset(10 * MS)]);
+        let seen = world.client(vec![Step::Send(0, crlf(&get(target))), Step::Reset(MS)]);
         world.run(S);
         let got = seen.borrow().bytes.len();
-        assert!(got > 10_000_000, "{got} bytes");
+        assert!(got > 1_000_000, "{got} bytes");
         assert!(world.largest_out <= 140_000, "{}", world.largest_out);
         assert_eq!(world.http.connections.open, 0);
     }
