@@ -1,0 +1,4 @@
+//! Servers on real sockets, in one binary because linking takes longer than most tests.
+
+mod cache;
+mod http;
