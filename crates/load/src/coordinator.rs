@@ -406,7 +406,7 @@ impl<'a> Coordinator<'a> {
         };
         if done {
             self.measure_from(now + NOTICE_NS);
-        } else if now.saturating_sub(self.started) >= self.longest_ns() || self.in_vain_for(now).is_some() {
+        } else if now.saturating_sub(self.started) >= self.spec.stop.longest_ns() || self.in_vain_for(now).is_some() {
             self.warmup_note = "; the warm-up was cut short";
             self.measure_from(now + NOTICE_NS);
         }
@@ -444,16 +444,9 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    fn longest_ns(&self) -> Nanos {
-        match self.spec.stop {
-            Stop::Duration { duration_ns } => duration_ns,
-            Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => max_ns,
-        }
-    }
-
     fn measure_from(&mut self, from: Nanos) {
         self.from = from;
-        self.deadline = from.saturating_add(self.longest_ns());
+        self.deadline = from.saturating_add(self.spec.stop.longest_ns());
         if matches!(self.spec.stop, Stop::Duration { .. }) {
             self.control.until.store(self.deadline, Release);
         }

@@ -16,7 +16,7 @@ use study::{ExpandOptions, Record};
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
 use crate::live::Live;
 use crate::message::{Done, Exit, Problem, exe, usage};
-use crate::run::{cpus, run_once};
+use crate::run::{cpus_of, run_once};
 use crate::{cluster, output, signals};
 
 /// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
@@ -118,10 +118,7 @@ fn measure(
     cluster: Option<&Rc<Cluster>>,
     interrupted: &AtomicBool,
 ) -> Result<Option<(Calibration, Vec<Record>)>, Problem> {
-    let machine_cpus = match cluster {
-        None => cpus(None)?,
-        Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
-    };
+    let machine_cpus = cpus_of(cluster.map(Rc::as_ref), None)?;
     let of_server = if cluster.is_some() { machine_cpus.len() } else { (machine_cpus.len() / 2).max(1) };
     let options = ExpandOptions {
         name: "calibrate".to_owned(),

@@ -14,7 +14,7 @@ pub(crate) fn check(args: CheckArgs) -> Done {
     if args.json {
         output::json(&opened.plan)?;
     } else {
-        output::text(&text(&opened.plan, &opened.shown, opened.profile.name()))?;
+        output::text(&text(&opened.plan, &opened.source.shown, opened.profile.name()))?;
     }
     Ok(Exit::Fine)
 }

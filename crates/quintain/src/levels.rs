@@ -3,16 +3,11 @@
 use analysis::history::Levels;
 use study::{Level, Plan};
 
+use crate::cli::key_value;
 use crate::message::{Problem, usage};
 
 pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
-    let level = |part| match str::split_once(part, '=') {
-        Some((name, level)) if !name.trim().is_empty() && !level.trim().is_empty() => {
-            Ok((name.trim().to_owned(), level.trim().to_owned()))
-        }
-        _ => Err(part),
-    };
-    text.split(',').map(level).collect()
+    text.split(',').map(|part| key_value(part).map_err(|_| part)).collect()
 }
 
 pub(crate) fn check_sides(words: [&str; 2], sides: [&Levels; 2]) -> Result<(), Problem> {

@@ -10,13 +10,6 @@ use crate::output;
 use crate::view::{Strip, clipped};
 
 /// Maximum measurement time under a stop rule, in ns.
-pub(crate) fn longest_ns(stop: &Stop) -> u64 {
-    match *stop {
-        Stop::Duration { duration_ns } => duration_ns,
-        Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => max_ns,
-    }
-}
-
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let (exit, hint) = match error {
         LoadError::Unreachable { is_tls: true, .. } => (Exit::Subject, None),
@@ -91,7 +84,7 @@ pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
 }
 
 fn left(progress: &Progress, stop: &Stop) -> String {
-    let rest_s = longest_ns(stop).saturating_sub(progress.elapsed_ns) as f64 / 1e9;
+    let rest_s = stop.longest_ns().saturating_sub(progress.elapsed_ns) as f64 / 1e9;
     match *stop {
         Stop::Duration { .. } => format!("{} left", output::time_words(rest_s.ceil())),
         Stop::Requests { requests, .. } => {

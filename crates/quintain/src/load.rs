@@ -13,7 +13,7 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Cpus, LoadArgs};
 use crate::http::Asked;
-use crate::live::{Live, live, longest_ns, problem};
+use crate::live::{Live, live, problem};
 use crate::message::{Done, Exit, Problem, usage};
 use crate::metrics::Metrics;
 use crate::mistakes::Mistakes;
@@ -196,7 +196,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         arrivals,
         warmup,
         stop,
-        window_ns: window_ns(longest_ns(&stop)),
+        window_ns: window_ns(stop.longest_ns()),
         timeout_ns: nanos(args.timeout),
         spin_ns: SPIN_NS,
         seed: args.seed,

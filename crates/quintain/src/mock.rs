@@ -23,18 +23,21 @@ pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(
 }
 
 pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Problem> {
-    let listen = listen(&args.mock, None);
-    let chess = Arc::new(Chess::new(args.games as usize, args.identities)) as Arc<dyn Service>;
-    let address = SocketAddr::new(args.mock.host, args.mock.port);
-    serve_mock(&listen, &[address], |_| vec![chess], shutdown, ready)?;
-    Ok(())
+    serve_one(&args.mock, None, Arc::new(Chess::new(args.games as usize, args.identities)), shutdown)
 }
 
 pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<(), Problem> {
-    let listen = listen(&args.mock, Some(args.tls));
-    let twitter = Arc::new(Twitter::new(args.identities)) as Arc<dyn Service>;
-    let address = SocketAddr::new(args.mock.host, args.mock.port);
-    serve_mock(&listen, &[address], |_| vec![twitter], shutdown, ready)?;
+    serve_one(&args.mock, Some(args.tls), Arc::new(Twitter::new(args.identities)), shutdown)
+}
+
+fn serve_one(
+    args: &MockArgs,
+    tls: Option<MockTlsArgs>,
+    service: Arc<dyn Service>,
+    shutdown: &Shutdown,
+) -> Result<(), Problem> {
+    let address = SocketAddr::new(args.host, args.port);
+    serve_mock(&listen(args, tls), &[address], |_| vec![service], shutdown, ready)?;
     Ok(())
 }
 

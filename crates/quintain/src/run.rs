@@ -58,7 +58,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
         // Report errors in the study before connecting to other machines.
         let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
         check_page(&page_path(&args, &opened.plan))?;
-        there = Some(if opened.is_built_in { built_in::DIRECTORY.into() } else { opened.directory });
+        there = Some(if opened.source.is_built_in { built_in::DIRECTORY.into() } else { opened.source.directory });
     }
     let (cluster, host_cpus) = machine_of(how, there.as_deref(), &|| signals::is_set(&interrupted))?;
     let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
@@ -78,18 +78,23 @@ pub(crate) fn machine_of(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Option<Rc<Cluster>>, Vec<u32>), Problem> {
     let cluster = cluster::start(&how.cluster, directory, interrupted)?;
-    let host_cpus = match &cluster {
-        None => cpus(how.cpus.as_ref())?,
-        Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
-    };
+    let host_cpus = cpus_of(cluster.as_deref(), how.cpus.as_ref())?;
     Ok((cluster, host_cpus))
+}
+
+/// The CPUs of the server's machine, or the requested ones of this machine.
+pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
+    match cluster {
+        None => cpus(asked),
+        Some(cluster) => Ok(cluster.subject_cpus().iter().map(|cpu| cpu.index).collect()),
+    }
 }
 
 /// Runs a study: expands it into a plan, has the lab make records, and analyzes them into findings.
 pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
     let Job { opened, how, resume: resumed, owner, is_compare, host_cpus, cluster, mut before_block } = job;
     refuse_without_points(&opened.plan)?;
-    let (directory, is_built_in) = (opened.directory.clone(), opened.is_built_in);
+    let (directory, is_built_in) = (opened.source.directory.clone(), opened.source.is_built_in);
     let store = Store::open(&how.store.store)?;
     let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let (mut run, owner, done) = match resumed {
@@ -298,12 +303,12 @@ fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
 }
 
 fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
-    let revision = opened.revision();
+    let revision = opened.source.revision();
     let mut plan = opened.plan;
     if let Some(backend) = how.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend);
     }
-    let host = lab::host::facts(&opened.directory);
+    let host = lab::host::facts(&opened.source.directory);
     let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
         version: study::record::RECORD_VERSION,
@@ -352,7 +357,7 @@ fn resume(
         return Err(usage(text));
     }
     let owner = owner.map_or_else(|| own(store, &run.id), Ok)?;
-    let here = lab::host::facts(&opened.directory);
+    let here = lab::host::facts(&opened.source.directory);
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let [(there, of_there), (here, of_here)] = [&run.host, &here].map(|host| (&host.name, host.cpus.len()));
         let text =

@@ -1,6 +1,7 @@
 //! `quintain serve`: reference servers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lab::clock::nanos;
 use servers::{
@@ -89,11 +90,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
         send_ns: nanos(args.send_timeout),
         linger_ns: nanos(args.linger),
     };
-    let listen = Listen {
-        connections: Some(connections(args.connections)? as usize),
-        drain_ns: nanos(args.drain),
-        ..args.listen.into()
-    };
+    let listen = limited(args.listen, args.connections, args.drain)?;
     let minimal = args.minimal;
     let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds).minimal(minimal);
     let handlers = servers::serve(&listen, handler, shutdown, ready)?;
@@ -138,13 +135,14 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
     };
     let shared = CacheShared::new(config, args.protocol, limits, lab::clock::unix_nanos);
     let shared = Arc::new(shared.map_err(|error| Problem::new(Exit::Usage, error))?);
-    let listen = Listen {
-        connections: Some(connections(args.connections)? as usize),
-        drain_ns: nanos(args.drain),
-        ..args.listen.into()
-    };
+    let listen = limited(args.listen, args.connections, args.drain)?;
     servers::serve(&listen, |_| CacheServer::new(Arc::clone(&shared)), shutdown, ready)?;
     Ok(())
+}
+
+/// The address with a number of connections: the requested one, or as many as descriptors allow.
+fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Listen, Problem> {
+    Ok(Listen { connections: Some(connections(asked)? as usize), drain_ns: nanos(drain), ..listen.into() })
 }
 
 /// A random number unknown to clients, so that they cannot choose keys with equal hashes.
@@ -153,7 +151,7 @@ fn drawn() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// The requested number of connections, or as many as descriptors allow.
+/// The number of connections.
 fn connections(asked: Option<u32>) -> Result<u32, Problem> {
     let wanted = asked.unwrap_or(CONNECTIONS);
     let have = net::thread::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);

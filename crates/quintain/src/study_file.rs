@@ -18,36 +18,23 @@ const STDIN: &str = "stdin";
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 
-struct Source {
+#[derive(Debug)]
+pub(crate) struct Source {
     name: String,
-    shown: String,
+    pub(crate) shown: String,
     text: String,
     /// The directory that commands and file names of the study are relative to.
-    directory: PathBuf,
-    /// A directory in the repository of the study.
-    repository: Option<PathBuf>,
-    is_built_in: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) shown: String,
-    pub(crate) plan: Plan,
-    pub(crate) profile: Profile,
-    /// The directory that commands and file names of the study are relative to.
     pub(crate) directory: PathBuf,
+    /// A directory in the repository of the study.
     repository: Option<PathBuf>,
     pub(crate) is_built_in: bool,
 }
 
-impl Opened {
-    /// The study's revision; `None` for standard input or without a repository.
-    pub(crate) fn revision(&self) -> Option<String> {
-        match self.is_built_in {
-            true => Some(format!("built-in-{}", built_in::HASH)),
-            false => lab::revision::of(self.repository.as_deref()?),
-        }
-    }
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) source: Source,
+    pub(crate) plan: Plan,
+    pub(crate) profile: Profile,
 }
 
 /// Reads, checks and expands the study of `args` for a number of CPUs: this machine's, or the
@@ -70,22 +57,30 @@ pub(crate) fn of_flags(
 }
 
 impl Source {
+    /// The study's revision; `None` for standard input or without a repository.
+    pub(crate) fn revision(&self) -> Option<String> {
+        match self.is_built_in {
+            true => Some(format!("built-in-{}", built_in::HASH)),
+            false => lab::revision::of(self.repository.as_deref()?),
+        }
+    }
+
     fn expand(self, args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
-        let Source { name, shown, text, directory, repository, is_built_in } = self;
+        let Source { shown, text, directory, .. } = &self;
         let profile = match (args.quick, args.full) {
             (true, _) => Profile::Quick,
             (_, true) => Profile::Full,
             _ => Profile::Default,
         };
         let generators_apart = cluster.is_some();
-        let (seed, sets) = (args.seed, args.sets.clone());
+        let (name, seed, sets) = (self.name.clone(), args.seed, args.sets.clone());
         let mut options = ExpandOptions { name, seed, profile, machine_cpus, generators_apart, sets };
-        let plan = study::parse(&text).and_then(|study| {
+        let plan = study::parse(text).and_then(|study| {
             options.sets.splice(0..0, ops_of_environment(&study, output::variable(NUM_OPS)));
             study::expand(&study, &options)
         });
-        let mut plan = plan.map_err(|mistakes| mistaken(Path::new(&shown), &text, &mistakes))?;
-        let missing = lab::missing_files(&plan, &directory);
+        let mut plan = plan.map_err(|mistakes| mistaken(Path::new(shown), text, &mistakes))?;
+        let missing = lab::missing_files(&plan, directory);
         if !missing.is_empty() {
             let hint = "file names in a study are relative to the directory of its file, or to the one above if that is `studies`";
             return Err(usage(format!("`{shown}`: {}", missing.join("; "))).hint(hint));
@@ -96,7 +91,7 @@ impl Source {
                 Some(cluster) => cluster.refuses(&point.load),
             };
         }
-        Ok(Opened { shown, plan, profile, directory, repository, is_built_in })
+        Ok(Opened { source: self, plan, profile })
     }
 }
 

@@ -39,16 +39,13 @@ pub fn target(text: &str) -> Result<String, Invalid> {
     if !text.starts_with('/') {
         return Err(Invalid::new(format!("the path `{text}` must begin with `/`")).hint(format!("write `/{text}`")));
     }
-    match text.chars().find(|&character| !character.is_ascii_graphic() || character == '#') {
-        Some(character) => {
-            let hint = match character {
-                '#' => "fragments are never sent; write `%23` for a literal `#`".to_owned(),
-                _ => format!("percent-encode it: `{}`", encoded(character)),
-            };
-            Err(Invalid::new(format!("{character:?} is not allowed in the path `{text}`")).hint(hint))
-        }
-        None => Ok(text.to_owned()),
-    }
+    let wrong = text.chars().find(|&character| !character.is_ascii_graphic() || character == '#');
+    let Some(character) = wrong else { return Ok(text.to_owned()) };
+    let hint = match character {
+        '#' => "fragments are never sent; write `%23` for a literal `#`".to_owned(),
+        _ => format!("percent-encode it: `{}`", encoded(character)),
+    };
+    Err(Invalid::new(format!("{character:?} is not allowed in the path `{text}`")).hint(hint))
 }
 
 /// Parses a header field, `Name: value`, without blanks around the value, which may be empty.
@@ -212,12 +209,9 @@ fn is_token(text: &str) -> bool {
 }
 
 pub(crate) fn bounded(what: &str, text: &str) -> Result<(), Invalid> {
-    match text.len() {
-        bytes if bytes > TEXT_MAX_BYTES => {
-            Err(Invalid::new(format!("{what} of {bytes} bytes, at most {TEXT_MAX_BYTES} allowed")))
-        }
-        _ => Ok(()),
-    }
+    let bytes = text.len();
+    let error = || Invalid::new(format!("{what} of {bytes} bytes, at most {TEXT_MAX_BYTES} allowed"));
+    (bytes <= TEXT_MAX_BYTES).then_some(()).ok_or_else(error)
 }
 
 fn encoded(character: char) -> String {

@@ -249,14 +249,6 @@ pub struct LoadPlan {
     pub timeout_ns: u64,
 }
 
-impl LoadPlan {
-    /// The path of its first HTTP request; `/` without one.
-    pub fn path(&self) -> &str {
-        let first = self.http.as_ref().and_then(|http| http.requests.first());
-        first.map_or("/", |request| request.path.as_str())
-    }
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
@@ -322,6 +314,12 @@ pub enum BodyPlan {
 }
 
 impl LoadPlan {
+    /// The path of its first HTTP request; `/` without one.
+    pub fn path(&self) -> &str {
+        let first = self.http.as_ref().and_then(|http| http.requests.first());
+        first.map_or("/", |request| request.path.as_str())
+    }
+
     /// The load of one trial, at the rate of its step if it has one.
     pub fn at(&self, step: Option<Step>) -> LoadPlan {
         let mut load = self.clone();

@@ -137,10 +137,8 @@ fn trial_seconds(point: &Point) -> (f64, f64) {
         Warmup::Requests(_) => (0, 0),
         Warmup::Steady { max_ns } => (0, max_ns),
     };
-    let (least_ns, most_ns) = match point.load.stop {
-        Stop::Duration { duration_ns } => (duration_ns, duration_ns),
-        Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => (0, max_ns),
-    };
+    let most_ns = point.load.stop.longest_ns();
+    let least_ns = if matches!(point.load.stop, Stop::Duration { .. }) { most_ns } else { 0 };
     let seconds = |ns: u64| START_S + ns as f64 / 1e9;
     (seconds(warmup_least_ns.saturating_add(least_ns)), seconds(warmup_most_ns.saturating_add(most_ns)))
 }

@@ -365,3 +365,13 @@ pub enum Stop {
         max_ns: u64,
     },
 }
+
+impl Stop {
+    /// The longest time that is measured, ns.
+    pub fn longest_ns(&self) -> u64 {
+        match *self {
+            Stop::Duration { duration_ns } => duration_ns,
+            Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => max_ns,
+        }
+    }
+}

@@ -145,12 +145,10 @@ fn split_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
     if let Some(character) = host.chars().find(|&c| !(c.is_ascii_alphanumeric() || "-._~".contains(c))) {
         return Err(Invalid::new(format!("{character:?} is not allowed in host `{host}`")));
     }
-    match host.len() {
-        bytes if bytes > HOST_MAX_BYTES => {
-            Err(Invalid::new(format!("a host of {bytes} bytes, at most {HOST_MAX_BYTES} allowed")))
-        }
-        _ => Ok((host.to_ascii_lowercase(), port)),
+    if host.len() > HOST_MAX_BYTES {
+        return Err(Invalid::new(format!("a host of {} bytes, at most {HOST_MAX_BYTES} allowed", host.len())));
     }
+    Ok((host.to_ascii_lowercase(), port))
 }
 
 fn is_scheme(text: &str) -> bool {

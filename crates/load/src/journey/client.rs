@@ -27,7 +27,6 @@ pub(crate) const CALLS_MAX: usize = 1_000_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct OperationCount {
-    pub(crate) requests: u64,
     pub(crate) errors: u64,
     pub(crate) service: Histogram,
 }
@@ -101,11 +100,8 @@ impl Common<'_> {
 
 impl<'a> Client<'a> {
     pub(crate) fn new(common: &'a Common<'a>, index: u32, recorder: Recorder) -> Client<'a> {
-        let count = || OperationCount {
-            requests: 0,
-            errors: 0,
-            service: Histogram::with_precision(Histogram::WINDOW_PRECISION),
-        };
+        let coarse = || Histogram::with_precision(Histogram::WINDOW_PRECISION);
+        let count = || OperationCount { errors: 0, service: coarse() };
         let operations = common.program.operations.iter().map(|_| count()).collect();
         Client {
             recorder,
@@ -246,9 +242,7 @@ impl<'a> Client<'a> {
         }
         outcome?;
         if order.is_measured {
-            let operation = &mut self.made.operations[step.operation];
-            operation.requests += 1;
-            operation.service.record(service_ns);
+            self.made.operations[step.operation].service.record(service_ns);
             self.recorder.answer(Answered { intended: sent_at, free_since: sent_at, sent_at, at }, false);
         } else {
             self.recorder.warmup_requests += 1;

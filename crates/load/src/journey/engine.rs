@@ -136,7 +136,7 @@ fn journey_of(program: &Program, made: Vec<ClientResults>) -> JourneyMeasurement
         made.iter().for_each(|client| service.merge(&client.operations[index].service));
         OperationMeasurement {
             name: name.clone(),
-            requests: made.iter().map(|client| client.operations[index].requests).sum(),
+            requests: service.len(),
             errors: made.iter().map(|client| client.operations[index].errors).sum(),
             service: (&service).into(),
         }

@@ -96,27 +96,25 @@ fn case(section: &Section) -> Case {
 /// Checks that depend on random values: whether hexadecimal digits form bytes, and whether a
 /// request is too long to cut.
 fn check_filled(case: &Case, section: &Section) {
-    for (values, which) in [(case.draw(0, 0), 0), (case.draw(1, 1), 1)] {
-        let values = values.with("index", Value::Integer(0)).with("path", Value::Text("/".to_owned()));
-        for request in &case.requests {
-            let hex = |template: &Template| {
-                if bytes_of_hex(&values.fill(template)).is_none() && which == 0 {
-                    let hint = "write two digits for each byte, `{n:8x}` for 4 bytes of a number".to_owned();
-                    section.mistake("name", format!("a `hex` of case `{}` is not a number of bytes", case.name), hint);
-                }
-            };
-            if let Send::Hex(template) = &request.send {
-                hex(template);
-            }
-            if let Expect::Hex(template) = &request.expect {
-                hex(template);
-            }
+    let values = case.draw(0, 0).with("index", Value::Integer(0)).with("path", Value::Text("/".to_owned()));
+    let hex = |template: &Template| {
+        if bytes_of_hex(&values.fill(template)).is_none() {
+            let hint = "write two digits for each byte, `{n:8x}` for 4 bytes of a number".to_owned();
+            section.mistake("name", format!("a `hex` of case `{}` is not a number of bytes", case.name), hint);
         }
-        let length: usize = case.requests.iter().map(|request| length(&request.send, &values)).sum();
-        if case.split == Split::All && length > SPLIT_MAX_BYTES && which == 0 {
-            let hint = "name positions (`split = [4, 17]`) or use `split = \"bytes\"`".to_owned();
-            section.mistake("split", format!("`split = \"all\"` of {length} bytes, at most {SPLIT_MAX_BYTES}"), hint);
+    };
+    for request in &case.requests {
+        if let Send::Hex(template) = &request.send {
+            hex(template);
         }
+        if let Expect::Hex(template) = &request.expect {
+            hex(template);
+        }
+    }
+    let length: usize = case.requests.iter().map(|request| length(&request.send, &values)).sum();
+    if case.split == Split::All && length > SPLIT_MAX_BYTES {
+        let hint = "name positions (`split = [4, 17]`) or use `split = \"bytes\"`".to_owned();
+        section.mistake("split", format!("`split = \"all\"` of {length} bytes, at most {SPLIT_MAX_BYTES}"), hint);
     }
 }
 
