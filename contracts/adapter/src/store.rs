@@ -77,7 +77,7 @@ struct Waiting {
     entries: MemoryStore,
     /// The growth of the file's content that the next batch is expected to cause.
     change_bytes: i64,
-    /// Whether the writer has been told to write the next batch at once.
+    /// Whether the writer must write the next batch at once.
     is_urgent: bool,
     names: Vec<String>,
     contract_hash: Option<u64>,
