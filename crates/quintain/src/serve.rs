@@ -48,7 +48,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
     })?;
     match kind {
         ServeKind::Pingpong(listen) => {
-            servers::serve(&listen.into(), |_| Pingpong::default(), &shutdown, ready)?;
+            servers::serve_pingpong(&listen.into(), &|_| Pingpong::default(), &shutdown, ready)?;
         }
         ServeKind::Calibrate(args) => {
             let pauses = args.pause.zip(args.pause_every).map(|(length, every)| Pauses {
@@ -59,7 +59,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
                 return Err(usage("`--pause` must be shorter than `--pause-every`"));
             }
             let handler = |thread| Calibrate::new(args.delay.0, pauses, args.seed, thread);
-            let handlers = servers::serve(&args.listen.into(), handler, &shutdown, ready)?;
+            let handlers = servers::serve_calibrate(&args.listen.into(), &handler, &shutdown, ready)?;
             output::json_line(serde_json::to_string(&TrueTimes::of(handlers.iter().map(Calibrate::service_ns))))?;
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
@@ -72,7 +72,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
             let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, args.port)).into();
             let backend = net::Choice::Auto;
             let listen = Listen { address, threads: 1, backend, connections: None, drain_ns: 0 };
-            servers::serve(&listen, |_| Hostile::new(kind), &shutdown, ready)?;
+            servers::serve_hostile(&listen, &|_| Hostile::new(kind), &shutdown, ready)?;
         }
     }
     Ok(Exit::Fine)
@@ -93,7 +93,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = limited(args.listen, args.connections, args.drain)?;
     let minimal = args.minimal;
     let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds).minimal(minimal);
-    let handlers = servers::serve(&listen, handler, shutdown, ready)?;
+    let handlers = servers::serve_http(&listen, &handler, shutdown, ready)?;
     let Some(path) = args.log else { return Ok(()) };
     let times = TrueTimes::of(handlers.iter().map(Http::service_ns));
     if path.as_os_str() == "-" {
@@ -136,7 +136,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
     let shared = CacheShared::new(config, args.protocol, limits, lab::clock::unix_nanos);
     let shared = Arc::new(shared.map_err(|error| Problem::new(Exit::Usage, error))?);
     let listen = limited(args.listen, args.connections, args.drain)?;
-    servers::serve(&listen, |_| CacheServer::new(Arc::clone(&shared)), shutdown, ready)?;
+    servers::serve_cache(&listen, &|_| CacheServer::new(Arc::clone(&shared)), shutdown, ready)?;
     Ok(())
 }
 

@@ -20,4 +20,7 @@ pub use calibrate::{Calibrate, Pauses};
 pub use hostile::{Hostile, Kind};
 pub use http::{Http, HttpLimits};
 pub use pingpong::Pingpong;
-pub use pool::{Handler, Listen, Next, ServeError, Shutdown, serve};
+pub use pool::{
+    Handler, Listen, Next, ServeError, Shutdown, serve, serve_cache, serve_calibrate, serve_hostile, serve_http,
+    serve_pingpong,
+};

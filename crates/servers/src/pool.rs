@@ -240,6 +240,30 @@ pub fn serve<H: Handler + Send>(
     })
 }
 
+macro_rules! entry_points {
+    ($($name:ident $handler:ty),*) => {
+        $(
+            /// [`serve`] for one kind of handler. It is compiled here, where loops are optimized.
+            pub fn $name(
+                listen: &Listen,
+                handler: &(dyn Fn(u32) -> $handler + Sync),
+                shutdown: &Shutdown,
+                ready: fn(&Address),
+            ) -> Result<Vec<$handler>, ServeError> {
+                serve(listen, handler, shutdown, ready)
+            }
+        )*
+    };
+}
+
+entry_points! {
+    serve_cache crate::CacheServer,
+    serve_calibrate crate::Calibrate,
+    serve_hostile crate::Hostile,
+    serve_http crate::Http,
+    serve_pingpong crate::Pingpong
+}
+
 struct Ending<'a>(&'a Shutdown);
 
 impl Drop for Ending<'_> {
