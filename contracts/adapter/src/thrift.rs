@@ -34,15 +34,18 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter
 
 /// Connects to the service's adapter if one is known and responds, otherwise to the service.
 async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
-    let limit = app.limits.body_bytes;
     if let Some(peer) = app.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
         match app.dial.greet(&peer).await {
-            Ok(stream) => return Ok(Messages::new(stream, true, limit, &app.budget)),
+            Ok(stream) => return Ok(Messages::new(stream, true, app.limits.body_bytes, &app.budget)),
             Err(error) => app.peer_failed(&peer, &error),
         }
     }
+    direct(app, hop).await
+}
+
+async fn direct(app: &App, hop: &Hop) -> io::Result<Messages> {
     let stream = app.dial.connect(&hop.forward, hop.whom()).await?;
-    Ok(Messages::new(stream, false, limit, &app.budget))
+    Ok(Messages::new(stream, false, app.limits.body_bytes, &app.budget))
 }
 
 struct Connection<'a> {
@@ -67,8 +70,13 @@ impl Connection<'_> {
                 biased;
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {
                     // The adapter ended, but its service may still run. The party need not notice.
-                    Ok(0) | Err(_) if self.up.is_adapter && self.was_called => {
-                        self.up = upstream(app, &self.hop, true).await?;
+                    Ok(0) | Err(_) if self.up.is_adapter => {
+                        // An adapter that is ending still greets, so only a connection that
+                        // served a call is made again.
+                        self.up = match self.was_called {
+                            true => upstream(app, &self.hop, true).await?,
+                            false => direct(app, &self.hop).await?,
+                        };
                         (self.seen_bytes, self.was_called) = (0, false);
                         continue;
                     }

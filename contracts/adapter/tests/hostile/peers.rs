@@ -270,6 +270,29 @@ fn a_thrift_connection_outlives_the_other_adapter() {
 }
 
 #[test]
+fn an_adapter_that_greets_and_ends_costs_no_call() {
+    let port = world::adder(-1);
+    let endpoint = format!("127.0.0.1:{port}");
+    let (ended, has_ended) = std::sync::mpsc::channel();
+    let peer = mute(move |stream| {
+        let mut greeting = [0; 5];
+        stream.read_exact(&mut greeting).unwrap();
+        stream.write_all(&greeting).unwrap();
+        stream.shutdown(std::net::Shutdown::Both).unwrap();
+        ended.send(()).unwrap();
+    });
+    let consuming = format!("[[consuming]]\nservice = 'Adder'\nendpoint = '{endpoint}'\npeer = '{peer}'\n");
+    let client = Adapter::start("client", &world::contract("plain"), &consuming);
+    let mut stream = TcpStream::connect(client.at(&format!("consuming {endpoint}"))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    has_ended.recv().unwrap();
+    let numbers = [("a", codecs::value::Value::Integer(0)), ("b", codecs::value::Value::Integer(0))];
+    let sum = world::call_on(&mut stream, "Adder", "add", codecs::value::Value::record(numbers)).unwrap();
+    assert_eq!(sum, codecs::value::Value::Integer(-1));
+    assert_eq!(client.told().matches("Failed precondition").count(), 1, "{}", client.told());
+}
+
+#[test]
 fn thrift_between_adapters_with_certificates_and_without() {
     let authority = Authority::new();
     let port = world::adder(-1);
