@@ -17,7 +17,7 @@ pub const BUSY: f64 = 0.8;
 /// A generator limits the load if one worker waited for a CPU for more than this share of the time.
 const KEPT_SHARE: f64 = 0.3;
 /// A generator limits the load if it was held up for this long, ns, and this share of the trial.
-const STALLED: (f64, f64) = (100e6, 0.01);
+const STALLED: (f64, f64) = (50e6, 0.01);
 /// Largest harmless ratio of the generator's lag to the latency, both at p99.
 const LAG_SHARE: f64 = 0.1;
 /// An offered load is met within this share ...

@@ -511,6 +511,8 @@ mod tests {
         };
         let said = "the generator did not run for 300 ms of 1.000 s";
         check("stopped", &stalled(300_000_000, 1_000_000_000), Limit::Generator, said);
+        let said_at_end = "the generator did not run for 90.0 ms of 1.000 s";
+        check("stopped before the end", &stalled(90_000_000, 1_000_000_000), Limit::Generator, said_at_end);
         let busy = edited(stalled(300_000_000, 1_000_000_000), |record| {
             record.subject.system_ns = record.subject.measured_ns;
         });
@@ -518,7 +520,7 @@ mod tests {
         let warnings = judge(&stalled(300_000_000, 1_000_000_000), None, &[]).1;
         assert!(warnings.contains(&WarningKind::GeneratorWaited.says(said)), "{warnings:?}");
         for (name, ns, duration_ns) in
-            [("short", 90_000_000, 1_000_000_000), ("once in a minute", 300_000_000, 60_000_000_000)]
+            [("short", 49_000_000, 1_000_000_000), ("once in a minute", 300_000_000, 60_000_000_000)]
         {
             assert_eq!(judge(&stalled(ns, duration_ns), None, &[]).0.unwrap().limited_by, Limit::Latency, "{name}");
         }
