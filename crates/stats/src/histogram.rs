@@ -412,12 +412,12 @@ impl Histogram {
             high = [high[0] + to * count, high[1] + to * to * count];
         };
         // The minimum is in the first bucket, the maximum in the last.
-        let (mut from, max) = (self.min as f64, self.max as f64);
+        let (min, max) = (self.min as f64, self.max as f64);
         let (first, counts) = self.used();
-        for (index, count) in (first + 1..).zip(counts) {
-            let next = low_of(index, self.precision) as f64;
-            add(from, (next - 1.0).min(max), *count);
-            from = next;
+        let bounds = |index| (low_of(index, self.precision) as f64, (low_of(index + 1, self.precision) - 1) as f64);
+        for (index, count) in (first..).zip(counts).filter(|(_, count)| **count > 0) {
+            let (from, to) = bounds(index);
+            add(from.max(min), to.min(max), *count);
         }
         add((HIGHEST_NS + 1).max(self.min) as f64, max, self.saturated);
         // Sums that were stored as floats, and those of this function, are rounded.
