@@ -35,20 +35,17 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     PROXY.contains(&name) || name.ends_with(PORT_OF)
 }
 
+/// Every `{...}` with no brace inside: its span and what is inside.
+pub(crate) fn braced(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    text.match_indices('{').filter_map(|(open, _)| {
+        let inner = &text[open + 1..];
+        let length = inner.find(['{', '}']).filter(|at| inner[*at..].starts_with('}'))?;
+        Some((open..open + length + 2, &inner[..length]))
+    })
+}
+
 pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
-    let mut found = Vec::new();
-    let mut start = 0;
-    while let Some(open) = text[start..].find('{').map(|at| start + at) {
-        start = open + 1;
-        let Some(close) = text[start..].find(['{', '}']).map(|at| start + at) else { break };
-        let name = &text[start..close];
-        if text[close..].starts_with('}') && is_name(name) {
-            found.push((open..close + 1, name));
-        }
-        // An opening brace found here may begin the next template.
-        start = close;
-    }
-    found
+    braced(text).filter(|(_, name)| is_name(name)).collect()
 }
 
 /// Whether the text is a valid name for a template.

@@ -1,5 +1,7 @@
 //! Texts with placeholders: `https://{host}/users/{number*3}`.
 
+use crate::template::braced;
+
 /// Maximum length of `{random:N}`.
 pub const RANDOM_MAX: u32 = 64;
 
@@ -25,30 +27,17 @@ pub enum Part {
 /// Splits a template into its parts. A brace that does not begin `{name}`, `{number}`, `{number*N}`
 /// or `{random:N}` is literal. Fails if a number is invalid.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
-    let mut parts = Vec::new();
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        plain.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let inner = rest[1..].find(['{', '}']).filter(|end| rest[1 + end..].starts_with('}')).map(|end| &rest[1..=end]);
-        match inner.map(part).transpose()?.flatten() {
-            Some(found) => {
-                if !plain.is_empty() {
-                    parts.push(Part::Text(std::mem::take(&mut plain)));
-                }
-                parts.push(found);
-                rest = &rest[inner.map_or(0, str::len) + 2..];
-            }
-            None => {
-                plain.push('{');
-                rest = &rest[1..];
-            }
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    for (span, inner) in braced(text) {
+        let Some(found) = part(inner)? else { continue };
+        if span.start > begin {
+            parts.push(Part::Text(text[begin..span.start].to_owned()));
         }
+        parts.push(found);
+        begin = span.end;
     }
-    plain.push_str(rest);
-    if !plain.is_empty() || parts.is_empty() {
-        parts.push(Part::Text(plain));
+    if begin < text.len() || parts.is_empty() {
+        parts.push(Part::Text(text[begin..].to_owned()));
     }
     Ok(parts)
 }
