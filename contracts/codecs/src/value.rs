@@ -10,6 +10,8 @@ pub enum Value {
     /// `null` in JSON, `xsi:nil` in XML. An absent field is omitted from its record instead.
     #[default]
     Null,
+    /// A single value that is not known yet, to check what is around it. Never in a message.
+    Unknown,
     /// True or false.
     Bool(bool),
     /// An integer, or the number of an enum's member.
@@ -67,6 +69,7 @@ impl Value {
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",
+            Value::Unknown => "single value",
             Value::Bool(_) => "bool",
             Value::Integer(_) => "integer",
             Value::Double(_) => "double",

@@ -158,6 +158,7 @@ impl Writer<'_> {
     fn text(&self, ty: Type, value: &Value) -> Result<String, ComposeError> {
         let base = self.wsdl.base(ty).unwrap_or(Builtin::Text);
         let text = match (base, value) {
+            (_, Value::Unknown) => return Ok(String::new()),
             (Builtin::Text, Value::Text(text)) => text.clone(),
             (Builtin::Boolean, Value::Bool(bool)) => bool.to_string(),
             (Builtin::Integer { min, max }, Value::Integer(integer)) if (min..=max).contains(integer) => {

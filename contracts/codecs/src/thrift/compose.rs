@@ -261,6 +261,7 @@ impl Composer<'_, '_> {
             (Type::String | Type::Binary, Value::Bytes(bytes)) => self.out.bytes(bytes),
             (Type::Uuid, Value::Bytes(bytes)) if bytes.len() == 16 => self.out.out.extend_from_slice(bytes),
             (Type::Struct(id), _) => return self.structure(*id, value),
+            (ty, Value::Unknown) if !matches!(ty, Type::List(_) | Type::Set(_) | Type::Map(..)) => {}
             (Type::List(element) | Type::Set(element), Value::List(elements)) => {
                 self.out.list(wire_type(element), elements.len());
                 for (index, value) in elements.iter().enumerate() {

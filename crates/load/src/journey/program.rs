@@ -291,8 +291,7 @@ fn thrift_body(
         return Err(vec![format!("`{method}` is oneway, so it has no reply to verify")]);
     }
     let arguments = arguments.map_err(|error| vec![error])?;
-    let sample = thrift_sample(schema, &thrift::Type::Struct(called.arguments), &arguments);
-    let mut mistakes = compose_thrift(schema, called, &sample, 0).err().into_iter().collect::<Vec<_>>();
+    let mut mistakes = compose_thrift(schema, called, &sample(&arguments), 0).err().into_iter().collect::<Vec<_>>();
     let missing = unset(schema, called, &arguments).into_iter();
     mistakes.extend(missing.map(|name| format!("missing argument `{name}` of `{method}`")));
     if !mistakes.is_empty() {
@@ -304,8 +303,7 @@ fn thrift_body(
 fn soap_body(wsdl: &Arc<Wsdl>, file: &str, operation: &str, arguments: Result<Given, String>) -> Result<Body, String> {
     let called = wsdl.operation(operation).ok_or_else(|| format!("`{file}` has no operation `{operation}`"))?;
     let arguments = arguments?;
-    let sample = soap_sample(wsdl, soap::Type::Complex(called.input.content), &arguments);
-    let composed = soap::compose_envelope(&mut String::new(), wsdl, &called.input, &sample);
+    let composed = soap::compose_envelope(&mut String::new(), wsdl, &called.input, &sample(&arguments));
     composed.map_err(|error| error.to_string())?;
     Ok(Body::Soap { schema: wsdl.clone(), operation: Box::new(called.clone()), arguments })
 }
@@ -339,65 +337,16 @@ fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) ->
     missing.map(|field| field.name.clone()).collect()
 }
 
-/// Replaces unknown arguments by samples of their type, to check the rest.
-fn thrift_sample(schema: &thrift::Schema, ty: &thrift::Type, given: &Given) -> Value {
-    use thrift::Type;
-    match (given, ty) {
-        (Given::Fixed(value), _) => value.clone(),
-        (Given::Text(_), _) => Value::Text(String::new()),
-        (Given::Slot(_), Type::Bool) => Value::Bool(false),
-        (Given::Slot(_), Type::Byte | Type::I16 | Type::I32 | Type::I64 | Type::Enum(_)) => Value::Integer(0),
-        (Given::Slot(_), Type::Double) => Value::Double(0.0),
-        (Given::Slot(_), Type::Uuid) => Value::Bytes(vec![0; 16]),
-        (Given::Slot(_), _) => Value::Text(String::new()),
-        (Given::List(items), Type::List(element) | Type::Set(element)) => {
-            Value::List(items.iter().map(|item| thrift_sample(schema, element, item)).collect())
+/// The arguments with every value that is only known when the step runs left open.
+fn sample(given: &Given) -> Value {
+    match given {
+        Given::Fixed(value) => value.clone(),
+        Given::Text(_) => Value::Text(String::new()),
+        Given::Slot(_) => Value::Unknown,
+        Given::List(items) => Value::List(items.iter().map(sample).collect()),
+        Given::Record(fields) => {
+            Value::Record(fields.iter().map(|(name, given)| (name.clone(), sample(given))).collect())
         }
-        (Given::List(items), _) => Value::List(vec![Value::Null; items.len()]),
-        (Given::Record(fields), Type::Struct(id)) => {
-            let structure = schema.structure(*id);
-            let sample = |(name, given): &(String, Given)| {
-                let value = structure.field(name).map_or(Value::Null, |field| thrift_sample(schema, &field.ty, given));
-                (name.clone(), value)
-            };
-            Value::Record(fields.iter().map(sample).collect())
-        }
-        (Given::Record(_), _) => Value::Record(Vec::new()),
-    }
-}
-
-fn soap_sample(wsdl: &Wsdl, ty: soap::Type, given: &Given) -> Value {
-    use soap::{Builtin, Type};
-    let base = |base: Builtin| match base {
-        Builtin::Text => Value::Text(String::new()),
-        Builtin::Boolean => Value::Bool(false),
-        Builtin::Integer { min, .. } => Value::Integer(min.max(0)),
-        Builtin::Float => Value::Double(0.0),
-        Builtin::Base64 | Builtin::Hex => Value::Bytes(Vec::new()),
-    };
-    match (given, ty) {
-        (Given::Fixed(value), _) => value.clone(),
-        (Given::Text(_), _) => Value::Text(String::new()),
-        (Given::Slot(_), Type::Builtin(builtin)) => base(builtin),
-        (Given::Slot(_), Type::Simple(id)) => {
-            let simple = wsdl.simple(id);
-            simple.values.first().map_or_else(|| base(simple.base), |value| Value::Text(value.clone()))
-        }
-        (Given::Slot(_), _) => Value::Text(String::new()),
-        (Given::List(items), Type::Complex(id)) => match wsdl.complex(id).array() {
-            Some(field) => Value::List(items.iter().map(|item| soap_sample(wsdl, field.ty, item)).collect()),
-            None => Value::List(Vec::new()),
-        },
-        (Given::List(items), ty) => Value::List(items.iter().map(|item| soap_sample(wsdl, ty, item)).collect()),
-        (Given::Record(fields), Type::Complex(id)) => {
-            let complex = wsdl.complex(id);
-            let sample = |(name, given): &(String, Given)| {
-                let value = complex.field(name).map_or(Value::Null, |field| soap_sample(wsdl, field.ty, given));
-                (name.clone(), value)
-            };
-            Value::Record(fields.iter().map(sample).collect())
-        }
-        (Given::Record(_), _) => Value::Record(Vec::new()),
     }
 }
 

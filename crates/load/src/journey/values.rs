@@ -139,7 +139,7 @@ fn value_text(value: &Value) -> String {
         Value::Double(double) => double.to_string(),
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         // Values come from replies, which yield scalars only.
-        Value::Null | Value::List(_) | Value::Map(_) | Value::Record(_) => String::new(),
+        Value::Null | Value::Unknown | Value::List(_) | Value::Map(_) | Value::Record(_) => String::new(),
     }
 }
 
