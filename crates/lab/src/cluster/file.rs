@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use config::Kind::{Flag, Form, Tables, Text, Word};
 use config::Missing::{Is, Means, Mistake};
-use config::keys::words;
+use config::keys::{key, words};
 use config::show::{self, tables};
-use config::{Diagnostic, Key, Keys, Kind, Missing, Report, Section, node};
+use config::{Diagnostic, Keys, Kind, Report, Section, node};
 use study::record::Role;
 
 use crate::cpus;
@@ -80,10 +80,6 @@ const LAUNCHERS: &[(&str, Launcher)] =
 const OWN_LAUNCHERS: &[(&str, Launcher)] = &[("ssh", Launcher::Ssh), ("local", Launcher::Local)];
 const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load)];
 
-const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Missing, text: &'static str) -> Key {
-    Key { name, kind, example, missing, text }
-}
-
 const LAUNCHER: Kind = Word("launcher", || words(LAUNCHERS));
 const OWN_LAUNCHER: Kind = Word("launcher", || words(OWN_LAUNCHERS));
 const START: Kind = Form("a command with `{node}` in it", |text| {
@@ -100,35 +96,15 @@ static CLUSTER: Keys = Keys {
     name: "",
     text: "A cluster",
     keys: &[
-        key(
-            "launcher",
-            LAUNCHER,
-            "\"ssh\"",
-            Is("\"auto\""),
-            "what starts the nodes; `auto` is `mpirun` in an allocation and for more than two machines, where Open MPI 4 is installed, else `ssh`",
-        ),
-        key(
-            "start",
-            START,
-            "\"srun -N{count} -w {hosts} --ntasks-per-node=1 {node}\"",
-            Means("`launcher`"),
-            "a command that starts all nodes, instead of `launcher`; `{node}`, `{hosts}` (with commas) and `{count}` are filled in",
-        ),
-        key(
-            "within",
-            Kind::Duration(1_000_000_000, 3_600_000_000_000),
-            "\"2m\"",
-            Is("\"20s\""),
-            "all nodes must be there within this",
-        ),
-        key("deploy", Flag, "true", Is("false"), "copy this binary to each machine, as `--deploy` does"),
-        key(
-            "host",
-            Tables(&HOST),
-            "[{ name = \"s1\", role = \"subject\" }, { name = \"l1\", role = \"load\" }]",
-            Mistake,
-            "the machines: one with the role `subject`, one or more with the role `load`",
-        ),
+        key("launcher", LAUNCHER, "\"ssh\"", Is("\"auto\""))
+            .text("what starts the nodes; `auto` is `mpirun` in an allocation and for more than two machines, where Open MPI 4 is installed, else `ssh`"),
+        key("start", START, "\"srun -N{count} -w {hosts} --ntasks-per-node=1 {node}\"", Means("`launcher`"))
+            .text("a command that starts all nodes, instead of `launcher`; `{node}`, `{hosts}` (with commas) and `{count}` are filled in"),
+        key("within", Kind::Duration(1_000_000_000, 3_600_000_000_000), "\"2m\"", Is("\"20s\""))
+            .text("all nodes must be there within this"),
+        key("deploy", Flag, "true", Is("false")).text("copy this binary to each machine, as `--deploy` does"),
+        key("host", Tables(&HOST), "[{ name = \"s1\", role = \"subject\" }, { name = \"l1\", role = \"load\" }]", Mistake)
+            .text("the machines: one with the role `subject`, one or more with the role `load`"),
     ],
 };
 
@@ -136,32 +112,20 @@ static HOST: Keys = Keys {
     name: "host",
     text: "A machine",
     keys: &[
-        key("name", NAME, "\"l1\"", Mistake, "its name in tables"),
-        key("role", Word("role", || words(ROLES)), "\"load\"", Mistake, "the server and its proxies, or a generator"),
-        key(
-            "address",
-            NAME,
-            "\"10.0.0.12\"",
-            Means("`name`, resolved"),
-            "its address in the network of the load; servers listen on it",
-        ),
-        key("cpus", CPUS, "\"0-7\"", Means("all"), "the CPUs to use"),
-        key(
-            "quintain",
-            Text,
-            "\"/opt/quintain\"",
-            Means("`quintain` on the path"),
-            "the binary there, of the same build",
-        ),
-        key("directory", Text, "\"/srv/bench\"", Means("the same as here"), "what paths in commands are relative to"),
-        key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"), "destination for ssh, if different from the address"),
-        key(
-            "launcher",
-            OWN_LAUNCHER,
-            "\"local\"",
-            Means("the file's launcher"),
-            "`local` for the machine the lab is on",
-        ),
+        key("name", NAME, "\"l1\"", Mistake).text("its name in tables"),
+        key("role", Word("role", || words(ROLES)), "\"load\"", Mistake)
+            .text("the server and its proxies, or a generator"),
+        key("address", NAME, "\"10.0.0.12\"", Means("`name`, resolved"))
+            .text("its address in the network of the load; servers listen on it"),
+        key("cpus", CPUS, "\"0-7\"", Means("all")).text("the CPUs to use"),
+        key("quintain", Text, "\"/opt/quintain\"", Means("`quintain` on the path"))
+            .text("the binary there, of the same build"),
+        key("directory", Text, "\"/srv/bench\"", Means("the same as here"))
+            .text("what paths in commands are relative to"),
+        key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"))
+            .text("destination for ssh, if different from the address"),
+        key("launcher", OWN_LAUNCHER, "\"local\"", Means("the file's launcher"))
+            .text("`local` for the machine the lab is on"),
     ],
 };
 
