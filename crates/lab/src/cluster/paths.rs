@@ -1,27 +1,27 @@
 //! Measures the network paths of a cluster with its server and generators before the first trial.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
-use study::node::Serve;
-use study::plan::{LoadPlan, Point, SubjectPlan};
+use study::node::{Serve, Standing};
 use study::record::{FailureKind, Link, Measurement};
-use study::spec::{Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, Protocol, Stop, Target, Warmup};
+use study::{ExpandOptions, LoadSpec, Point};
 
 use crate::cluster::{Cluster, Member, sides};
 use crate::end::{End, failed};
 use crate::generator::load_spec;
 use crate::load::Load;
 use crate::subject::Side;
+use crate::target::target;
 use crate::topology::Share;
 
-/// Duration of each of the two measurements of a path, ns.
-const DURATION_NS: u64 = 200_000_000;
-/// Duration of a retry if nothing arrived in that time, for very long paths or busy machines, ns.
-const LONG_NS: u64 = 3_000_000_000;
-/// Duration of the transfer to all generators at once, ns.
-const TOGETHER_NS: u64 = 400_000_000;
+/// Duration of each of the two measurements of a path, ms.
+const DURATION_MS: u64 = 200;
+/// Duration of a retry if nothing arrived in that time, for very long paths or busy machines, ms.
+const LONG_MS: u64 = 3_000;
+/// Duration of the transfer to all generators at once, ms.
+const TOGETHER_MS: u64 = 400;
 const BODY_BYTES: u32 = 1 << 20;
 /// Connections that carry bodies: enough not to limit the throughput.
 const STREAMS: u32 = 4;
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
     let serve = Serve {
-        point: point()?,
+        point: point("/", 1, DURATION_MS),
         address: cluster.address(),
         cpus: cpus(&cluster.subject),
         proxy_cpus: Vec::new(),
@@ -45,13 +45,13 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
     let members = &cluster.generators.members;
     let paths = members.iter().map(|member| {
         let load = |path: &str, clients| {
-            let load = |duration_ns| {
-                let spec = spec(address, path, clients, &cpus(member), duration_ns);
+            let load = |duration_ms| {
+                let spec = spec(address, path, clients, &cpus(member), duration_ms)?;
                 let generator = sides::RemoteGenerator::start(member, &spec, interrupted)?;
                 finish(Load::new(vec![(Box::new(generator), None)], Duration::ZERO))
             };
-            let measured = load(DURATION_NS)?;
-            if measured.requests > 0 { Ok(measured) } else { load(LONG_NS) }
+            let measured = load(DURATION_MS)?;
+            if measured.requests > 0 { Ok(measured) } else { load(LONG_MS) }
         };
         let near = load("/bytes/0", 1)?;
         let bulk = load(&bulk, STREAMS)?;
@@ -65,7 +65,7 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
     });
     let measured = paths.collect::<Result<Vec<_>, End>>().and_then(|paths| {
         let clients = STREAMS * u32::try_from(members.len()).unwrap_or(u32::MAX);
-        let whole = spec(address, &bulk, clients, &[], TOGETHER_NS);
+        let whole = spec(address, &bulk, clients, &[], TOGETHER_MS)?;
         let load = cluster.generators.load(Some(1), &whole, interrupted)?;
         let (_, together) = super::finish(load, PATIENCE, &mut |_| {}, interrupted)?;
         Ok((paths, together))
@@ -113,63 +113,34 @@ fn worker_busy(measurement: &Measurement) -> f64 {
 /// CPU share of the server during the last transfer, from samples of time and CPU time, both ns.
 fn busiest(samples: &[(u64, u64)]) -> f64 {
     let Some(&(until, _)) = samples.last() else { return f64::INFINITY };
-    let from = until.saturating_sub(TOGETHER_NS);
+    let from = until.saturating_sub(TOGETHER_MS * 1_000_000);
     let share = |pair: &[(u64, u64)]| {
         (pair[1].1.saturating_sub(pair[0].1)) as f64 / (pair[1].0.saturating_sub(pair[0].0) as f64).max(1.0)
     };
     samples.windows(2).filter(|pair| pair[1].0 > from).map(share).fold(0.0, f64::max)
 }
 
-fn point() -> Result<Point, End> {
-    let subject = SubjectPlan::of_command("quintain serve http --host {address} -p {port}");
-    let subject = subject.map_err(|text| failed(FailureKind::Start, text))?;
-    Ok(Point {
-        factors: BTreeMap::new(),
-        subject: SubjectPlan { cpus: 1, ..subject },
-        proxies: Vec::new(),
-        proxy_cpus: 0,
-        companions: Vec::new(),
-        companion_cpus: 0,
-        load: load_plan(1, DURATION_NS),
-        unrunnable: None,
-    })
+/// A server that sends as many bytes as it is asked for, and a load on it.
+fn point(path: &str, clients: u32, duration_ms: u64) -> Point {
+    let warmup_ms = duration_ms / 4;
+    let text = format!(
+        "question = \"How fast is the path?\"\n[subject]\n\
+         command = \"quintain serve http --host {{address}} -p {{port}}\"\n[load]\n\
+         protocol = \"http\"\npath = \"{path}\"\nclients = {clients}\nthreads = 1\nshare_cpus = true\n\
+         warmup = \"{warmup_ms}ms\"\nstop = \"{duration_ms}ms\"\nwindow = \"{duration_ms}ms\"\ntimeout = \"5s\"\n"
+    );
+    let options = ExpandOptions { generators_apart: true, ..ExpandOptions::default() };
+    let plan = study::parse(&text).and_then(|study| study::expand(&study, &options));
+    plan.expect("the study is valid").points.swap_remove(0)
 }
 
-fn load_plan(clients: u32, duration_ns: u64) -> LoadPlan {
-    LoadPlan {
-        protocol: Protocol::Http,
-        http: None,
-        workload: None,
-        journey: None,
-        clients,
-        pipeline: 1,
-        connection: Connection::KeepAlive,
-        threads: Some(1),
-        cpus: None,
-        share_cpus: true,
-        backend: Backend::Auto,
-        arrivals: Arrivals::Closed { think_ns: 0 },
-        search: None,
-        share: None,
-        warmup: Warmup::DurationNs(duration_ns / 4),
-        stop: Stop::Duration { duration_ns },
-        window_ns: duration_ns,
-        timeout_ns: 5_000_000_000,
-    }
-}
-
-fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ns: u64) -> LoadSpec {
-    let request = HttpRequest {
-        weight: 1,
-        method: "GET".to_owned(),
-        target: path.to_owned(),
-        headers: vec![("Host".to_owned(), address.to_string())],
-        body: Vec::new(),
-    };
-    let requests = vec![request];
-    let target = Target::Http { address: address.to_string(), requests, tls: None, expect: Expect::default() };
+fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ms: u64) -> Result<LoadSpec, End> {
+    let load = point(path, clients, duration_ms).load;
+    let ports = Standing { port: address.port(), subject_port: address.port(), admin_port: None };
+    let target = target(&load, address.ip(), ports, Path::new(""));
+    let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
     let share = Share { generator: cpus.to_vec(), ..Share::default() };
-    load_spec(&load_plan(clients, duration_ns), target, &share, 1)
+    Ok(load_spec(&load, target, &share, 1))
 }
 
 #[cfg(test)]
