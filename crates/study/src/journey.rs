@@ -73,7 +73,6 @@ pub enum Call {
         /// HTTP method, `GET` and so on.
         method: String,
         /// Template of the body; `None`: none.
-        #[serde(default)]
         body: Option<String>,
         /// Valid statuses; empty: 200 to 299.
         #[serde(default)]

@@ -163,7 +163,6 @@ pub struct SubjectPlan {
     pub cpus: u32,
     /// CPUs it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None` if it
     /// has the requested number.
-    #[serde(default)]
     pub cpus_wanted: Option<u32>,
     /// The port; `None`: any free port.
     pub port: Option<u16>,
@@ -180,7 +179,6 @@ pub struct SubjectPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyPlan {
     /// A case file, relative to the working directory of `run`; `None` if there are no other cases.
-    #[serde(default)]
     pub cases: Option<String>,
 }
 
@@ -206,7 +204,6 @@ pub struct LoadPlan {
     /// Protocol.
     pub protocol: Protocol,
     /// HTTP requests; `None` for other protocols.
-    #[serde(default)]
     pub http: Option<HttpPlan>,
     /// Cache workload; `None` for other protocols, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

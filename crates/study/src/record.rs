@@ -899,7 +899,6 @@ pub struct Measurement {
     /// From requesting a connection to its establishment, all connections of the trial.
     pub connect: Histogram,
     /// From the established connection to the end of the TLS handshake, all connections of the trial; `None` without TLS.
-    #[serde(default)]
     pub handshake: Option<Histogram>,
     /// Handshakes that resumed an earlier session.
     #[serde(default)]
@@ -1038,11 +1037,9 @@ pub struct CacheMeasurement {
     /// If the length varies by SET, the value of the first operation on the key counts.
     pub footprint_bytes: u64,
     /// The memory limit the server reported before the load, in bytes of its own accounting; `None`: not queried, not reported, or none.
-    #[serde(default)]
     pub limit_bytes: Option<u64>,
     /// The hit ratio determined by the mix of operations, however large the cache; `None` if the
     /// mix does not determine it.
-    #[serde(default)]
     pub hit_ratio_of_mix: Option<f64>,
     /// Length of a window of the transient, ns.
     pub transient_window_ns: u64,
@@ -1050,7 +1047,6 @@ pub struct CacheMeasurement {
     pub transient: Vec<(u64, u64)>,
     /// Seconds until the warm-up was steady, or why it was not, in words; `None` for other warm-up
     /// rules.
-    #[serde(default)]
     pub steadiness: Option<String>,
     /// The replayed trace; `None` if the workload was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -120,7 +120,6 @@ pub enum Target {
         /// Requests, picked by weight; at least one.
         requests: Vec<HttpRequest>,
         /// TLS settings, if the connection is encrypted (https).
-        #[serde(default)]
         tls: Option<Tls>,
         /// Which responses are valid.
         #[serde(default)]
@@ -148,13 +147,11 @@ pub enum Target {
         /// `http://host:port` of the resolver of endpoints. `GET /resolve?endpoint=URL` returns the
         /// address to connect to as `{"address": "ip:port"}`, or 404 to use the address in the URL.
         /// `None`: no resolver.
-        #[serde(default)]
         resolve: Option<String>,
         /// https: accept any certificate.
         #[serde(default)]
         insecure: bool,
         /// https: PEM file with the trusted root certificates, instead of the public ones.
-        #[serde(default)]
         ca_file: Option<String>,
         /// Include the timing of every call in the measurement.
         #[serde(default)]
@@ -244,7 +241,6 @@ pub struct Tls {
     #[serde(default)]
     pub insecure: bool,
     /// PEM file with the trusted root certificates, instead of the public ones.
-    #[serde(default)]
     pub ca_file: Option<String>,
     /// Resume sessions on later connections.
     pub resume: bool,
@@ -255,10 +251,8 @@ pub struct Tls {
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// These statuses; `None`: 200 to 299.
-    #[serde(default)]
     pub status: Option<Vec<u16>>,
     /// Exactly this body; `None`: any.
-    #[serde(default)]
     pub body: Option<Vec<u8>>,
 }
 

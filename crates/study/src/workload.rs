@@ -88,10 +88,8 @@ pub struct Keys {
     /// Popularity distribution.
     pub popularity: Popularity,
     /// Operations, over all clients, after which other keys become popular; `None`: never.
-    #[serde(default)]
     pub shift_every: Option<u64>,
     /// Probability that an operation uses an earlier key instead of a new one; `None`: the population is fixed.
-    #[serde(default)]
     pub reuse: Option<f64>,
     /// With `reuse`: first operation on a new key.
     #[serde(default)]
@@ -238,7 +236,6 @@ pub enum SizeLaw {
         /// Lowest length, highest length (bytes) and weight of each item.
         values: Vec<(f64, f64, f64)>,
         /// The tail; not empirical itself.
-        #[serde(default)]
         tail: Option<Tail>,
     },
 }
