@@ -159,6 +159,18 @@ pub(crate) fn url(bytes: &[u8]) {
     assert_eq!(again, study::url::Url { fragment: None, ..url });
 }
 
+/// The parts of a text with values make up the text again.
+pub(crate) fn values(bytes: &[u8]) {
+    use study::values::{Part, parts};
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(parts) = parts(text) else { return };
+    let again = parts.iter().map(|part| match part {
+        Part::Text(text) => (*text).to_owned(),
+        Part::Field(field, _) => format!("{{{{{field}}}}}"),
+    });
+    assert_eq!(again.collect::<String>(), text);
+}
+
 /// A file of URLs gives a list with one origin, or errors with valid locations.
 pub(crate) fn urls(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

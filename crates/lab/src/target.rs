@@ -10,6 +10,7 @@ use study::limits::BODY_MAX_BYTES;
 use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
+use study::values::{self, Field, Part};
 
 use crate::files::{read_limited, read_text};
 
@@ -42,7 +43,8 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let host = self::host(http, front);
             let requests = http.requests.iter().map(|request| self::request(request, &host, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
-            Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone() })
+            let directory = directory.display().to_string();
+            Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone(), directory })
         }
         Protocol::Cache(dialect) => {
             let workload = load.workload.clone().ok_or_else(lacks)?;
@@ -137,11 +139,11 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
-        let files = http.requests.iter().filter_map(|request| match &request.body {
-            Some(BodyPlan::File(file)) => Some(file),
-            Some(BodyPlan::Text(_)) | None => None,
-        });
-        missing.extend(files.filter_map(|file| body(&directory.join(file)).err()));
+        let requests = http.requests.iter().map(|plan| request(plan, "", directory));
+        missing.extend(requests.filter_map(|request| match request {
+            Ok(request) => unreadable_value(&request, directory),
+            Err(why) => Some(why),
+        }));
         if let Some(file) = http.tls.as_ref().and_then(|tls| tls.ca_file.as_ref()) {
             let path = directory.join(file);
             let unreadable = |error| format!("cannot read the root certificates `{}`: {error}", path.display());
@@ -154,6 +156,23 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     missing.sort_unstable();
     missing.dedup();
     missing
+}
+
+/// The first error in the values of a request: in a field of a body file, or in a CSV file.
+fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
+    let body = std::str::from_utf8(&request.body).unwrap_or_default();
+    let headers = request.headers.iter().map(|(_, value)| (value.as_str(), true));
+    let mut texts = [(request.target.as_str(), false), (body, false)].into_iter().chain(headers);
+    let check = |(text, in_header): (&str, bool)| {
+        let parts = values::parts(text).map_err(|error| error.to_string())?;
+        parts.into_iter().try_for_each(|part| match part {
+            Part::Field(_, Field::Csv { file, column, .. }) => {
+                values::read_column(&directory.join(file), &column, in_header, |_| {})
+            }
+            _ => Ok(()),
+        })
+    };
+    texts.find_map(|text| check(text).err())
 }
 
 #[cfg(test)]
@@ -229,7 +248,7 @@ mod tests {
         std::fs::write(folder.path().join("body.bin"), [0u8, 255, 10]).unwrap();
         let lines = "protocol = \"https\"\ninsecure = true\nexpect_status = 200\nexpect_body = \"ok\"\n[[load.request]]\nweight = 3\n\
                      method = \"PUT\"\npath = \"/x?y\"\nbody_file = \"body.bin\"\n[[load.request]]\nbody = \"{}\"";
-        let Target::Http { address, requests, tls, expect } = target_of(lines, folder.path()).unwrap() else {
+        let Target::Http { address, requests, tls, expect, .. } = target_of(lines, folder.path()).unwrap() else {
             unreachable!()
         };
         assert_eq!(address, "127.0.0.1:7000");

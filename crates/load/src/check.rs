@@ -76,7 +76,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     let (mut keeps_connections, mut is_recorded) = (None, false);
     match &spec.target {
         Target::Pingpong { .. } => keeps_connections = Some("ping-pong"),
-        Target::Http { requests, expect, .. } => {
+        Target::Http { requests, expect, directory, .. } => {
             let bytes = requests.iter().map(|request| request.body.len() as u64).max().unwrap_or(0);
             problems.unless(
                 bytes * u64::from(spec.pipeline) <= REQUEST_BYTES_MAX,
@@ -85,7 +85,8 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                     spec.pipeline
                 ),
             );
-            problems.0.extend(Http::new(requests, expect, spec.connection).err().unwrap_or_default());
+            let http = Http::new(requests, expect, spec.connection, (directory, spec.seed));
+            problems.0.extend(http.err().unwrap_or_default());
         }
         Target::Cache { dialect, workload, .. } => {
             keeps_connections = Some("cache loads");

@@ -18,7 +18,6 @@
 mod client;
 mod connection;
 mod engine;
-mod escape;
 mod program;
 mod reply;
 mod resolver;

@@ -17,6 +17,7 @@ mod cache_outcome;
 mod censored;
 mod check;
 mod coordinator;
+mod escape;
 mod journey;
 mod measurement;
 mod memory_limit;

@@ -8,6 +8,7 @@ mod keys;
 mod memcached;
 mod pingpong;
 mod redis;
+mod variation;
 
 use net::Nanos;
 use stats::Rng;

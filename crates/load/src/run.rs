@@ -94,6 +94,13 @@ pub fn run_with_events(
         tapes.reverse();
     }
     let shared = shared.as_ref().map(|(_, shared)| shared);
+    let http = match &spec.target {
+        Target::Http { requests, expect, directory, .. } => {
+            let values = (directory.as_str(), spec.seed);
+            Some(Http::new(requests, expect, spec.connection, values).map_err(LoadError::Spec)?)
+        }
+        _ => None,
+    };
     let control = Control::new(spec, workers);
     let cpu_before = net::thread::process_cpu_ns();
     let failed = &AtomicBool::new(false);
@@ -110,7 +117,8 @@ pub fn run_with_events(
             tls,
         };
         let tape = tapes.pop();
-        move || work(task, backend, shared.cloned(), tape)
+        let http = http.as_ref().map(|http| http.of_worker(task.index, task.workers));
+        move || work(task, backend, http, shared.cloned(), tape)
     });
     let jobs = jobs.collect::<Vec<_>>();
     let address_text = address.to_string();
@@ -160,6 +168,7 @@ pub fn run_with_events(
 fn work(
     task: Task<'_>,
     backend: net::Backend,
+    http: Option<Http>,
     shared: Option<Arc<Shared>>,
     tape: Option<Tape>,
 ) -> Result<Done, LoadError> {
@@ -170,8 +179,8 @@ fn work(
     match &task.spec.target {
         Target::Journey { .. } => unreachable!("journeys have their own engine"),
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
-        Target::Http { requests, expect, .. } => {
-            let http = Http::new(requests, expect, task.spec.connection).map_err(LoadError::Spec)?;
+        Target::Http { .. } => {
+            let http = http.expect("HTTP loads have one");
             let request_bytes = http.request_bytes_max();
             drive(task, backend, http, request_bytes)
         }

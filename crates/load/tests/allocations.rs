@@ -62,6 +62,7 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, reques
         requests: vec![request],
         tls: None,
         expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()) },
+        directory: String::new(),
     };
     let mut workload = study::workload::preset("ycsb-a").unwrap();
     workload.keys.count = 1000;

@@ -79,6 +79,11 @@ pub fn monotonic_ns() -> Nanos {
     clock(ClockId::Monotonic)
 }
 
+/// Time since 1970-01-01 00:00 UTC.
+pub fn unix_ns() -> Nanos {
+    clock(ClockId::Realtime)
+}
+
 /// CPU time of the calling thread, user and system.
 pub fn thread_cpu_ns() -> Nanos {
     clock(ClockId::ThreadCPUTime)

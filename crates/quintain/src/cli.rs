@@ -870,10 +870,10 @@ pub(crate) struct HttpArgs {
     /// Method; with --urls, for lines without one [default: GET; POST for a URL with a body]
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUESTS)]
     pub(crate) method: Option<String>,
-    /// Header, `Name: value`; repeatable
+    /// Header, `Name: value`, which may have values; repeatable
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUESTS)]
     pub(crate) headers: Vec<String>,
-    /// Request body; with --urls, for lines with a method other than GET or HEAD
+    /// Request body, which may have values; with --urls, for lines with a method other than GET or HEAD
     #[arg(long, value_name = "TEXT", help_heading = REQUESTS)]
     pub(crate) body: Option<String>,
     /// Read the request body from a file
@@ -923,6 +923,9 @@ const LOAD_HELP: &str = "Examples:\n  \
         the highest rate that meets this, as a range\n  \
     quintain load -X POST --body '{\"n\":1}' -H 'Content-Type: application/json' --expect-status 201 URL\n  \
     quintain load --urls mix.txt -c 100 -d 1m --json > mix.json\n  \
+    quintain load -H 'X-Id: {{uuid}}' 'http://127.0.0.1:8080/items/{{seq}}?user={{csv:users.csv:id}}'\n      \
+        a value per request: seq, uuid, rand:1..9, zipf:1..9, letters:8, choice:a,b, csv:FILE:COLUMN,\n      \
+        trace, unix_ms; also in --body, --urls and studies\n  \
     quintain load --no-keepalive -c 50 https://127.0.0.1:8443/ --cacert root.pem\n  \
     quintain load memcached://127.0.0.1:11211 --workload etc-2012 -c 50\n      \
         a cache: hit ratio with causes, misses filled, every value verified\n  \

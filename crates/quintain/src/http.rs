@@ -84,7 +84,7 @@ pub(crate) fn asked(
         }
         None => format!("{first}{over}"),
     };
-    let target = Target::Http { address, requests, tls, expect };
+    let target = Target::Http { address, requests, tls, expect, directory: String::new() };
     Some(Asked { pipeline: args.pipeline.unwrap_or(1), connection, notes: notes.collect(), ..Asked::new(target, name) })
 }
 
@@ -245,8 +245,12 @@ impl Parts {
         // All requests share the headers, so the same error is reported only once.
         let to_close = "use `--connection per-request` to close after each response";
         let all = requests.iter().flat_map(|request| http::mistakes(request, connection, to_close));
-        for error in analysis::group::distinct(all.map(|(_, error)| error)) {
-            mistakes.add(error.of("`--header`"));
+        for (field, error) in analysis::group::distinct(all) {
+            mistakes.add(error.of(match field {
+                "path" => "URL",
+                "body" => "body",
+                _ => "`--header`",
+            }));
         }
         requests
     }
@@ -298,7 +302,7 @@ mod tests {
     #[track_caller]
     fn requests(words: &[&str]) -> (String, Vec<HttpRequest>, Option<Tls>, Expect) {
         match good(words).target {
-            Target::Http { address, requests, tls, expect } => (address, requests, tls, expect),
+            Target::Http { address, requests, tls, expect, .. } => (address, requests, tls, expect),
             _ => panic!("not HTTP"),
         }
     }

@@ -296,6 +296,11 @@ fn two_versions() {
 }
 
 #[test]
+fn requests_that_differ() {
+    follow("guides/requests-that-differ.md");
+}
+
+#[test]
 #[ignore = "slow: a guide that measures"]
 fn my_proxy() {
     if has("python3") {

@@ -6,6 +6,7 @@ use config::node::{Node, Value};
 use config::{Invalid, Report};
 
 use crate::spec::{Connection, HttpRequest};
+use crate::values;
 
 /// Maximum header fields per request.
 pub const FIELDS_MAX: usize = 128;
@@ -161,9 +162,9 @@ fn status(text: &str) -> Option<u16> {
 /// Errors in a request as a whole, each with the name of its field, or an empty one: fields that
 /// contradict its framing or the use of the connection. Its parts must be valid already. `to_close`
 /// is the hint for closing connections.
-pub fn mistakes(request: &HttpRequest, connection: Connection, to_close: &str) -> Vec<(&'static str, Invalid)> {
+pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: &str) -> Vec<(&'r str, Invalid)> {
     let mut mistakes = Vec::new();
-    let mut add = |field: &'static str, error: Invalid| mistakes.push((field, error));
+    let mut add = |field: &'r str, error: Invalid| mistakes.push((field, error));
     let named = |name: &str| {
         let fields = request.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
         fields.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
@@ -175,6 +176,13 @@ pub fn mistakes(request: &HttpRequest, connection: Connection, to_close: &str) -
         let count = named(name).len();
         if count > 1 {
             add(name, Invalid::new(format!("`{name}` is given {count} times")));
+        }
+    }
+    let body = std::str::from_utf8(&request.body).unwrap_or_default();
+    let texts = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (field, text) in [("path", request.target.as_str()), ("body", body)].into_iter().chain(texts) {
+        if let Err(error) = values::parts(text) {
+            add(field, error);
         }
     }
     if let [given] = named("Content-Length")[..]

@@ -75,6 +75,7 @@ mod template;
 mod unit_text;
 pub mod url;
 pub mod urls;
+pub mod values;
 pub mod verification;
 pub mod warning;
 pub mod words;

@@ -124,6 +124,9 @@ pub enum Target {
         /// Which responses are valid.
         #[serde(default)]
         expect: Expect,
+        /// Directory of the CSV files that values name; empty: the working directory.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        directory: String,
     },
     /// A cache, loaded with a workload. Every value received is verified.
     Cache {

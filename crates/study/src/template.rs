@@ -1,7 +1,8 @@
 //! `{factor}` in the texts of a study.
 //!
 //! A template is a name in braces: a letter or `_`, then letters, digits, `_` and `-`. Other braces
-//! are literal, so JSON in commands needs no escapes.
+//! are literal, so JSON in commands needs no escapes. A name in double braces is a value of requests
+//! ([`crate::values`]).
 
 use std::ops::Range;
 
@@ -45,7 +46,8 @@ pub(crate) fn braced(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
 }
 
 pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
-    braced(text).filter(|(_, name)| is_name(name)).collect()
+    let is_value = |span: &Range<usize>| text[..span.start].ends_with('{') && text[span.end..].starts_with('}');
+    braced(text).filter(|(span, name)| is_name(name) && !is_value(span)).collect()
 }
 
 /// Whether the text is a valid name for a template.
@@ -87,7 +89,8 @@ mod tests {
         check("{a b}", &[]);
         check("{1}", &[]);
         check(r#"{"json": {n}}"#, &["n"]);
-        check("{{a}}", &["a"]);
+        check("{{a}}", &[]);
+        check("{{rand:1..{a}}}", &["a"]);
         check("{unclosed", &[]);
         check("}{a-b_1}{", &["a-b_1"]);
         check("{é}{x}", &["x"]);

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 19] = [
+const TARGETS: [(&str, Body); 20] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -20,6 +20,7 @@ const TARGETS: [(&str, Body); 19] = [
     ("http1_request", bodies::http1_request),
     ("url", bodies::url),
     ("urls", bodies::urls),
+    ("values", bodies::values),
     ("memcached_request", bodies::memcached_request),
     ("memcached_response", bodies::memcached_response),
     ("resp_request", bodies::resp_request),

@@ -11,9 +11,9 @@ use study::journey::{Call, Schema, Step as Written};
 use study::{Journey, spec, url};
 use wire::http1::RequestMethod;
 
-use super::escape::Syntax;
 use super::reply;
 use super::values::{Given, Names, Template, Values};
+use crate::escape::Syntax;
 use crate::recorder::Fault;
 
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use study::url::{self, Url};
 use wire::http1::RequestMethod;
 
 use super::connection::{Connection, Piece};
-use super::escape::{self, Escape};
+use crate::escape::{self, Escape};
 use crate::recorder::Fault;
 
 /// Maximum number of cached addresses. At the limit the cache is cleared.

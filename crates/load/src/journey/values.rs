@@ -4,7 +4,7 @@ use codecs::value::Value;
 use stats::Rng;
 use study::journey::{Argument, template};
 
-use super::escape::{self, Escape, Syntax};
+use crate::escape::{self, Escape, Syntax};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Piece>);

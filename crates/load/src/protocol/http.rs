@@ -1,16 +1,21 @@
 //! HTTP/1.1: precomposed requests, exact framing of responses, and checks of status and body.
 
+use std::sync::Arc;
+
 use net::Nanos;
 use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
+use super::variation::Varied;
 use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Composed {
     bytes: Vec<u8>,
+    /// Written in place of `bytes`.
+    varied: Option<Varied>,
     asked: RequestMethod,
     /// Sum of the weights up to and including this request.
     weight_until: u64,
@@ -18,7 +23,11 @@ struct Composed {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
-    requests: Vec<Composed>,
+    requests: Arc<[Composed]>,
+    /// Number of the next request in the whole load, and the number of workers that take turns.
+    number: u64,
+    workers: u64,
+    scratch: Vec<u8>,
     statuses: Option<Vec<u16>>,
     body: Option<Vec<u8>>,
     memo: Memo,
@@ -32,6 +41,13 @@ enum Problem {
     Body { status: u16, bytes: u64, difference: Difference },
 }
 
+/// A request that was sent: its index, and its number in the load.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    index: u32,
+    number: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
@@ -41,7 +57,13 @@ pub(crate) struct Stream {
 }
 
 impl Http {
-    pub(crate) fn new(requests: &[HttpRequest], expect: &Expect, connection: Connection) -> Result<Self, Vec<String>> {
+    /// `directory`: where the files of values are; empty for the working directory.
+    pub(crate) fn new(
+        requests: &[HttpRequest],
+        expect: &Expect,
+        connection: Connection,
+        (directory, seed): (&str, u64),
+    ) -> Result<Self, Vec<String>> {
         let mut composed = Vec::new();
         let mut mistakes = Vec::new();
         let mut weight_until = 0;
@@ -50,8 +72,14 @@ impl Http {
             let mut bytes = Vec::new();
             let close = connection == Connection::PerRequest;
             let HttpRequest { method, target, headers, body, .. } = request;
-            match http1::compose_request(&mut bytes, method, target, headers, body, close) {
-                Ok(()) => composed.push(Composed { bytes, asked: RequestMethod::parse(method), weight_until }),
+            let media_type = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
+            let media_type = media_type.map(|(_, value)| value.as_str());
+            let varied = http1::compose_request(&mut bytes, method, target, headers, body, close)
+                .and_then(|()| Varied::compile(&bytes, body.len(), media_type, (directory, seed)));
+            match varied {
+                Ok(varied) => {
+                    composed.push(Composed { bytes, varied, asked: RequestMethod::parse(method), weight_until });
+                }
                 Err(error) => mistakes.push(format!("request `{method} {target}`: {error}")),
             }
         }
@@ -62,7 +90,10 @@ impl Http {
             return Err(mistakes);
         }
         Ok(Self {
-            requests: composed,
+            requests: composed.into(),
+            number: 0,
+            workers: 1,
+            scratch: Vec::new(),
             statuses: expect.status.clone(),
             body: expect.body.clone(),
             memo: Memo::new(),
@@ -70,8 +101,23 @@ impl Http {
         })
     }
 
+    /// The requests of one worker of `workers`.
+    pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
+        Self { number: u64::from(worker), workers: u64::from(workers), ..self.clone() }
+    }
+
     pub(crate) fn request_bytes_max(&self) -> usize {
-        self.requests.iter().map(|request| request.bytes.len()).max().unwrap_or(0)
+        let bytes = |request: &Composed| request.varied.as_ref().map_or(request.bytes.len(), Varied::bytes_max);
+        self.requests.iter().map(bytes).max().unwrap_or(0)
+    }
+
+    #[inline]
+    fn push(&mut self, sent: Sent, now: Nanos, out: &mut Vec<u8>) {
+        let request = &self.requests[sent.index as usize];
+        match &request.varied {
+            None => out.extend_from_slice(&request.bytes),
+            Some(varied) => varied.push(sent.number, now, &mut self.scratch, out),
+        }
     }
 
     fn judge(&mut self, stream: &mut Stream, response: http1::Response, asked: RequestMethod) -> Option<Fault> {
@@ -105,7 +151,7 @@ impl Http {
 
 impl Protocol for Http {
     type Stream = Stream;
-    type Expected = u32;
+    type Expected = Sent;
     const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Stream {
@@ -113,8 +159,8 @@ impl Protocol for Http {
     }
 
     #[inline]
-    fn request(&mut self, _: &mut Stream, _: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
-        let index = match self.requests.as_slice() {
+    fn request(&mut self, _: &mut Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Sent {
+        let index = match &*self.requests {
             [_] => 0,
             all => {
                 let total = all[all.len() - 1].weight_until;
@@ -122,18 +168,20 @@ impl Protocol for Http {
                 all.partition_point(|request| request.weight_until <= at)
             }
         };
-        out.extend_from_slice(&self.requests[index].bytes);
-        index as u32
+        let sent = Sent { index: index as u32, number: self.number };
+        self.number += self.workers;
+        self.push(sent, now, out);
+        sent
     }
 
-    fn again(&mut self, _: &mut Stream, expected: u32, _: Nanos, out: &mut Vec<u8>) -> u32 {
-        out.extend_from_slice(&self.requests[expected as usize].bytes);
-        expected
+    fn again(&mut self, _: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
+        self.push(sent, now, out);
+        sent
     }
 
     #[inline]
-    fn read(&mut self, stream: &mut Stream, expected: u32, bytes: &[u8], _: Nanos) -> Parsed {
-        let asked = self.requests[expected as usize].asked;
+    fn read(&mut self, stream: &mut Stream, sent: Sent, bytes: &[u8], _: Nanos) -> Parsed {
+        let asked = self.requests[sent.index as usize].asked;
         let Stream { reader, as_expected, difference } = stream;
         let body = self.body.as_deref();
         let compare = |piece: &[u8]| {
@@ -161,10 +209,10 @@ impl Protocol for Http {
         }
     }
 
-    fn end(&mut self, stream: &mut Stream, expected: u32) -> Parsed {
+    fn end(&mut self, stream: &mut Stream, sent: Sent) -> Parsed {
         match stream.reader.end() {
             Ok(Some(response)) => {
-                let fault = self.judge(stream, response, self.requests[expected as usize].asked);
+                let fault = self.judge(stream, response, self.requests[sent.index as usize].asked);
                 Parsed::Answer { used: 0, fault, status: response.status, last: true, seen: CacheOutcome::NOTHING }
             }
             Ok(None) => {

@@ -1,6 +1,7 @@
 //! HTTP on the simulated network: pipelines, closing connections and invalid responses.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use net::Nanos;
@@ -23,13 +24,14 @@ pub(super) fn http() -> LoadSpec {
         requests: vec![get("/", 1)],
         tls: None,
         expect: Expect { status: None, body: Some(b"test".to_vec()) },
+        directory: String::new(),
     };
     LoadSpec { target, ..spec() }
 }
 
 pub(super) fn measure_on(network: Network, spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
     let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all specs here load HTTP") };
-    let protocol = Http::new(requests, expect, spec.connection).unwrap();
+    let protocol = Http::new(requests, expect, spec.connection, ("", spec.seed)).unwrap();
     outcome_of(spec, protocol, network, serve).unwrap()
 }
 
@@ -265,6 +267,34 @@ fn requests_after_last_response_are_resent() {
         assert_eq!(answered.get(), measurement.warmup_requests + 5_000);
         assert_eq!((measurement.warmup_errors.len(), measurement.unsent), (0, 0));
     }
+}
+
+/// Each connection ends after four responses with eight requests in flight.
+#[test]
+fn resent_requests_have_the_same_bytes() {
+    let mut spec = LoadSpec { pipeline: 8, stop: Stop::Requests { requests: 1_000, max_ns: 60 * S }, ..http() };
+    let Target::Http { requests, .. } = &mut spec.target else { unreachable!() };
+    requests[0].target = "/{{seq}}/{{uuid}}/{{letters:20}}".to_owned();
+    let heads = Rc::new(RefCell::new(BTreeMap::<String, BTreeSet<String>>::new()));
+    let seen = heads.clone();
+    let measurement = measure(&spec, move |_| {
+        let seen = seen.clone();
+        server(move |number, head, to| {
+            let sequence = head.split('/').nth(1).unwrap().to_owned();
+            seen.borrow_mut().entry(sequence).or_default().insert(head.to_owned());
+            match number {
+                ..3 => to.send(MS, GOOD),
+                3 => {
+                    to.send(MS, LAST);
+                    to.end_of_stream(MS);
+                }
+                4.. => {}
+            }
+        })
+    });
+    assert!(measurement.asked_again > 500, "{}", measurement.asked_again);
+    let heads = heads.borrow();
+    assert!(heads.len() >= 1_000 && heads.values().all(|forms| forms.len() == 1), "{heads:?}");
 }
 
 #[test]

@@ -86,11 +86,12 @@ fn request(section: &Section, common: &[(String, String)], connection: Connectio
 }
 
 fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection) {
-    // Place of a field; if the request inherits it, place of `headers`.
+    // Place of a key or field; if the request inherits it, place of `headers`.
     let mistake = |name: &str, error: Invalid| {
         let fields = section.table.table("headers");
         let field = fields.and_then(|fields| fields.iter().find(|entry| entry.key.eq_ignore_ascii_case(name)));
-        let place = field.map_or_else(|| section.place_of("headers"), |entry| entry.node.place);
+        let key = if section.has(name) { name } else { "headers" };
+        let place = field.map_or_else(|| section.place_of(key), |entry| entry.node.place);
         section.report.invalid(place, error);
     };
     let (method, target, mut headers) = (plan.method.clone(), plan.path.clone(), plan.headers.clone());

@@ -228,7 +228,8 @@ pub static LOAD: Keys = Keys {
             .text("length of a time window of the measurement"),
         key("timeout", Duration(TIMEOUT_MIN_NS, HOUR), "\"5s\"", Is("\"2s\""))
             .text("response timeout; a late response is an error"),
-        key("path", Text, "\"/index.html\"", Is("\"/\"")).text("HTTP: path and query"),
+        key("path", Text, "\"/items/{{seq}}\"", Is("\"/\""))
+            .text("HTTP: path and query; it, headers and body may have values in `{{…}}`"),
         key("method", Text, "\"POST\"", Is("\"GET\"")).text("HTTP: method"),
         key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("HTTP: headers; `Host` is added"),
         key("body", Text, "\"name=value\"", NONE).text("HTTP: request body"),

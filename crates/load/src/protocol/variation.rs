@@ -1,0 +1,499 @@
+//! Requests with values: composed once, then written as pieces. No piece allocates when written.
+
+use std::ops::Range;
+use std::path::Path;
+
+use net::{Nanos, thread};
+use stats::popularity::Zipf;
+use stats::random::mix;
+use stats::{Rng, ZipfRanks};
+use study::values::{self, Field, Part};
+use wire::number;
+
+use crate::escape::{self, Escape, Syntax};
+
+const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+const HEX: &[u8; 16] = b"0123456789abcdef";
+const CONTENT_LENGTH: &str = "\r\nContent-Length: ";
+
+/// Texts, one after the other.
+#[derive(Debug, Default)]
+struct Table {
+    bytes: Vec<u8>,
+    /// End of each text in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Table {
+    fn add(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(self.bytes.len());
+    }
+
+    fn get(&self, row: usize) -> &[u8] {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[row]]
+    }
+
+    fn longest(&self) -> usize {
+        (0..self.ends.len()).map(|row| self.get(row).len()).max().unwrap_or(0)
+    }
+}
+
+#[derive(Debug)]
+enum Source {
+    Uuid,
+    Trace,
+    UnixMs { at_zero_ns: Nanos },
+    Sequence { first: u64 },
+    Integer { first: u64, count: u64 },
+    Zipf { first: u64, ranks: ZipfRanks },
+    Letters { length: u32 },
+    Rows { table: Table, random: bool },
+    Words { table: Table, weights_until: Vec<u64> },
+}
+
+#[derive(Debug)]
+struct Value {
+    /// Determines the values, with the number of the request.
+    key: u64,
+    source: Source,
+}
+
+/// `bits` as a number below `count`, which is above 0. The bias is below `count / 2^64`.
+fn below(bits: u64, count: u64) -> u64 {
+    ((u128::from(bits) * u128::from(count)) >> 64) as u64
+}
+
+impl Value {
+    /// Random bits in counter mode.
+    fn draw(&self, number: u64, nth: u64) -> u64 {
+        mix(self.key ^ mix(number ^ (nth << 56)))
+    }
+
+    #[inline]
+    fn push(&self, number: u64, now: Nanos, out: &mut Vec<u8>) {
+        let hex = |bits: u64, digits: Range<u32>, out: &mut Vec<u8>| {
+            out.extend(digits.map(|digit| HEX[(bits >> (60 - digit * 4)) as usize & 15]));
+        };
+        match &self.source {
+            Source::Uuid => {
+                let high = self.draw(number, 0) & !0xf000 | 0x4000;
+                let low = self.draw(number, 1) & (u64::MAX >> 2) | 1 << 63;
+                hex(high, 0..8, out);
+                out.push(b'-');
+                hex(high, 8..12, out);
+                out.push(b'-');
+                hex(high, 12..16, out);
+                out.push(b'-');
+                hex(low, 0..4, out);
+                out.push(b'-');
+                hex(low, 4..16, out);
+            }
+            Source::Trace => {
+                out.extend_from_slice(b"00-");
+                hex(self.draw(number, 0), 0..16, out);
+                hex(self.draw(number, 1), 0..16, out);
+                out.push(b'-');
+                hex(self.draw(number, 2), 0..16, out);
+                out.extend_from_slice(b"-01");
+            }
+            Source::UnixMs { at_zero_ns } => number::push(out, (at_zero_ns + now) / 1_000_000),
+            Source::Sequence { first } => number::push(out, first.wrapping_add(number)),
+            Source::Integer { first, count } => number::push(out, first + below(self.draw(number, 0), *count)),
+            Source::Zipf { first, ranks } => {
+                number::push(out, first + ranks.sample(&mut Rng::stream(self.key, number)));
+            }
+            Source::Letters { length } => {
+                // Twelve letters take 62 bits.
+                for start in (0..*length).step_by(12) {
+                    let mut bits = self.draw(number, u64::from(start / 12));
+                    out.extend((start..*length).take(12).map(|_| {
+                        let letter = ALPHABET[below(bits, 36) as usize];
+                        bits = bits.wrapping_mul(36);
+                        letter
+                    }));
+                }
+            }
+            Source::Rows { table, random } => {
+                let rows = table.ends.len() as u64;
+                let row = if *random { below(self.draw(number, 0), rows) } else { number % rows };
+                out.extend_from_slice(table.get(row as usize));
+            }
+            Source::Words { table, weights_until } => {
+                let at = below(self.draw(number, 0), weights_until[weights_until.len() - 1]);
+                out.extend_from_slice(table.get(weights_until.partition_point(|until| *until <= at)));
+            }
+        }
+    }
+
+    /// Longest length and whether all values have it.
+    fn bytes(&self) -> (usize, bool) {
+        let digits = |number: u64| number.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+        let between = |first: u64, last: u64| (digits(last), digits(first) == digits(last));
+        match &self.source {
+            Source::Uuid => (36, true),
+            Source::Trace => (55, true),
+            Source::UnixMs { .. } | Source::Sequence { .. } => (20, false),
+            Source::Integer { first, count } => between(*first, first + (count - 1)),
+            Source::Zipf { .. } => (20, false),
+            Source::Letters { length } => (*length as usize, true),
+            Source::Rows { table, .. } | Source::Words { table, .. } => {
+                let longest = table.longest();
+                (longest, (0..table.ends.len()).all(|row| table.get(row).len() == longest))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Piece {
+    /// A range of `Varied::bytes`.
+    Fixed(usize, usize),
+    /// A value, by its index.
+    Value(usize),
+    BodyLength,
+}
+
+/// A request with values.
+#[derive(Debug)]
+pub(crate) struct Varied {
+    bytes: Vec<u8>,
+    head: Vec<Piece>,
+    body: Vec<Piece>,
+    values: Vec<Value>,
+}
+
+impl Varied {
+    /// Compiles a composed request whose last `body_bytes` bytes are its body; `None` if it has no
+    /// values. Reads CSV files, relative to `directory`.
+    pub(crate) fn compile(
+        composed: &[u8],
+        body_bytes: usize,
+        media_type: Option<&str>,
+        (directory, seed): (&str, u64),
+    ) -> Result<Option<Varied>, String> {
+        let (head, body) = composed.split_at(composed.len() - body_bytes);
+        // A body that is not text is sent as it is.
+        let body_text = std::str::from_utf8(body).ok();
+        if !values::varies(head) && !body_text.is_some_and(|text| values::varies(text.as_bytes())) {
+            return Ok(None);
+        }
+        let head = std::str::from_utf8(head).map_err(|error| error.to_string())?;
+        let mut varied = Varied { bytes: Vec::new(), head: Vec::new(), body: Vec::new(), values: Vec::new() };
+        varied.body = match body_text {
+            Some(text) => varied.pieces(text, Syntax::of_body(media_type, text), (directory, seed))?,
+            None => vec![varied.fixed(body)],
+        };
+        let (line, fields) = head.split_at(head.find("\r\n").unwrap_or(head.len()));
+        varied.head = varied.pieces(line, Syntax::Url, (directory, seed))?;
+        let length_at = fields.rfind(CONTENT_LENGTH).map(|at| at + CONTENT_LENGTH.len());
+        let rest = match length_at.filter(|_| varied.body.iter().any(|piece| matches!(piece, Piece::Value(_)))) {
+            None => fields,
+            Some(at) => {
+                let (before, after) = fields.split_at(at);
+                let before = varied.pieces(before, Syntax::Header, (directory, seed))?;
+                varied.head.extend(before);
+                let length = match varied.body_bytes() {
+                    (bytes, true) => varied.fixed(bytes.to_string().as_bytes()),
+                    (_, false) => Piece::BodyLength,
+                };
+                varied.head.push(length);
+                after.trim_start_matches(|digit: char| digit.is_ascii_digit())
+            }
+        };
+        let rest = varied.pieces(rest, Syntax::Header, (directory, seed))?;
+        varied.head.extend(rest);
+        Ok(Some(varied))
+    }
+
+    fn fixed(&mut self, bytes: &[u8]) -> Piece {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        Piece::Fixed(start, self.bytes.len())
+    }
+
+    fn pieces(&mut self, text: &str, syntax: Syntax, (directory, seed): (&str, u64)) -> Result<Vec<Piece>, String> {
+        let (mut pieces, mut before) = (Vec::new(), String::new());
+        for part in values::parts(text).map_err(|error| match &error.hint {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        })? {
+            match part {
+                Part::Text(text) | Part::Field(text, Field::Braces) => {
+                    let text = if matches!(part, Part::Text(_)) { text } else { "{{" };
+                    pieces.push(self.fixed(text.as_bytes()));
+                    before.push_str(text);
+                }
+                Part::Field(text, field) => {
+                    // Each header has its own quotes.
+                    let line = before.rsplit("\r\n").next().unwrap_or_default();
+                    let in_header = syntax == Syntax::Header;
+                    let escape = escape::escape_after(syntax, if in_header { line } else { &before });
+                    let is_bare = escape == Escape::JsonValue
+                        && matches!(field, Field::Uuid | Field::Trace | Field::Letters { .. });
+                    let value = value(text, field, escape, in_header, (directory, seed))?;
+                    self.values.push(value);
+                    let quote = |varied: &mut Self| is_bare.then(|| varied.fixed(b"\""));
+                    pieces.extend(quote(self));
+                    pieces.push(Piece::Value(self.values.len() - 1));
+                    pieces.extend(quote(self));
+                }
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn bytes_of(&self, pieces: &[Piece]) -> (usize, bool) {
+        let sizes = pieces.iter().map(|piece| match *piece {
+            Piece::Fixed(start, end) => (end - start, true),
+            Piece::Value(index) => self.values[index].bytes(),
+            Piece::BodyLength => (20, false),
+        });
+        sizes.fold((0, true), |(sum, all), (bytes, is_fixed)| (sum + bytes, all && is_fixed))
+    }
+
+    /// Longest body, and whether all have its length.
+    fn body_bytes(&self) -> (usize, bool) {
+        self.bytes_of(&self.body)
+    }
+
+    /// Longest request, bytes.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes_of(&self.head).0 + self.body_bytes().0
+    }
+
+    /// Appends the request with this number to `out`. `scratch` holds a body whose length is not
+    /// known before.
+    #[inline]
+    pub(crate) fn push(&self, number: u64, now: Nanos, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+        if self.head.contains(&Piece::BodyLength) {
+            scratch.clear();
+            self.push_pieces(&self.body, 0, number, now, scratch);
+            self.push_pieces(&self.head, scratch.len(), number, now, out);
+            out.extend_from_slice(scratch);
+        } else {
+            self.push_pieces(&self.head, 0, number, now, out);
+            self.push_pieces(&self.body, 0, number, now, out);
+        }
+    }
+
+    #[inline]
+    fn push_pieces(&self, pieces: &[Piece], body_bytes: usize, number: u64, now: Nanos, out: &mut Vec<u8>) {
+        for piece in pieces {
+            match *piece {
+                Piece::Fixed(start, end) => out.extend_from_slice(&self.bytes[start..end]),
+                Piece::Value(index) => self.values[index].push(number, now, out),
+                Piece::BodyLength => number::push(out, body_bytes as u64),
+            }
+        }
+    }
+}
+
+fn value(
+    text: &str,
+    field: Field,
+    escape: Escape,
+    in_header: bool,
+    (directory, seed): (&str, u64),
+) -> Result<Value, String> {
+    // The columns of a file come from the same row.
+    let key_text = match &field {
+        Field::Csv { file, .. } => format!("{file}@{}", text.split_once('@').map_or("", |(_, label)| label)),
+        _ => text.to_owned(),
+    };
+    let key = key_text.bytes().fold(mix(seed), |key, byte| mix(key ^ u64::from(byte)));
+    let escaped = |text: &str| {
+        let mut out = String::new();
+        escape::push(&mut out, text, escape);
+        out
+    };
+    let source = match field {
+        Field::Uuid => Source::Uuid,
+        Field::Trace => Source::Trace,
+        Field::UnixMs => Source::UnixMs { at_zero_ns: thread::unix_ns().saturating_sub(thread::monotonic_ns()) },
+        Field::Sequence { first } => Source::Sequence { first },
+        Field::Integer { first, last, zipf: None } => Source::Integer { first, count: last - first + 1 },
+        Field::Integer { first, last, zipf: Some(exponent) } => {
+            Source::Zipf { first, ranks: ZipfRanks::new(Zipf::new(last - first + 1, exponent)) }
+        }
+        Field::Letters { length } => Source::Letters { length },
+        Field::Choice(words) => {
+            let (mut table, mut sum) = (Table::default(), 0);
+            let weights_until = words.iter().map(|(word, weight)| {
+                table.add(&escaped(word));
+                sum += u64::from(*weight);
+                sum
+            });
+            let weights_until = weights_until.collect();
+            Source::Words { table, weights_until }
+        }
+        Field::Csv { file, column, random } => {
+            let mut table = Table::default();
+            let path = Path::new(directory).join(&file);
+            values::read_column(&path, &column, in_header, |text| table.add(&escaped(text)))?;
+            Source::Rows { table, random }
+        }
+        Field::Braces => unreachable!("a literal text"),
+    };
+    Ok(Value { key, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use stats::fit::chi_square;
+    use study::spec::{Connection, Expect, HttpRequest};
+
+    use super::super::{Http, Protocol};
+    use super::*;
+
+    fn compiled(target: &str, header: &str, body: &str, folder: &Path) -> Result<Http, String> {
+        let headers = [("Host", "a"), ("X-It", header)].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let (method, target, body) = ("POST".to_owned(), target.to_owned(), body.as_bytes().to_vec());
+        let request = HttpRequest { weight: 1, method, target, headers: headers.to_vec(), body };
+        let values = (&*folder.display().to_string(), 7);
+        Http::new(&[request], &Expect::default(), Connection::KeepAlive, values).map_err(|mistakes| mistakes.join("; "))
+    }
+
+    fn next(http: &mut Http) -> String {
+        let mut out = Vec::new();
+        http.request(&mut http.stream(), 0, &mut Rng::new(1), &mut out);
+        assert!(out.len() <= http.request_bytes_max(), "{} bytes", out.len());
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The values of `field` in the first requests of one worker.
+    fn values(field: &str, count: usize) -> Vec<String> {
+        let mut http = compiled(&format!("/{field}"), "", "", Path::new("")).unwrap();
+        let value = |text: String| text["POST /".len()..text.find(" HTTP").unwrap()].to_owned();
+        (0..count).map(|_| value(next(&mut http))).collect()
+    }
+
+    #[test]
+    fn sequence_is_unique_over_workers() {
+        let mut seen = BTreeSet::new();
+        for worker in 0..12 {
+            let mut http = compiled("/{{seq:100}}", "", "", Path::new("")).unwrap().of_worker(worker, 12);
+            seen.extend((0..1000).map(|_| next(&mut http)));
+        }
+        assert_eq!(seen.len(), 12_000);
+        let has = |number: u32| seen.iter().any(|text| text.contains(&format!("/{number} ")));
+        assert!(has(100) && has(12_099) && !has(99) && !has(12_100));
+    }
+
+    fn fits(values: &[String], shares: &[f64]) {
+        let mut counts = vec![0; shares.len()];
+        values.iter().for_each(|value| counts[value.parse::<usize>().unwrap() - 1] += 1);
+        let test = chi_square(&counts, shares).unwrap();
+        assert!(test.p > 1e-6, "{test:?}");
+    }
+
+    #[test]
+    fn integers_follow_their_laws() {
+        fits(&values("{{rand:1..50}}", 100_000), &[0.02; 50]);
+        let heights = (1..=50).map(|rank| f64::from(rank).powf(-1.2)).collect::<Vec<_>>();
+        let sum = heights.iter().sum::<f64>();
+        fits(&values("{{zipf:1..50:1.2}}", 100_000), &heights.iter().map(|height| height / sum).collect::<Vec<_>>());
+        fits(&values("{{choice:1*9,2*1}}", 100_000), &[0.9, 0.1]);
+    }
+
+    #[test]
+    fn identifiers_have_their_form_and_differ() {
+        for (field, form) in [
+            ("{{uuid}}", "xxxxxxxx-xxxx-4xxx-vxxx-xxxxxxxxxxxx"),
+            ("{{trace}}", "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-01"),
+            ("{{letters:30}}", "llllllllllllllllllllllllllllll"),
+        ] {
+            let all = values(field, 10_000);
+            for value in &all {
+                let fits = |(byte, form): (u8, u8)| match form {
+                    b'x' => HEX.contains(&byte),
+                    b'v' => b"89ab".contains(&byte),
+                    b'l' => ALPHABET.contains(&byte),
+                    form => byte == form,
+                };
+                assert!(value.len() == form.len() && value.bytes().zip(form.bytes()).all(fits), "{value}");
+            }
+            assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{field}");
+            for at in (0..form.len()).filter(|at| matches!(form.as_bytes()[*at], b'x' | b'l')) {
+                let bytes = all.iter().map(|value| value.as_bytes()[at]).collect::<BTreeSet<_>>();
+                assert!(bytes.len() >= 16, "position {at} of {field}: {bytes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_fields_have_one_value_and_labels_another() {
+        let mut http = compiled("/{{uuid}}/{{uuid@b}}", "{{uuid}}", "", Path::new("")).unwrap();
+        let text = next(&mut http);
+        let ids = text.split(['/', ' ', '\r', '\n']).filter(|word| word.len() == 36).collect::<Vec<_>>();
+        assert!(ids.len() == 3 && ids[0] == ids[2] && ids[0] != ids[1], "{text}");
+    }
+
+    #[test]
+    fn length_is_that_of_the_body() {
+        for body in ["{{seq}}", "{{uuid}}", "n={{rand:1..1000000}}&m={{seq}}", "{{letters:100}}{{braces}}", "fixed"] {
+            let mut http = compiled("/{{seq}}", "", body, Path::new("")).unwrap();
+            for number in 1..200 {
+                let text = next(&mut http);
+                let (head, body) = text.split_once("\r\n\r\n").unwrap();
+                assert!(head.contains(&format!("\r\nContent-Length: {}", body.len())), "{number}: {text}");
+                assert!(head.ends_with(&body.len().to_string()), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_stay_together_and_are_escaped_for_their_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = (0..10).map(|row| format!("{row},\"v {row}\"\"\"\n")).collect::<String>();
+        std::fs::write(folder.path().join("a.csv"), format!("\u{feff}id,text\n{rows}")).unwrap();
+        let body = r#"{"text": "{{csv:a.csv:text:random}}", "bare": {{csv:a.csv:text:random}}}"#;
+        let target = "/{{csv:a.csv:id}}?id={{csv:a.csv:id:random}}&text={{csv:a.csv:text:random}}";
+        let mut http = compiled(target, "{{csv:a.csv:text:random}}", body, folder.path()).unwrap();
+        let mut seen = BTreeSet::new();
+        for number in 0..200 {
+            let text = next(&mut http);
+            let id = &text["POST /0?id=".len()..][..1];
+            seen.insert(id.to_owned());
+            let target = format!("POST /{}?id={id}&text=v%20{id}%22 HTTP/1.1\r\n", number % 10);
+            let header = format!("\r\nX-It: v {id}\"\r\n");
+            let body = format!(r#"{{"text": "v {id}\"", "bare": "v {id}\""}}"#);
+            assert!(text.starts_with(&target) && text.contains(&header) && text.ends_with(&body), "{text}");
+        }
+        assert_eq!(seen.len(), 10);
+    }
+
+    #[test]
+    fn bad_files_are_refused_with_their_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = format!("id\n{}\n", "x".repeat(70_000));
+        for (name, bytes, said) in [
+            ("lf", b"id\n1\n\"a\nb\"\n".as_slice(), "line 3, column `id`: '\\n' cannot be sent in a header"),
+            ("nul", b"id\na\0b\n", "line 2, column `id`: '\\0' cannot be sent in a header"),
+            ("uneven", b"id,b\n1,2\n3\n", "line: 3"),
+            ("long", long.as_bytes(), "line 2, column `id`: 70000 bytes, at most 65536 allowed"),
+            ("latin", b"id\n\xe9\n", "invalid UTF-8"),
+            ("empty", b"id\n", "has no rows"),
+            ("nothing", b"", "has no column `id`"),
+            ("other", b"ids\n1\n", "has no column `id`; did you mean `ids`?"),
+        ] {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+            let error = compiled("/", &format!("{{{{csv:{name}:id}}}}"), "", folder.path()).unwrap_err();
+            assert!(error.contains(said) && error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn binary_bodies_are_sent_unchanged() {
+        let body = b"\xff{{uuid}}".to_vec();
+        let headers = vec![("Host".to_owned(), "a".to_owned())];
+        let request = HttpRequest { weight: 1, method: "POST".to_owned(), target: "/".to_owned(), headers, body };
+        let mut http = Http::new(&[request], &Expect::default(), Connection::KeepAlive, ("", 1)).unwrap();
+        let mut out = Vec::new();
+        http.request(&mut http.stream(), 0, &mut Rng::new(1), &mut out);
+        assert!(out.ends_with(b"\r\n\r\n\xff{{uuid}}"));
+    }
+}

@@ -1,0 +1,288 @@
+//! `{{…}}` in requests: values that differ from request to request.
+//!
+//! A value depends only on the seed, the number of the request in the load, and the text of its
+//! field. So a request that is sent again has the same bytes, and the same field has one value in
+//! all of a request.
+
+use std::path::Path;
+
+use config::Invalid;
+use config::nearest;
+
+/// Maximum length of a value of a CSV file, bytes.
+const VALUE_MAX_BYTES: usize = 64 * 1024;
+/// Maximum length of `letters`.
+const LETTERS_MAX: u32 = 65_536;
+/// Largest popularity exponent of `zipf`.
+const EXPONENT_MAX: f64 = 10.0;
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+
+/// Names and forms of all fields, for messages.
+const FORMS: [(&str, &str); 10] = [
+    ("uuid", "{{uuid}}"),
+    ("seq", "{{seq}} or {{seq:1000}}"),
+    ("rand", "{{rand:1..100}}"),
+    ("zipf", "{{zipf:1..100000}} or {{zipf:1..100000:0.99}}"),
+    ("letters", "{{letters:8}}"),
+    ("choice", "{{choice:book*9,pen}}"),
+    ("csv", "{{csv:users.csv:email}} or {{csv:users.csv:email:random}}"),
+    ("trace", "{{trace}}"),
+    ("unix_ms", "{{unix_ms}}"),
+    ("braces", "{{braces}}, which sends {{"),
+];
+
+/// A part of a text with values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part<'a> {
+    /// Sent unchanged.
+    Text(&'a str),
+    /// The field whose text this is, without its braces.
+    Field(&'a str, Field),
+}
+
+/// What a field sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Field {
+    /// A random UUID (RFC 9562, version 4).
+    Uuid,
+    /// Consecutive integers from `first`. None occurs twice in a load, over all threads and machines.
+    Sequence {
+        /// The first one.
+        first: u64,
+    },
+    /// A random integer from `first` to `last`.
+    Integer {
+        /// The smallest.
+        first: u64,
+        /// The largest.
+        last: u64,
+        /// Zipf's law with this exponent, `first` being the most frequent; `None`: all are equally
+        /// frequent.
+        zipf: Option<f64>,
+    },
+    /// Random lower-case letters and digits.
+    Letters {
+        /// How many.
+        length: u32,
+    },
+    /// One of these words, with weights.
+    Choice(Vec<(String, u32)>),
+    /// A column of a CSV file with a header line (RFC 4180).
+    Csv {
+        /// The file.
+        file: String,
+        /// Name of the column.
+        column: String,
+        /// Rows in random order; `false`: in the order of the file, again from the start after the
+        /// last. All columns of a file come from the same row.
+        random: bool,
+    },
+    /// A new `traceparent` (W3C Trace Context), sampled.
+    Trace,
+    /// The time of sending, in ms since 1970. The only value that changes if a request is sent again.
+    UnixMs,
+    /// A literal `{{`.
+    Braces,
+}
+
+/// Splits a text at its fields. Fails at a field that is unclosed, unknown or wrong.
+pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        let Some((field, behind)) = after.split_once(CLOSE) else {
+            let begin = after.chars().take(20).collect::<String>();
+            let message = format!("`{{{{{begin}` is not closed with `}}}}`");
+            return Err(Invalid::new(message).hint("`{{` begins a value; for a literal one, write `{{braces}}`"));
+        };
+        if !before.is_empty() {
+            parts.push(Part::Text(before));
+        }
+        parts.push(Part::Field(field, parse(field)?));
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Text(rest));
+    }
+    Ok(parts)
+}
+
+/// Whether the text has a field, valid or not.
+pub fn varies(text: &[u8]) -> bool {
+    text.windows(OPEN.len()).any(|window| window == OPEN.as_bytes())
+}
+
+fn parse(text: &str) -> Result<Field, Invalid> {
+    // A label makes another field of the same form: `{{uuid@b}}`.
+    let unlabeled = text.split_once('@').map_or(text, |(field, _)| field);
+    let (name, argument) = match unlabeled.split_once(':') {
+        Some((name, argument)) => (name, Some(argument)),
+        None => (unlabeled, None),
+    };
+    let field = match (name, argument) {
+        ("uuid", None) => Some(Field::Uuid),
+        ("trace", None) => Some(Field::Trace),
+        ("unix_ms", None) => Some(Field::UnixMs),
+        ("braces", None) => Some(Field::Braces),
+        ("seq", None) => Some(Field::Sequence { first: 1 }),
+        ("seq", Some(first)) => first.parse().ok().map(|first| Field::Sequence { first }),
+        ("rand", Some(range)) => integers(range, None),
+        ("zipf", Some(argument)) => match argument.split_once(':') {
+            None => integers(argument, Some(0.99)),
+            Some((range, exponent)) => {
+                let exponent = exponent.parse().ok().filter(|exponent| (0.0..=EXPONENT_MAX).contains(exponent));
+                exponent.and_then(|exponent| integers(range, Some(exponent)))
+            }
+        },
+        ("letters", Some(length)) => {
+            let length = length.parse().ok().filter(|length| (1..=LETTERS_MAX).contains(length));
+            length.map(|length| Field::Letters { length })
+        }
+        ("choice", Some(words)) => choice(words),
+        ("csv", Some(argument)) => csv(argument),
+        _ => None,
+    };
+    field.ok_or_else(|| {
+        let known = FORMS.iter().find(|(known, _)| *known == name);
+        let near = || nearest::nearest(name, FORMS.iter().map(|(known, _)| *known));
+        let form = known.or_else(|| FORMS.iter().find(|(known, _)| Some(*known) == near()));
+        let all = || FORMS.map(|(known, _)| known).join(", ");
+        let error = Invalid::new(match known {
+            Some(_) => format!("`{{{{{text}}}}}` is not a valid value"),
+            None => format!("unknown value `{{{{{text}}}}}`"),
+        });
+        error.hint(form.map_or_else(|| format!("known: {}", all()), |(_, form)| format!("write {form}")))
+    })
+}
+
+fn integers(range: &str, zipf: Option<f64>) -> Option<Field> {
+    let (first, last) = range.split_once("..")?;
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    let count_max = if zipf.is_some() { stats::popularity::KEYS_MAX } else { u64::MAX };
+    (first <= last && last - first < count_max).then_some(Field::Integer { first, last, zipf })
+}
+
+fn choice(words: &str) -> Option<Field> {
+    let word = |word: &str| match word.rsplit_once('*') {
+        Some((word, weight)) => Some((word.to_owned(), weight.parse().ok().filter(|weight| *weight > 0)?)),
+        None => Some((word.to_owned(), 1)),
+    };
+    words.split(',').map(word).collect::<Option<_>>().map(Field::Choice)
+}
+
+fn csv(argument: &str) -> Option<Field> {
+    let (rest, random) = match argument.strip_suffix(":random") {
+        Some(rest) => (rest, true),
+        None => (argument, false),
+    };
+    let (file, column) = rest.rsplit_once(':')?;
+    let is_named = !file.is_empty() && !column.is_empty();
+    is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), random })
+}
+
+/// Calls `each` with the values of a column of a CSV file. Fails if the file cannot be read, has no
+/// such column or no row, or if a value cannot be sent.
+pub fn read_column(path: &Path, column: &str, in_header: bool, mut each: impl FnMut(&str)) -> Result<(), String> {
+    let shown = path.display();
+    let failed = |error: csv::Error| format!("cannot read `{shown}`: {error}");
+    let mut reader = csv::Reader::from_path(path).map_err(failed)?;
+    let names = reader.headers().map_err(failed)?.clone();
+    let Some(at) = names.iter().position(|name| name == column) else {
+        let hint = nearest::suggestion(column, names.iter());
+        return Err(format!("`{shown}` has no column `{column}`; {hint}"));
+    };
+    let (mut rows, mut row) = (0, csv::StringRecord::new());
+    while reader.read_record(&mut row).map_err(failed)? {
+        let text = &row[at];
+        let wrong = if text.len() > VALUE_MAX_BYTES {
+            Some(format!("{} bytes, at most {VALUE_MAX_BYTES} allowed", text.len()))
+        } else {
+            let control = text.chars().find(|char| in_header && char.is_control() && *char != '\t');
+            control.map(|control| format!("{control:?} cannot be sent in a header"))
+        };
+        if let Some(wrong) = wrong {
+            let line = row.position().map_or(0, csv::Position::line);
+            return Err(format!("`{shown}`, line {line}, column `{column}`: {wrong}"));
+        }
+        each(text);
+        rows += 1;
+    }
+    if rows == 0 { Err(format!("`{shown}` has no rows below its header line")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn splits_texts_at_fields() {
+        assert_eq!(parts(r#"{"a": {"b": 1}}"#).unwrap(), [Part::Text(r#"{"a": {"b": 1}}"#)]);
+        assert_eq!(
+            parts("/items/{{seq}}?q={{csv:a:b.csv:x y}}").unwrap(),
+            [
+                Part::Text("/items/"),
+                Part::Field("seq", Field::Sequence { first: 1 }),
+                Part::Text("?q="),
+                Part::Field(
+                    "csv:a:b.csv:x y",
+                    Field::Csv { file: "a:b.csv".to_owned(), column: "x y".to_owned(), random: false }
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn fields() {
+        let field = |text: &str| match parts(text).unwrap().as_slice() {
+            [Part::Field(_, field)] => field.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(field("{{uuid@2}}"), Field::Uuid);
+        assert_eq!(field("{{seq:1000}}"), Field::Sequence { first: 1000 });
+        assert_eq!(field("{{rand:0..0}}"), Field::Integer { first: 0, last: 0, zipf: None });
+        assert_eq!(field("{{zipf:1..9}}"), Field::Integer { first: 1, last: 9, zipf: Some(0.99) });
+        assert_eq!(field("{{zipf:1..9:1.2}}"), Field::Integer { first: 1, last: 9, zipf: Some(1.2) });
+        assert_eq!(field("{{choice:a*3,}}"), Field::Choice(vec![("a".to_owned(), 3), (String::new(), 1)]));
+        assert_eq!(
+            field("{{csv:u.csv:name:random}}"),
+            Field::Csv { file: "u.csv".to_owned(), column: "name".to_owned(), random: true }
+        );
+    }
+
+    #[test]
+    fn wrong_fields_have_a_hint() {
+        for (text, said) in [
+            ("{{uid}}", "unknown value `{{uid}}`; write {{uuid}}"),
+            (
+                "{{x}}",
+                "unknown value `{{x}}`; known: uuid, seq, rand, zipf, letters, choice, csv, trace, unix_ms, braces",
+            ),
+            ("{{rand:9..1}}", "`{{rand:9..1}}` is not a valid value; write {{rand:1..100}}"),
+            ("{{letters:0}}", "`{{letters:0}}` is not a valid value; write {{letters:8}}"),
+            ("{{choice:a*0}}", "`{{choice:a*0}}` is not a valid value; write {{choice:book*9,pen}}"),
+            (
+                "a {{uuid",
+                "`{{uuid` is not closed with `}}`; `{{` begins a value; for a literal one, write `{{braces}}`",
+            ),
+        ] {
+            let error = parts(text).unwrap_err();
+            assert_eq!(format!("{error}; {}", error.hint.as_deref().unwrap_or_default()), said);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_split_or_refused(text in "[{}a-z:.,*@0-9 é]*") {
+            if let Ok(parts) = parts(&text) {
+                let again = parts.iter().map(|part| match part {
+                    Part::Text(text) => (*text).to_owned(),
+                    Part::Field(field, _) => format!("{{{{{field}}}}}"),
+                });
+                prop_assert_eq!(again.collect::<String>(), text);
+            }
+        }
+    }
+}
