@@ -340,7 +340,9 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
     let is_of_study = first.plan.study == second.plan.study;
     let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else { return none("") };
     match pairs.collect::<Vec<_>>().first() {
-        Some((base, head)) if base.subject.command != head.subject.command => suggest::commands(base, head),
+        Some((base, head)) if base.subject.process.command != head.subject.process.command => {
+            suggest::commands(base, head)
+        }
         Some((base, head)) => match (
             suggest::revision_of(base).or(heads[0].revision.as_deref()),
             suggest::revision_of(head).or(heads[1].revision.as_deref()),

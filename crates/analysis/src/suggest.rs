@@ -1,7 +1,7 @@
 //! Suggests the command that would compare what stored runs cannot: both sides in one run.
 
 use study::Plan;
-use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point};
+use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point, ProcessPlan};
 use study::record::Run;
 use study::spec::{Arrivals, Backend, Connection, Stop, Warmup};
 use study::time_text;
@@ -35,7 +35,7 @@ pub(crate) fn revision_of(point: &Point) -> Option<&str> {
 pub(crate) fn without_worktree(point: &Point) -> Point {
     let mut point = point.clone();
     if point.subject.revision.take().is_some() {
-        point.subject.directory = None;
+        point.subject.process.directory = None;
     }
     point
 }
@@ -44,7 +44,7 @@ pub(crate) fn revisions(point: &Point, base: &str, head: &str) -> Suggestion {
     let point = &without_worktree(point);
     let clean = |revision: &str| revision.strip_suffix(DIRTY).unwrap_or(revision).to_owned();
     let mut words = ["--base-rev".to_owned(), clean(base), "--head-rev".to_owned(), clean(head)].to_vec();
-    if let Some(build) = point.subject.build.as_ref().filter(|build| !build.trim().is_empty()) {
+    if let Some(build) = point.subject.process.build.as_ref().filter(|build| !build.trim().is_empty()) {
         words.extend(["--build".to_owned(), build.clone()]);
     }
     words.extend(["--command".to_owned(), command(point)]);
@@ -83,10 +83,10 @@ pub(crate) fn points(plan: &Plan, base: &Point, head: &Point) -> Suggestion {
 }
 
 fn with_load(words: Vec<String>, point: &Point, note: String) -> Suggestion {
-    if let Some(folder) = &point.subject.directory {
+    if let Some(folder) = &point.subject.process.directory {
         return Suggestion::none(format!("the server runs in `{folder}`, for which `quintain compare` has no flag"));
     }
-    if point.subject.container.is_some() {
+    if point.subject.process.container.is_some() {
         return Suggestion::none("the server is a container: write a study with both images, and a `[gate]`");
     }
     let cpus =
@@ -102,9 +102,10 @@ fn with_load(words: Vec<String>, point: &Point, note: String) -> Suggestion {
 }
 
 fn command(point: &Point) -> String {
-    let set = point.subject.environment.iter().map(|(name, value)| join(&[format!("{name}={value}")]));
+    let ProcessPlan { command, environment, .. } = &point.subject.process;
+    let set = environment.iter().map(|(name, value)| join(&[format!("{name}={value}")]));
     let set = set.collect::<Vec<_>>().join(" ");
-    if set.is_empty() { point.subject.command.clone() } else { format!("env {set} {}", point.subject.command) }
+    if set.is_empty() { command.clone() } else { format!("env {set} {command}") }
 }
 
 /// Returns flags and URL of `quintain load`.
@@ -302,7 +303,8 @@ mod tests {
 
     #[test]
     fn command_includes_the_environment() {
-        let set = point(|point| drop(point.subject.environment.insert("GOMAXPROCS".to_owned(), "1 2".to_owned())));
+        let set =
+            point(|point| drop(point.subject.process.environment.insert("GOMAXPROCS".to_owned(), "1 2".to_owned())));
         assert_eq!(command(&set), "env 'GOMAXPROCS=1 2' subjects/c-epoll/c-epoll -p {port}");
     }
 }

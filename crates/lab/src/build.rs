@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use study::plan::{EngineChoice, Plan, Point, ProxyPlan};
+use study::plan::{EngineChoice, Plan, Point, ProcessPlan};
 use study::record::{Build, BuildOutcome};
 use study::words;
 
@@ -55,7 +55,7 @@ pub fn build_all(
         if options.cluster.is_some() {
             continue;
         }
-        let containers = point.companions.iter().map(|one| &one.container).chain([&point.subject.container]).flatten();
+        let containers = point.processes().filter_map(|process| process.container.as_ref());
         for container in containers {
             let command = match container.engine {
                 EngineChoice::Auto => format!("image {}", container.image),
@@ -65,7 +65,7 @@ pub fn build_all(
             let outcome = || found().map_or_else(|reason| BuildOutcome::Skipped { reason }, |_| BuildOutcome::Ready);
             builds.add(None, &command, index, || Some(outcome()));
         }
-        for program in point.proxies.iter().filter_map(|proxy| absent(proxy, &options.directory)) {
+        for program in point.proxies.iter().filter_map(|proxy| absent(&proxy.process, &options.directory)) {
             let reason = format!("`{program}` is not installed");
             builds.add(None, &program, index, || Some(BuildOutcome::Skipped { reason }));
         }
@@ -114,15 +114,12 @@ fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {
 }
 
 fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
-    let of_subject = (point.subject.directory.as_deref(), point.subject.build.as_deref());
-    let of_proxies = point.proxies.iter().map(|proxy| (proxy.directory.as_deref(), proxy.build.as_deref()));
-    let of_companions = point.companions.iter().map(|one| (one.directory.as_deref(), one.build.as_deref()));
-    let all = [of_subject].into_iter().chain(of_proxies).chain(of_companions);
+    let all = point.processes().map(|process| (process.directory.as_deref(), process.build.as_deref()));
     all.filter_map(|(directory, command)| Some((directory, command.filter(|command| !command.trim().is_empty())?)))
 }
 
 /// The program of a proxy that cannot be found and that no build creates.
-fn absent(proxy: &ProxyPlan, directory: &Path) -> Option<String> {
+fn absent(proxy: &ProcessPlan, directory: &Path) -> Option<String> {
     let program = words::split(&proxy.command).ok()?.into_iter().next()?;
     if program == "quintain" || proxy.build.is_some() {
         return None;
@@ -207,7 +204,7 @@ mod tests {
     fn reports_missing_programs_of_proxies() {
         let proxy = |command: &str, build: Option<&str>| {
             let plan =
-                ProxyPlan { command: command.to_owned(), build: build.map(str::to_owned), ..ProxyPlan::default() };
+                ProcessPlan { command: command.to_owned(), build: build.map(str::to_owned), ..ProcessPlan::default() };
             absent(&plan, Path::new("/"))
         };
         assert_eq!(proxy("quintain-no-such-program -p {port}", None).as_deref(), Some("quintain-no-such-program"));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use study::node::Serve;
-use study::plan::{CompanionPlan, SubjectPlan};
+use study::plan::CompanionPlan;
 use study::record::{FailureKind, ProxyUse};
 
 use crate::end::End;
@@ -54,18 +54,8 @@ pub(crate) fn start<'a>(order: &Serve, ground: Ground<'a>, known: &mut Vec<Proxy
 }
 
 fn start_one(plan: &CompanionPlan, ground: Ground<'_>, used: &mut ProxyUse) -> Result<Companion, End> {
-    let server = SubjectPlan {
-        command: plan.command.clone(),
-        container: plan.container.clone(),
-        directory: plan.directory.clone(),
-        environment: plan.environment.clone(),
-        port: plan.port,
-        ready_timeout_ns: plan.ready_timeout_ns,
-        stop_timeout_ns: plan.stop_timeout_ns,
-        ..SubjectPlan::default()
-    };
     let (who, cpus) = (format!("companion `{}`: ", plan.name), used.used.cpus.clone());
-    let server = Server { cpus: &cpus, kind: FailureKind::Companion, who: &who, ..Server::new(&server, ground) };
+    let server = Server { cpus: &cpus, kind: FailureKind::Companion, who: &who, ..Server::new(&plan.process, ground) };
     let started = server.start(&mut used.used)?;
     used.ready_ns = Some(started.ready_ns);
     Ok(Companion { plan: plan.clone(), started, used: used.used.clone() })

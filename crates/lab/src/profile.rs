@@ -58,7 +58,7 @@ pub fn profile(
         if interrupted() {
             break;
         }
-        let perf = match plan.points[point].subject.container {
+        let perf = match plan.points[point].subject.process.container {
             None => {
                 Perf::new(&bench.supervisor, interrupted).map_err(|error| format!("no directory for samples: {error}"))
             }

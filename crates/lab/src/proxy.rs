@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use study::node::Serve;
-use study::plan::{Level, Plan, SubjectPlan};
+use study::plan::{Level, Plan};
 use study::proxy::ProxyPlan;
 use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
@@ -98,17 +98,8 @@ fn start_one(
         }
         Ok(())
     };
-    let server = SubjectPlan {
-        command: plan.command.clone(),
-        directory: plan.directory.clone(),
-        environment: plan.environment.clone(),
-        port: plan.port,
-        ready_timeout_ns: plan.ready_timeout_ns,
-        stop_timeout_ns: plan.stop_timeout_ns,
-        ..SubjectPlan::default()
-    };
     let (names, prepare, kind, who) = (&names, &write_files, FailureKind::Proxy, &who);
-    let server = Server { names, prepare, cpus, address, kind, who, ..Server::new(&server, ground) };
+    let server = Server { names, prepare, cpus, address, kind, who, ..Server::new(&plan.process, ground) };
     let started = server.start(&mut used.used)?;
     used.ready_ns = Some(started.ready_ns);
     Ok((started, has_admin.get().then_some(admin_port), folder))

@@ -162,8 +162,8 @@ fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option
 /// to (`make -C`). `None` if the command has no file below `directory`: the directory of a system
 /// program is irrelevant.
 fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
-    let base = directory.join(point.subject.directory.as_deref().unwrap_or(""));
-    let command = words::split(&point.subject.command).ok()?;
+    let base = directory.join(point.subject.process.directory.as_deref().unwrap_or(""));
+    let command = words::split(&point.subject.process.command).ok()?;
     let named = command.iter().find(|word| {
         word.contains('/') && !word.starts_with('-') && !Path::new(word).is_absolute() && base.join(word).exists()
     });
@@ -171,7 +171,7 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
         let path = base.join(word);
         return if path.is_dir() { Some(path) } else { path.parent().map(Path::to_owned) };
     }
-    let build = words::split(point.subject.build.as_deref()?).ok()?;
+    let build = words::split(point.subject.process.build.as_deref()?).ok()?;
     let place = build.iter().position(|word| word == "-C")?;
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }

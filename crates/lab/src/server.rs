@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use study::plan::{CompanionPlan, SubjectPlan};
+use study::plan::{CompanionPlan, ProcessPlan};
 use study::record::{Failure, FailureKind, SubjectUse};
 use study::{Warning, WarningKind, words};
 
@@ -49,7 +49,7 @@ impl Drop for Companion {
 
 pub(crate) struct Server<'a> {
     pub(crate) ground: Ground<'a>,
-    pub(crate) plan: &'a SubjectPlan,
+    pub(crate) plan: &'a ProcessPlan,
     /// Values of placeholders in its command and environment, other than its port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
     /// Called before each start, with a function that fills the placeholders.
@@ -101,7 +101,7 @@ impl Started {
 
 impl<'a> Server<'a> {
     /// A server on any CPU, with no other placeholders than its port and address.
-    pub(crate) fn new(plan: &'a SubjectPlan, ground: Ground<'a>) -> Self {
+    pub(crate) fn new(plan: &'a ProcessPlan, ground: Ground<'a>) -> Self {
         Self {
             ground,
             plan,

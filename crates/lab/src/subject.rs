@@ -235,7 +235,7 @@ fn start_server(
     companions: &[Companion],
     known: &mut Stopped,
 ) -> Result<Started, End> {
-    let plan = &order.point.subject;
+    let plan = &order.point.subject.process;
     // Behind a proxy, the server is only reached from its own machine.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
     let names = |name: &str| port_of(name, second_port, companions);

@@ -79,7 +79,7 @@ pub fn verify(
         Target::Command { exe, plan, .. } => {
             let failed = |error| format!("cannot start the watchdog `{}`: {error}", exe.display());
             let supervisor = Supervisor::start(exe).map_err(|error| NotStarted::Failed(failed(error)))?;
-            (plan.command.clone(), Some(supervisor))
+            (plan.process.command.clone(), Some(supervisor))
         }
     };
     let home = Home { target, supervisor, kept: Kept::default(), interrupted };
@@ -164,7 +164,7 @@ pub(crate) fn builds(
                 Some((case, miss)) => BuildOutcome::Unverified { case: case.to_owned(), reason: miss.to_string() },
             },
         };
-        let command = format!("verify: {}", subject.command);
+        let command = format!("verify: {}", subject.process.command);
         let elapsed_ns = clock::nanos(clock::now() - begun);
         done.push((subject, Build { command, points: vec![index], outcome, elapsed_ns }));
     }

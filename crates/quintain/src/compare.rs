@@ -419,7 +419,7 @@ fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Ow
             return Err(usage(text).hint(hint));
         }
         let name = format!("{side}-{commit}");
-        let directory = subject.and_then(|subject| subject.directory.as_deref()).map(Path::new);
+        let directory = subject.and_then(|subject| subject.process.directory.as_deref()).map(Path::new);
         let tree = directory.and_then(|directory| directory.ancestors().find(|place| place.ends_with(&name)));
         folder = folder.or(tree.and_then(Path::parent).map(Path::to_owned));
     }
@@ -488,8 +488,8 @@ fn carry_out(
 
 fn the_same_program(plan: &Plan) -> Option<String> {
     let program = |point: &study::Point| {
-        let program = study::words::split(&point.subject.command).ok()?.into_iter().next()?;
-        let path = Path::new(point.subject.directory.as_deref()?).join(&program);
+        let program = study::words::split(&point.subject.process.command).ok()?.into_iter().next()?;
+        let path = Path::new(point.subject.process.directory.as_deref()?).join(&program);
         Some((program.contains('/').then_some(program)?, std::fs::read(path).ok()?))
     };
     let [(program, base), (_, head)] = [plan.points.first().and_then(program)?, plan.points.get(1).and_then(program)?];

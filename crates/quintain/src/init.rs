@@ -292,8 +292,8 @@ fn try_once(
 }
 
 fn what(point: &Point) -> String {
-    let proxies = point.proxies.iter().rev().map(|proxy| format!(" behind `{}`", proxy.command));
-    format!("`{}`{}", point.subject.command, proxies.collect::<String>())
+    let proxies = point.proxies.iter().rev().map(|proxy| format!(" behind `{}`", proxy.process.command));
+    format!("`{}`{}", point.subject.process.command, proxies.collect::<String>())
 }
 
 fn answer(point: &Point, record: &Record) -> Result<String, String> {

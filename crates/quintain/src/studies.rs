@@ -96,10 +96,8 @@ fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan, Problem
 fn programs(plan: &Plan) -> BTreeSet<String> {
     let mut programs = BTreeSet::new();
     for point in &plan.points {
-        let of_proxies = point.proxies.iter().flat_map(|proxy| [Some(&proxy.command), proxy.build.as_ref()]);
-        for command in
-            [Some(&point.subject.command), point.subject.build.as_ref()].into_iter().chain(of_proxies).flatten()
-        {
+        let commands = point.processes().flat_map(|process| [Some(&process.command), process.build.as_ref()]);
+        for command in commands.flatten() {
             let words = study::words::split(command).unwrap_or_default();
             let program =
                 words.first().filter(|program| !program.contains('/') && *program != "quintain" && *program != "sh");

@@ -86,12 +86,12 @@ fn one(
     let (target, name, order) = match subject {
         Subject::Running(address, order) => (Target::Running(*address), address.to_string(), order),
         Subject::Command(plan, order) => {
-            (Target::Command { exe, plan, directory: Path::new(".") }, plan.command.clone(), order)
+            (Target::Command { exe, plan, directory: Path::new(".") }, plan.process.command.clone(), order)
         }
         Subject::Skipped(plan, why) => {
-            say(&format!("{}\n  skipped: {why}", plan.command))?;
+            say(&format!("{}\n  skipped: {why}", plan.process.command))?;
             // Nothing was checked and nothing is wrong, so this is not a failure.
-            return Ok((not_started(&plan.command, 0, why.clone()), Exit::Fine));
+            return Ok((not_started(&plan.process.command, 0, why.clone()), Exit::Fine));
         }
     };
     say(&name)?;

@@ -59,6 +59,7 @@ pub mod objective;
 pub mod parse;
 pub mod plan;
 pub mod pool;
+mod process;
 pub mod protocol;
 pub mod proxy;
 pub mod record;

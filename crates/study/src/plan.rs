@@ -12,6 +12,7 @@ pub use crate::container::{ContainerPlan, EngineChoice};
 use crate::gate::Gate;
 pub use crate::level::Level;
 use crate::objective::Objective;
+pub use crate::process::ProcessPlan;
 pub use crate::proxy::ProxyPlan;
 use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
@@ -140,36 +141,30 @@ pub struct Point {
     pub unrunnable: Option<String>,
 }
 
-/// How to build and start a subject.
+impl Point {
+    /// How its server, its proxies and its companions are built, started and stopped.
+    pub fn processes(&self) -> impl Iterator<Item = &ProcessPlan> {
+        let proxies = self.proxies.iter().map(|proxy| &proxy.process);
+        let companions = self.companions.iter().map(|companion| &companion.process);
+        std::iter::once(&self.subject.process).chain(proxies).chain(companions)
+    }
+}
+
+/// The server under test. `{port}` and `{second_port}` are the only templates left in its command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectPlan {
-    /// Build command, run once before the first trial.
-    pub build: Option<String>,
-    /// Command, or the arguments of a container. `{port}` and `{second_port}` are the only
-    /// templates left in it.
-    pub command: String,
-    /// The container that it runs in; `None` for a process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<ContainerPlan>,
-    /// Working directory, relative to the study's.
-    pub directory: Option<String>,
+    /// How it is built, started and stopped.
+    #[serde(flatten)]
+    pub process: ProcessPlan,
     /// Git commit that `directory` is a worktree of; `None` unless `quintain compare` made the
     /// worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Environment.
-    pub environment: BTreeMap<String, String>,
     /// CPUs it gets.
     pub cpus: u32,
     /// CPUs it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None` if it
     /// has the requested number.
     pub cpus_wanted: Option<u32>,
-    /// The port; `None`: any free port.
-    pub port: Option<u16>,
-    /// Time limit to listen on its port, ns.
-    pub ready_timeout_ns: u64,
-    /// Time limit to exit after SIGTERM, ns.
-    pub stop_timeout_ns: u64,
     /// Contract verification before its trials; `None` if disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyPlan>,
@@ -189,12 +184,9 @@ impl SubjectPlan {
         if !crate::template::templates(command).iter().any(|(_, name)| *name == crate::template::PORT) {
             return Err(format!("`{command}` has no `{{port}}`"));
         }
-        Ok(SubjectPlan {
-            command: command.to_owned(),
-            ready_timeout_ns: 10_000_000_000,
-            stop_timeout_ns: 2_000_000_000,
-            ..SubjectPlan::default()
-        })
+        let (command, ready_timeout_ns, stop_timeout_ns) = (command.to_owned(), 10_000_000_000, 2_000_000_000);
+        let process = ProcessPlan { command, ready_timeout_ns, stop_timeout_ns, ..ProcessPlan::default() };
+        Ok(SubjectPlan { process, ..SubjectPlan::default() })
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::process::ProcessPlan;
+
 /// The factor whose level selects the proxies of a design point.
 pub const THROUGH: &str = "through";
 /// Its level without proxies.
@@ -20,14 +22,9 @@ pub const DIRECT: &str = "direct";
 pub struct ProxyPlan {
     /// Its name in the levels of the factor `through`.
     pub name: String,
-    /// Build command, run once before the first trial.
-    pub build: Option<String>,
-    /// Command.
-    pub command: String,
-    /// Working directory, relative to the study's directory.
-    pub directory: Option<String>,
-    /// Environment.
-    pub environment: BTreeMap<String, String>,
+    /// How it is built, started and stopped.
+    #[serde(flatten)]
+    pub process: ProcessPlan,
     /// Files in its directory: name, and the file used as a template, relative to the study's
     /// directory. The templates may also name factors.
     pub files: BTreeMap<String, String>,
@@ -35,10 +32,4 @@ pub struct ProxyPlan {
     pub calls: Option<String>,
     /// CPUs of its own; 0: it shares the server's.
     pub cpus: u32,
-    /// The port; `None` for a free one.
-    pub port: Option<u16>,
-    /// Time limit to listen on its port, ns.
-    pub ready_timeout_ns: u64,
-    /// Time limit to exit after SIGTERM, ns.
-    pub stop_timeout_ns: u64,
 }

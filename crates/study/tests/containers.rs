@@ -58,16 +58,19 @@ fn mistakes(replacements: &[(&str, &str)]) -> String {
 fn variant_runs_in_a_container() {
     let plan = plan(8);
     let [process, _, container, other] = plan.points.as_slice() else { panic!("{} points", plan.points.len()) };
-    assert_eq!(process.subject.container, None);
+    assert_eq!(process.subject.process.container, None);
     let expected = ContainerPlan {
         image: "localhost/mine:a".to_owned(),
         engine: EngineChoice::Podman,
         publish: None,
         options: "--memory '1 g'".to_owned(),
     };
-    assert_eq!(container.subject.container, Some(expected));
-    assert_eq!(container.subject.command, "-p {port} -d {db_port}");
-    assert_eq!(other.subject.container.as_ref().map(|container| container.image.as_str()), Some("localhost/mine:b"));
+    assert_eq!(container.subject.process.container, Some(expected));
+    assert_eq!(container.subject.process.command, "-p {port} -d {db_port}");
+    assert_eq!(
+        other.subject.process.container.as_ref().map(|container| container.image.as_str()),
+        Some("localhost/mine:b")
+    );
 }
 
 #[test]
@@ -77,9 +80,9 @@ fn companions_have_their_own_cpus() {
     let names = point.companions.iter().map(|one| (one.name.as_str(), one.cpus, one.fresh)).collect::<Vec<_>>();
     assert_eq!(names, [("api", 1, false), ("db", 2, true)]);
     assert_eq!((point.companion_cpus, point.subject.cpus, &point.unrunnable), (3, 1, &None));
-    assert_eq!(point.companions[0].container.as_ref().and_then(|container| container.publish), Some(8080));
-    assert_eq!(point.companions[0].command, "");
-    assert_eq!(point.subject.environment["CACHE"], "127.0.0.1:{db_port}");
+    assert_eq!(point.companions[0].process.container.as_ref().and_then(|container| container.publish), Some(8080));
+    assert_eq!(point.companions[0].process.command, "");
+    assert_eq!(point.subject.process.environment["CACHE"], "127.0.0.1:{db_port}");
     assert!(plan(4).points[0].unrunnable.is_some(), "server, generator and three more are five");
 }
 

@@ -45,13 +45,13 @@ fn mistakes(text: &str) -> Vec<String> {
 fn builds_are_a_factor_of_a_full_factorial() {
     let plan = plan(STUDY);
     assert_eq!((plan.effects.design, &plan.effects.metrics, plan.points.len()), (Design::Full, &None, 12));
-    let builds = plan.points.iter().filter_map(|point| point.subject.build.as_deref());
+    let builds = plan.points.iter().filter_map(|point| point.subject.process.build.as_deref());
     let builds = builds.collect::<std::collections::BTreeSet<_>>();
     assert_eq!(
         builds.into_iter().collect::<Vec<_>>(),
         ["cc -O0 -o server-O0 server.c", "cc -O2 -o server-O2 server.c"]
     );
-    assert_eq!(plan.points[11].subject.command, "./server-O2 --maxmem 10MB -p {port}");
+    assert_eq!(plan.points[11].subject.process.command, "./server-O2 --maxmem 10MB -p {port}");
 }
 
 #[test]

@@ -54,11 +54,14 @@ fn points_combine_levels_with_the_first_factor_slowest() {
     assert_eq!(levels(&plan, "server"), ["a", "b"]);
     assert_eq!(levels(&plan, "clients")[..4], ["40", "80", "200", "40"]);
     let (first, last) = (&plan.points[0], &plan.points[23]);
-    assert_eq!(first.subject.command, "a -p {port}");
-    assert_eq!(first.subject.build.as_deref(), Some("make a"));
-    assert_eq!(first.subject.environment["DEBUG"], "0");
-    assert_eq!((last.subject.command.as_str(), last.subject.build.as_deref()), ("b --port={port}", None));
-    assert_eq!((last.subject.cpus, last.subject.environment["THREADS"].as_str()), (8, "8"));
+    assert_eq!(first.subject.process.command, "a -p {port}");
+    assert_eq!(first.subject.process.build.as_deref(), Some("make a"));
+    assert_eq!(first.subject.process.environment["DEBUG"], "0");
+    assert_eq!(
+        (last.subject.process.command.as_str(), last.subject.process.build.as_deref()),
+        ("b --port={port}", None)
+    );
+    assert_eq!((last.subject.cpus, last.subject.process.environment["THREADS"].as_str()), (8, "8"));
     assert_eq!(last.factors["clients"], Level::Integer(200));
     assert_eq!((last.load.clients, last.load.warmup), (200, Warmup::Requests(10_000)));
     assert_eq!(last.load.stop, Stop::Requests { requests: 1_000_000, max_ns: 10_000_000_000 });
@@ -254,7 +257,10 @@ fn sets_replace_levels_and_values_and_the_last_one_wins() {
     assert_eq!(point.load.warmup, Warmup::DurationNs(0));
     assert_eq!(point.load.arrivals, Arrivals::Poisson { rate_per_s: 50_000.0 });
     assert_eq!((plan.trials.min, plan.trials.max, plan.trials.relative), (2, 2, None));
-    assert_eq!((point.subject.command.as_str(), point.subject.environment["PLACE"].as_str()), ("c -p {port}", "here"));
+    assert_eq!(
+        (point.subject.process.command.as_str(), point.subject.process.environment["PLACE"].as_str()),
+        ("c -p {port}", "here")
+    );
 }
 
 #[test]

@@ -58,10 +58,16 @@ fn levels_select_proxies() {
     let names = |at: usize| plan.points[at].proxies.iter().map(|proxy| proxy.name.as_str()).collect::<Vec<_>>();
     assert_eq!((names(0), names(2), names(4)), (vec![], vec!["haproxy"], vec!["haproxy", "adapter"]));
     let haproxy = &plan.points[3].proxies[0];
-    assert_eq!(haproxy.command, "haproxy -db -f {folder}/large.cfg", "factors are filled in, the rest is the lab's");
+    assert_eq!(
+        haproxy.process.command, "haproxy -db -f {folder}/large.cfg",
+        "factors are filled in, the rest is the lab's"
+    );
     assert_eq!(haproxy.files["it.cfg"], "studies/large.cfg");
-    assert_eq!((haproxy.environment["NEXT"].as_str(), haproxy.calls.as_deref()), ("{next_port}", Some("calls.csv")));
-    assert_eq!((haproxy.cpus, haproxy.ready_timeout_ns, haproxy.port), (0, 10_000_000_000, None));
+    assert_eq!(
+        (haproxy.process.environment["NEXT"].as_str(), haproxy.calls.as_deref()),
+        ("{next_port}", Some("calls.csv"))
+    );
+    assert_eq!((haproxy.cpus, haproxy.process.ready_timeout_ns, haproxy.process.port), (0, 10_000_000_000, None));
     assert_eq!(plan.slopes, ["latency", "proxy_rss"]);
     assert_eq!(plan.figures[0].y_more, ["latency_p99"]);
 }
@@ -81,7 +87,7 @@ fn every_point_reserves_the_cpus_of_proxies() {
 fn server_may_have_a_second_port() {
     let study = STUDY.replace("server -p {port}", "server -p {port} -q {second_port}");
     let plan = expand(&parse(&study).unwrap(), &options(8, &[])).unwrap();
-    assert_eq!(plan.points[0].subject.command, "server -p {port} -q {second_port}");
+    assert_eq!(plan.points[0].subject.process.command, "server -p {port} -q {second_port}");
     let told = mistakes("kind = [\"plain\", \"large\"]", "kind = [\"plain\"]\nsecond_port = [1]");
     assert!(told.iter().any(|told| told.contains("`second_port` is not a valid factor name")), "{told:?}");
 }

@@ -94,7 +94,7 @@ fn shares_use_one_capacity_per_combination_of_other_factors() {
     let levels = capacity.factors.iter().map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>();
     assert_eq!(levels, ["clients 40", "server a"]);
     assert_eq!(
-        (capacity.subject.command.as_str(), capacity.load.clients, capacity.load.share),
+        (capacity.subject.process.command.as_str(), capacity.load.clients, capacity.load.share),
         ("a -p {port}", 40, None)
     );
     let search = capacity.load.search.as_ref().unwrap();

@@ -45,7 +45,7 @@ fn every_study_expands_in_every_profile_on_2_and_80_cpus() {
                 assert!(runnable > 0, "{name} {profile} on {machine_cpus}");
                 assert_eq!(plan.trials.quick, profile == Profile::Quick);
                 assert_eq!(plan.text, text(&name));
-                for word in plan.points.iter().flat_map(|point| point.subject.command.split(' ')) {
+                for word in plan.points.iter().flat_map(|point| point.subject.process.command.split(' ')) {
                     if let Some(path) = word.strip_prefix("subjects/") {
                         let folder = repository().join("subjects").join(path.split('/').next().unwrap());
                         assert!(folder.join("Makefile").is_file(), "{name}: {}", folder.display());
@@ -64,9 +64,9 @@ fn default_volley_ends_within_10_minutes_on_2_cpus() {
     let effort = plan.estimate();
     assert_eq!((effort.trials_min, effort.trials_max), (144, 360));
     assert!(effort.seconds_min < 200.0 && effort.seconds_max < 510.0, "{effort:?}");
-    let quintain = plan.points.iter().find(|point| point.subject.build.is_none()).unwrap();
-    assert_eq!(quintain.subject.command, "quintain serve pingpong --host {address} --threads 1 -p {port}");
-    assert_eq!(plan.points[0].subject.build.as_deref(), Some("make -C subjects/c-epoll c-epoll"));
+    let quintain = plan.points.iter().find(|point| point.subject.process.build.is_none()).unwrap();
+    assert_eq!(quintain.subject.process.command, "quintain serve pingpong --host {address} --threads 1 -p {port}");
+    assert_eq!(plan.points[0].subject.process.build.as_deref(), Some("make -C subjects/c-epoll c-epoll"));
     assert_eq!(plan.figures[4].kind, FigureKind::Timeline);
 }
 
@@ -150,7 +150,7 @@ fn http_threads_has_one_cpu_per_thread_if_possible() {
     assert_eq!(cpus(Profile::Default, 80), "1 2 3 4 6 8 12");
     assert_eq!(cpus(Profile::Full, 80), "2 4 6 8 10 12");
     let plan = plan("http-threads", Profile::Default, 2);
-    assert_eq!(plan.points[1].subject.command, "quintain serve http --host {address} --threads 2 -p {port}");
+    assert_eq!(plan.points[1].subject.process.command, "quintain serve http --host {address} --threads 2 -p {port}");
     let lasts = |plan: &Plan, ns| plan.points.iter().all(|at| at.load.stop == Stop::Duration { duration_ns: ns });
     assert!(lasts(&plan, 1_000_000_000));
     let effort = plan.estimate();

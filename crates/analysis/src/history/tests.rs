@@ -163,7 +163,7 @@ fn any_two_runs_are_shown() {
         "only runs on one machine can be compared: run both there",
     );
     let other_command = |run: &mut Run| {
-        run.plan.points.iter_mut().for_each(|point| point.subject.command = "./new -p {port}".to_owned())
+        run.plan.points.iter_mut().for_each(|point| point.subject.process.command = "./new -p {port}".to_owned())
     };
     check(
         &other_command,
@@ -211,7 +211,7 @@ fn rows_have_the_revision_of_their_side() {
     let compared = |mut of: (Run, Vec<Record>), base: &str, head: &str| {
         for (point, commit) in of.0.plan.points.iter_mut().zip([base, head]) {
             let commit = commit.repeat(40);
-            point.subject.directory = Some(format!("/tmp/quintain-{}/{commit}", of.0.id));
+            point.subject.process.directory = Some(format!("/tmp/quintain-{}/{commit}", of.0.id));
             point.subject.revision = Some(commit);
         }
         of

@@ -5,18 +5,11 @@ use std::time::Duration;
 use study::plan::CompanionPlan;
 use study::record::{FailureKind, Outcome, Record};
 
-use super::{here, options, plan, point, stand_in};
+use super::{here, options, plan, point, process, stand_in};
 use crate::{Cause, Hooks};
 
 fn companion(name: &str, command: &str, fresh: bool) -> CompanionPlan {
-    CompanionPlan {
-        name: name.to_owned(),
-        command: command.to_owned(),
-        fresh,
-        ready_timeout_ns: 10_000_000_000,
-        stop_timeout_ns: 10_000_000_000,
-        ..CompanionPlan::default()
-    }
+    CompanionPlan { name: name.to_owned(), process: process(command), fresh, ..CompanionPlan::default() }
 }
 
 fn run(command: &str, companions: Vec<CompanionPlan>, trials: u32) -> Vec<Record> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use study::plan::{LoadPlan, Plan, Point, SubjectPlan, TrialRule};
+use study::plan::{LoadPlan, Plan, Point, ProcessPlan, SubjectPlan, TrialRule};
 use study::record::IdlePolicy;
 use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 
@@ -36,23 +36,15 @@ fn options(exe: PathBuf) -> Options {
     }
 }
 
+fn process(command: &str) -> ProcessPlan {
+    let (command, ready_timeout_ns, stop_timeout_ns) = (command.to_owned(), 10_000_000_000, 10_000_000_000);
+    ProcessPlan { command, ready_timeout_ns, stop_timeout_ns, ..ProcessPlan::default() }
+}
+
 fn point(command: &str) -> Point {
     Point {
         factors: BTreeMap::new(),
-        subject: SubjectPlan {
-            build: None,
-            command: command.to_owned(),
-            container: None,
-            directory: None,
-            revision: None,
-            environment: BTreeMap::new(),
-            cpus: 1,
-            cpus_wanted: None,
-            port: None,
-            ready_timeout_ns: 10_000_000_000,
-            stop_timeout_ns: 10_000_000_000,
-            verify: None,
-        },
+        subject: SubjectPlan { process: process(command), cpus: 1, ..SubjectPlan::default() },
         proxies: Vec::new(),
         proxy_cpus: 0,
         companions: Vec::new(),

@@ -6,19 +6,13 @@ use std::path::Path;
 use study::plan::{Level, Plan, ProxyPlan};
 use study::record::{BuildOutcome, FailureKind, Outcome, Record};
 
-use super::{alive, eventually, here, number_in, options, plan, point, stand_in};
+use super::{alive, eventually, here, number_in, options, plan, point, process, stand_in};
 use crate::{Cause, Hooks};
 
 const WELL: &str = "quintain serve well {port}";
 
 fn proxy(name: &str, command: &str) -> ProxyPlan {
-    ProxyPlan {
-        name: name.to_owned(),
-        command: command.to_owned(),
-        ready_timeout_ns: 10_000_000_000,
-        stop_timeout_ns: 10_000_000_000,
-        ..ProxyPlan::default()
-    }
+    ProxyPlan { name: name.to_owned(), process: process(command), ..ProxyPlan::default() }
 }
 
 fn through(proxies: Vec<ProxyPlan>) -> Plan {
@@ -81,7 +75,7 @@ fn starts_a_chain_of_proxies_from_the_server() {
 #[test]
 fn proxy_gets_both_ports_of_the_server() {
     let mut plan = through(vec![proxy("m", "quintain serve forward {port} {next_port} {subject_port} {second_port}")]);
-    plan.points[0].subject.command = format!("{WELL} {{second_port}}");
+    plan.points[0].subject.process.command = format!("{WELL} {{second_port}}");
     let record = run(&plan);
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
     let [.., port, second] = record.subject.command.as_slice() else { panic!("{:?}", record.subject.command) };

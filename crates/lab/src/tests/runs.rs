@@ -126,11 +126,11 @@ fn reports_servers_that_do_not_start() {
     check_failure("quintain", point("quintain-no-such-program"), start, "No such file");
     check_failure("quintain", point("quintain 'serve"), start, "unclosed `'` in");
     let mut lost = point("quintain serve well {port}");
-    lost.subject.directory = Some("quintain/no/such/folder".to_owned());
+    lost.subject.process.directory = Some("quintain/no/such/folder".to_owned());
     check_failure("quintain", lost, start, "cannot start");
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut taken = point("quintain serve well {port}");
-    taken.subject.port = Some(held.local_addr().unwrap().port());
+    taken.subject.process.port = Some(held.local_addr().unwrap().port());
     check_failure("quintain", taken, start, "is in use by another process");
     let mut wide = point("quintain serve well {port}");
     wide.subject.cpus = 1_000_000;
@@ -156,7 +156,7 @@ fn kills_a_server_that_ignores_sigterm() {
     // Ignored signals stay ignored across exec(2).
     let command = format!("/bin/sh -c 'trap \"\" TERM; exec \"$0\" serve well $1' {} {{port}}", exe.display());
     let mut stubborn = point(&command);
-    stubborn.subject.stop_timeout_ns = 20_000_000;
+    stubborn.subject.process.stop_timeout_ns = 20_000_000;
     let (_, told) = run(&plan(vec![stubborn], 1), &options(exe));
     let record = &told.records[0];
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
@@ -168,7 +168,7 @@ fn kills_a_server_that_ignores_sigterm() {
 #[test]
 fn reports_a_server_that_never_listens() {
     let mut deaf = point("quintain serve deaf {port}");
-    deaf.subject.ready_timeout_ns = 50_000_000;
+    deaf.subject.process.ready_timeout_ns = 50_000_000;
     let record = check_failure("quintain", deaf, FailureKind::NotReady, "within 50ms");
     assert_eq!(record.subject.exit.as_deref(), Some("signal 15"));
 }
@@ -365,7 +365,7 @@ fn search_tolerates_more_failures() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let mut plan = plan_with_a_search();
-    plan.points[1].subject.command = "quintain serve early-exit {port}".to_owned();
+    plan.points[1].subject.process.command = "quintain serve early-exit {port}".to_owned();
     let mut next =
         |point: usize, records: &[Record]| match records.iter().filter(|record| record.point == point).count() {
             tried if point == 1 && tried < 5 => {
@@ -453,7 +453,7 @@ fn runs_each_build_once_and_classifies_failures() {
     options.directory = folder.path().to_owned();
     let with = |build: &str| {
         let mut point = point("quintain serve well {port}");
-        point.subject.build = Some(build.to_owned());
+        point.subject.process.build = Some(build.to_owned());
         point
     };
     let mut away = with("/bin/sh -c 'touch never'");

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use study::plan::SubjectPlan;
+use study::plan::ProcessPlan;
 use study::record::{FailureKind, SubjectUse};
 use study::verification::{Miss, Suite};
 
@@ -49,7 +49,9 @@ impl<'a> Server<'a> {
     pub(super) fn start(home: &'a Home<'a>, suite: Option<Suite>, path: &str) -> Result<Server<'a>, NotStarted> {
         let (child, address) = match home.target {
             Target::Running(address) => (None, address),
-            Target::Command { plan, .. } => start_on(home, plan.port).map(|(child, address)| (Some(child), address))?,
+            Target::Command { plan, .. } => {
+                start_on(home, plan.process.port).map(|(child, address)| (Some(child), address))?
+            }
         };
         let until = clock::now() + CASE;
         Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: RefCell::default() })
@@ -186,7 +188,7 @@ impl Drop for Server<'_> {
     fn drop(&mut self) {
         // Ends it as the lab ends a trial. Cases that check how it ends have done so before.
         if let (Some(child), Target::Command { plan, .. }) = (&mut self.child, self.home.target) {
-            child.stop(Duration::from_nanos(plan.stop_timeout_ns));
+            child.stop(Duration::from_nanos(plan.process.stop_timeout_ns));
         }
     }
 }
@@ -199,7 +201,7 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     let second_port = ready::free_port().map_err(no_port)?;
     let ground = Ground { supervisor, kept: &home.kept, directory, interrupted: home.interrupted };
     let names = |name: &str| crate::subject::port_of(name, second_port, &[]);
-    let plan = SubjectPlan { port, ..plan.clone() };
+    let plan = ProcessPlan { port, ..plan.process.clone() };
     let server = crate::server::Server { names: &names, ..crate::server::Server::new(&plan, ground) };
     match server.start(&mut SubjectUse::default()) {
         Ok(Started { child, port, .. }) => Ok((child, (Ipv4Addr::LOCALHOST, port).into())),

@@ -40,19 +40,11 @@ fn taken_names() -> String {
 pub(super) fn of_point(companions: &[(String, Section)], fill: Settings) -> Vec<CompanionPlan> {
     let plan = |(name, section): &(String, Section)| {
         let companion = &section.filled_by(fill);
-        let server = subject::server(companion);
         CompanionPlan {
             name: name.clone(),
-            build: server.build,
-            command: server.command,
-            container: server.container,
-            directory: server.directory,
-            environment: server.environment,
+            process: subject::process(companion, true, subject::PASS_PORT),
             cpus: companion.small("cpus").unwrap_or_default(),
-            port: server.port,
             fresh: companion.flag("fresh").unwrap_or_default(),
-            ready_timeout_ns: server.ready_timeout_ns,
-            stop_timeout_ns: server.stop_timeout_ns,
         }
     };
     companions.iter().map(plan).collect()

@@ -7,7 +7,7 @@ use config::Invalid;
 use config::nearest::suggestion;
 
 use crate::expand::factors::Factor;
-use crate::expand::{optional, port, subject};
+use crate::expand::subject;
 use crate::plan::Level;
 use crate::proxy::{DIRECT, ProxyPlan, THROUGH};
 use crate::section::{Section, Settings};
@@ -64,29 +64,14 @@ pub(super) fn of_point(proxies: &BTreeMap<String, Section>, fill: Settings) -> V
 }
 
 fn plan(name: &str, proxy: &Section) -> ProxyPlan {
-    proxy.required("command");
-    let (command, files, environment) = (proxy.text("command"), files(proxy), subject::environment(proxy));
-    if let Some(command) = &command {
-        subject::check_command(proxy, command);
-        if command.trim().is_empty() {
-            proxy.mistake("command", format!("`{}.command` is empty", proxy.name), None);
-        } else if !proxy.has("port") && files.is_empty() && !subject::takes_port(command, &environment) {
-            let hint = "pass `{port}` to it, or set `port` to the one it always uses".to_owned();
-            proxy.mistake("command", format!("`{}.command` has no `{{port}}`", proxy.name), hint);
-        }
-    }
+    let files = files(proxy);
+    let hint = "pass `{port}` to it, or set `port` to the one it always uses";
     ProxyPlan {
         name: name.to_owned(),
-        build: subject::build(proxy),
-        command: command.unwrap_or_default(),
-        directory: optional(proxy, "directory"),
-        environment,
+        process: subject::process(proxy, files.is_empty(), hint),
         files,
         calls: proxy.text_as("calls", |name| check_file_name(name).map(|()| name.to_owned())),
         cpus: if proxy.is_word("cpus", "subject") { 0 } else { proxy.small("cpus").unwrap_or_default() },
-        port: port(proxy, "port"),
-        ready_timeout_ns: proxy.duration_ns("ready_timeout").unwrap_or_default(),
-        stop_timeout_ns: proxy.duration_ns("stop_timeout").unwrap_or_default(),
     }
 }
 

@@ -9,7 +9,7 @@ use config::node::{Table, Value};
 
 use crate::expand::factors::Factor;
 use crate::expand::{container, optional, port};
-use crate::plan::{Level, SubjectPlan, VerifyPlan};
+use crate::plan::{Level, ProcessPlan, SubjectPlan, VerifyPlan};
 use crate::section::Section;
 use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
@@ -43,42 +43,47 @@ pub(super) enum Cpus {
 
 pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
     let subject = &with_variant(subject);
-    (SubjectPlan { verify: verify(subject), ..server(subject) }, cpus(subject))
+    let (process, verify) = (process(subject, true, PASS_PORT), verify(subject));
+    // The number of CPUs of the machine is unknown here.
+    (SubjectPlan { process, verify, ..SubjectPlan::default() }, cpus(subject))
 }
 
-pub(super) fn server(subject: &Section) -> SubjectPlan {
-    let in_container = subject.filled("image").map_or(subject.has("image"), |(image, _)| !image.trim().is_empty());
+/// Hint for a server whose command lacks its port.
+pub(super) const PASS_PORT: &str =
+    "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
+
+/// Reads how a process is built, started and stopped. With `needs_port`, its command or environment
+/// must have `{port}` unless its port is fixed; otherwise `hint` is given.
+pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> ProcessPlan {
+    let in_container = section.filled("image").map_or(section.has("image"), |(image, _)| !image.trim().is_empty());
     // A container with a known port needs no arguments.
-    let knows_port = subject.has("port") || in_container && subject.has("publish");
-    let environment = environment(subject);
+    let knows_port = section.has("port") || in_container && section.has("publish");
+    let environment = environment(section);
     if !(in_container && knows_port) {
-        subject.required("command");
+        section.required("command");
     }
-    let command = subject.text("command");
+    let command = section.text("command");
     if let Some(command) = &command {
-        check_command(subject, command);
+        check_command(section, command);
         if command.trim().is_empty() && !in_container {
-            subject.mistake("command", format!("`{}.command` is empty", subject.name), None);
-        } else if !knows_port && !takes_port(command, &environment) {
-            let hint = "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
-            subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint.to_owned());
+            section.mistake("command", format!("`{}.command` is empty", section.name), None);
+        } else if needs_port && !knows_port && !takes_port(command, &environment) {
+            section.mistake("command", format!("`{}.command` has no `{{port}}`", section.name), hint.to_owned());
         }
     }
-    SubjectPlan {
-        build: build(subject),
+    ProcessPlan {
+        build: build(section),
         command: command.unwrap_or_default(),
-        container: container::read(subject),
-        directory: optional(subject, "directory"),
+        container: section.keys.get("image").and_then(|_| container::read(section)),
+        directory: optional(section, "directory"),
         environment,
-        port: port(subject, "port"),
-        ready_timeout_ns: subject.duration_ns("ready_timeout").unwrap_or_default(),
-        stop_timeout_ns: subject.duration_ns("stop_timeout").unwrap_or_default(),
-        // The number of CPUs of the machine is unknown here.
-        ..SubjectPlan::default()
+        port: port(section, "port"),
+        ready_timeout_ns: section.duration_ns("ready_timeout").unwrap_or_default(),
+        stop_timeout_ns: section.duration_ns("stop_timeout").unwrap_or_default(),
     }
 }
 
-pub(super) fn takes_port(command: &str, environment: &BTreeMap<String, String>) -> bool {
+fn takes_port(command: &str, environment: &BTreeMap<String, String>) -> bool {
     let has_port = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
     has_port(command) || environment.values().any(|value| has_port(value))
 }
@@ -106,13 +111,13 @@ fn cpus(subject: &Section) -> Cpus {
     Cpus::UpTo(up_to.unwrap_or_default())
 }
 
-pub(super) fn build(section: &Section) -> Option<String> {
+fn build(section: &Section) -> Option<String> {
     let build = optional(section, "build");
     build.iter().for_each(|command| check_words(section, "build", command));
     build
 }
 
-pub(super) fn check_command(section: &Section, command: &str) {
+fn check_command(section: &Section, command: &str) {
     check_words(section, "command", command);
 }
 
@@ -125,7 +130,7 @@ fn check_words(section: &Section, key: &str, command: &str) {
     }
 }
 
-pub(super) fn environment(subject: &Section) -> BTreeMap<String, String> {
+fn environment(subject: &Section) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
     let Some(section) = subject.section("environment") else { return environment };
     for entry in section.table.iter() {
