@@ -338,10 +338,11 @@ impl<'a> Contest<'a> {
             let (names, could) = self.undecided(place);
             let could = could.map_or(String::new(), |could| format!("{could}; "));
             let most = self.superlative(place);
-            let text = format!("Not shown which of {names} has the {most} {}{at} ({could}{blocks}).", self.noun);
+            let text =
+                format!("Too close to call which of {names} has the {most} {}{at} ({could}{blocks}).", self.noun);
             let slower = place.rows.iter().filter(|row| !self.candidates(place).contains(row));
             let slower = slower.map(|&row| self.name(row)).collect::<Vec<_>>();
-            let slower = (!slower.is_empty()).then(|| format!("Shown not to have it: {}.", all_of(&slower, "and")));
+            let slower = (!slower.is_empty()).then(|| format!("Ruled out: {}.", all_of(&slower, "and")));
             return std::iter::once(text).chain(slower).collect();
         };
         let word = self.superlative(place);
@@ -571,7 +572,7 @@ mod tests {
             let twins = records.iter().map(|record| Record { point: 1, ..record.clone() }).collect::<Vec<_>>();
             records.extend(twins);
         };
-        assert_snapshot!(answer_to(twins), @"Not shown which of c-epoll and go has the lower mean latency (18 blocks).");
+        assert_snapshot!(answer_to(twins), @"Too close to call which of c-epoll and go has the lower mean latency (18 blocks).");
     }
 
     #[test]

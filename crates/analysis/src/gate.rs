@@ -194,7 +194,7 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
         () if ends.is_empty() => format!("no pairs after {so_far}"),
         () if ends.iter().all(|end| *end == Ended::Decided) => format!("decided after {so_far}"),
         () if ends.contains(&Ended::Pairs) => format!("undecided after {so_far}, the maximum"),
-        () => format!("known well enough after {so_far}"),
+        () => format!("precise enough after {so_far}"),
     })
 }
 
@@ -583,7 +583,7 @@ fn wanting(test: &GateTest) -> String {
         _ => {}
     }
     if let (Some(pairs), Some(ns)) = (test.more_pairs, test.more_ns) {
-        text += &format!("; about {} more, {}, would likely decide", count(pairs, "pair"), duration(ns));
+        text += &format!("; about {} more ({}) would likely decide", count(pairs, "pair"), duration(ns));
     }
     text
 }
@@ -663,14 +663,17 @@ fn null_sentences(found: &GateFinding) -> Vec<String> {
         let alarms = tests.iter().filter(shown).filter_map(told).collect::<Vec<_>>();
         Some(match (alarms.is_empty(), told(first).filter(|_| first.reason.is_none())) {
             (false, _) => {
-                format!("A false alarm: {base} differs from itself{at}, {} ({pairs}){scatter}.", alarms.join(", "))
+                format!(
+                    "Null test failed: {base} appears to differ from itself{at}, {} ({pairs}){scatter}.",
+                    alarms.join(", ")
+                )
             }
             (true, Some(first)) => {
-                format!("As expected, no difference shown between {base} and itself{at}: {first} ({pairs}){scatter}.")
+                format!("Null test passed: no difference between {base} and itself{at}: {first} ({pairs}){scatter}.")
             }
             (true, None) => {
                 let reason = first.reason.as_deref().unwrap_or("too few pairs");
-                format!("{base} was not compared with itself{at}: {reason}.")
+                format!("No null test of {base}{at}: {reason}.")
             }
         })
     };
@@ -778,7 +781,7 @@ mod tests {
         });
         assert!(found.tests.iter().all(|test| test.candidate != "go") && found.null.len() == 4, "one per place");
         assert!(
-            texts.iter().any(|text| text.starts_with("As expected, no difference shown between c-epoll and itself")),
+            texts.iter().any(|text| text.starts_with("Null test passed: no difference between c-epoll and itself")),
             "{texts:#?}"
         );
         assert_eq!(found.null_scatter, Some(0.0));

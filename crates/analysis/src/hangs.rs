@@ -133,7 +133,7 @@ pub fn over_all(findings: &Findings) -> Option<String> {
             all.max = all.max.max(one.max);
         }
     }
-    counted(&all).map(|counted| format!("Without a response when a trial ended: {counted}."))
+    counted(&all).map(|counted| format!("At the end of trials: {counted}."))
 }
 
 /// The same for one row, if some requests were not sent or a value is a lower bound.
@@ -143,7 +143,7 @@ pub fn of_row(row: &Row) -> Option<String> {
         .as_deref()
         .filter(|_| matters)
         .and_then(counted)
-        .map(|counted| format!("without a response when a trial ended: {counted}"))
+        .map(|counted| format!("at the end of trials: {counted}"))
 }
 
 /// Formats requests without a response: `20 in flight, waiting for up to 1.45 s; 2756 not sent,
@@ -151,9 +151,9 @@ pub fn of_row(row: &Row) -> Option<String> {
 pub fn counted(censored: &Censored) -> Option<String> {
     let part = |stored: &study::record::Histogram, what: &str| {
         let longest = quantity(stored.max? as f64, "ns");
-        Some(format!("{} {what}, waiting for up to {longest}", stored.count))
+        Some(format!("{} {what}, for up to {longest}", stored.count))
     };
-    let parts = [part(&censored.in_flight, "in flight"), part(&censored.unsent, "not sent")];
+    let parts = [part(&censored.in_flight, "still in flight"), part(&censored.unsent, "not sent")];
     let parts = parts.into_iter().flatten().collect::<Vec<_>>();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

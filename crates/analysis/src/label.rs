@@ -21,8 +21,8 @@ pub fn varied(plan: &Plan) -> Vec<String> {
 /// Lists the factors with a single level, which labels omit; may be empty.
 pub fn throughout(factors: &[Factor]) -> String {
     let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
-    let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
-    if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
+    let fixed = fixed.map(|factor| format!("{} = {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
+    if fixed.is_empty() { String::new() } else { format!(" All rows: {}.", fixed.join(", ")) }
 }
 
 /// Joins levels in factor order: text unchanged, numbers and switches with their factor.

@@ -19,8 +19,8 @@ pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let alarm = p <= ALARM;
     let sentence = if alarm {
         format!(
-            "the machine changed speed during this run (neighbouring trials are alike in {metric}, p = {p:.3}): \
-             ratios hold, absolute values are for this mix of states"
+            "the machine changed speed during this run (p = {p:.3}): comparisons are still valid, absolute values hold \
+             only for this run"
         )
     } else {
         format!(
@@ -53,7 +53,7 @@ mod tests {
         let spells = found(|order| if order % 30 < 10 { 1.3 } else { 1.0 });
         let states = spells.states.as_ref().unwrap();
         assert!(states.alarm && states.p <= ALARM, "{states:?}");
-        assert!(states.sentence.ends_with("ratios hold, absolute values are for this mix of states"), "{states:?}");
+        assert!(states.sentence.ends_with("absolute values hold only for this run"), "{states:?}");
         assert_eq!(spells.warnings.iter().filter(|warning| warning.text == states.sentence).count(), 1);
         let even = found(|_| 1.0);
         let states = even.states.as_ref().unwrap();

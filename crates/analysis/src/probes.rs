@@ -27,8 +27,8 @@ pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
     let warning = worst.filter(|_| flagged > 0).map(|worst| {
         let share = percent(worst);
         format!(
-            "another process ran on the CPUs in use before or after {flagged} of {of}, for up to {share} of a probe: \
-             flagged, not removed"
+            "other processes used these CPUs around {flagged} of {of}, for up to {share} of the time: the trials are \
+             flagged and kept"
         )
     });
     Some(Probed { cpu_ns_median, trials, sentence, warning })
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(
             found.warning.as_deref(),
             Some(
-                "another process ran on the CPUs in use before or after 1 of 2 trials, for up to 50 % of a probe: flagged, not removed"
+                "other processes used these CPUs around 1 of 2 trials, for up to 50 % of the time: the trials are flagged and kept"
             )
         );
         assert_eq!(of(&records[..1]).unwrap().warning, None);

@@ -3,6 +3,9 @@
 use crate::findings::{Row, Scope};
 use crate::number::percent;
 
+/// Largest share of unseen starts that is worth a sentence.
+const UNSEEN_MAX: f64 = 0.4;
+
 /// `started`: start of the first and the last trial, UTC, RFC 3339.
 pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
@@ -16,9 +19,13 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
         (fewest, most) => format!("{fewest} to {most} starts"),
     };
     let sentence = format!(
-        "Absolute values are from this run, {times}; {starts} per row: kinds of start rarer than {} may not have been \
-         seen",
-        percent(unseen_share)
+        "Absolute values are from this run, {times}; {starts} per row{}",
+        // Of a few starts, this says nothing that the number does not.
+        if unseen_share > UNSEEN_MAX {
+            String::new()
+        } else {
+            format!(": behavior of fewer than {} of starts may not have shown up", percent(unseen_share))
+        }
     );
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
 }
@@ -64,12 +71,14 @@ mod tests {
         assert_eq!(
             sentence(&records).as_deref(),
             Some(
-                "Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of start rarer than 35 % may \
-                 not have been seen"
+                "Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: behavior of fewer \
+                 than 35 % of starts may not have shown up"
             )
         );
         records.retain(|record| record.point == 0);
-        assert!(sentence(&records).unwrap().contains("8 starts per row: kinds of start rarer than 31 %"));
+        assert!(sentence(&records).unwrap().contains("8 starts per row: behavior of fewer than 31 % of starts"));
+        records.truncate(3);
+        assert!(sentence(&records).unwrap().ends_with("; 3 starts per row"));
         assert_eq!(sentence(&[]), None);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn stop_reason(plan: &Plan, trials: &[Trial<'_>]) -> String {
             return format!("ended by time or by hand after {so_far}");
         }
         match width(plan, trials, blocks).filter(|_| rule(plan).target.is_some()) {
-            Some(width) => format!("ended early: ±{} after {so_far}", percent(width)),
+            Some(width) => format!("stopped early: ±{} after {so_far}", percent(width)),
             None => format!("ended after {so_far}"),
         }
     })
@@ -72,7 +72,7 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
             let likely =
                 rule.target.and_then(|goal| Some((stop_rule::trials_needed(width, blocks, goal, level)?, goal)));
             Some(match likely.filter(|(needed, _)| *needed > blocks) {
-                Some((needed, goal)) => format!("{decision}; ±{} is likely to need about {needed}", percent(goal)),
+                Some((needed, goal)) => format!("{decision}; ±{} likely needs about {needed} blocks", percent(goal)),
                 None => decision.to_string(),
             })
         }
@@ -181,7 +181,7 @@ mod tests {
         check(relative(0.05), 0, blocks(12), Some("target met: ±2.0 % after 12 blocks"));
         check(relative(0.0001), 0, blocks(12), None);
         let tight = |plan: &mut Plan| (plan.trials.comparison, plan.trials.max) = (Some(0.005), 18);
-        check(tight, 0, blocks(18), Some("budget: ±1.5 % after 18 blocks; ±0.50 % is likely to need about 142"));
+        check(tight, 0, blocks(18), Some("budget: ±1.5 % after 18 blocks; ±0.50 % likely needs about 142 blocks"));
         let alone = |plan: &mut Plan| plan.points.truncate(1);
         let of_first = |record: &Record| record.block < 12 && record.point == 0;
         check(alone, 0, of_first, Some("target met: ±1.4 % after 12 blocks"));

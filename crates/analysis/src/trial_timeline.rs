@@ -132,7 +132,7 @@ pub fn rule(found: &[InsideTrial]) -> String {
     let mut metrics = found.iter().map(|trial| Metric::noun_of(&trial.metric)).collect::<Vec<_>>();
     metrics.dedup();
     let metrics = metrics.join(" or ");
-    format!("For each design point, the trial with the median {metrics}; of two, the earlier.")
+    format!("Each panel shows the trial with the median {metrics} of its design point.")
 }
 
 #[cfg(test)]

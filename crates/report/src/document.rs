@@ -83,7 +83,9 @@ pub(crate) struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Keep,
-    /// Dropped if the table is too wide, the last first.
+    /// Dropped if the table is too wide, the lowest rank first.
+    Ranked(u8),
+    /// Dropped after the ranked ones, the last first.
     Drop,
     /// Never shown on terminals.
     Long,

@@ -222,7 +222,7 @@ fn about_intervals(report: &LoadReport) -> String {
     let claim = format!("{level}, for these {time} only: another period or another start of the server may differ");
     match (notes.first(), notes.len() == report.intervals.len()) {
         (None, _) => claim,
-        (Some(why), true) => format!("{why}; measure longer"),
+        (Some(why), true) => format!("none: {why}; measure longer with `-d`"),
         (Some(why), false) => format!("{claim}; {} declined: {why}", number::count(notes.len() as u64, "interval")),
     }
 }
@@ -631,7 +631,7 @@ mod tests {
             measurement.workers[0].cpu_ns = measurement.workers[0].wall_ns;
             measurement.volley = Some(Volley { mean_us: 571.1, stddev_us: 220.4, samples: 17_000, rounds: 2 });
         });
-        assert_snapshot!(load_terminal(&trouble, &[], "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @r"
+        assert_snapshot!(load_terminal(&trouble, &[], "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @"
         load         pingpong://[::1]:7000, 40 clients, 1 thread,
                      closed loop
         requests/s   1.203 M/s   no interval
@@ -659,8 +659,8 @@ mod tests {
         in flight    40.0 of 40 clients counted, 666.5 by rate x
                      mean latency; failed requests have no latency
         ended        250 ms measured
-        intervals    not enough data for an interval: 3 windows,
-                     20 needed; measure longer
+        intervals    none: not enough data for an interval: 3
+                     windows, 20 needed; measure longer with `-d`
         ");
     }
 
@@ -690,7 +690,7 @@ mod tests {
           p99        ≥ 200 ms    requests were still waiting at the end
           p99.9      ≥ 200 ms    requests were still waiting at the end
         requests     18041 in 250 ms, 70.5 KiB received, no errors
-        unanswered   40 in flight, waiting for up to 200 ms; 7000 not sent, waiting for up to 150.0 ms
+        unanswered   40 still in flight, for up to 200 ms; 7000 not sent, for up to 150.0 ms
         warm-up      18041 requests, not counted
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
         limited by   server: no response for the last 200 ms, while 40 of 40 connections waited; the

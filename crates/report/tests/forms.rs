@@ -163,7 +163,7 @@ fn all_forms_report_a_hung_server() {
     let text = terminal(&findings, &Style::PLAIN);
     assert!(text.contains("* the server hung"), "{text}");
     for text in [text, markdown(&findings), html(&findings).unwrap()] {
-        assert!(text.contains("40 in flight") && text.contains("≥ "), "{text}");
+        assert!(text.contains("40 still in flight") && text.contains("≥ "), "{text}");
     }
 }
 

@@ -49,8 +49,7 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
         name: "inside".to_owned(),
         title: "Inside a trial".to_owned(),
         caption: format!(
-            "{} Latency: the stronger the colour, the larger the fraction of that moment's requests, from under 0.3 % \
-             to over 30 %; lines: p50 and, from 100 requests on, p99. The generator's CPU time is known only for the \
+            "{} Latency: color is the share of requests in that time slice, from under 0.3 % to over 30 %; lines: p50 and, from 100 requests on, p99. The generator's CPU time is known only for the \
              whole trial.",
             rule(shown)
         ),

@@ -136,22 +136,22 @@ mod tests {
 
         | server | cores | clients | throughput | mean latency | p50 | p99 | errors | n | limited by | trials ended |
         |---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|
-        | c-epoll | 1 | 40 | 69.8 ±1.8 k/s | 573 ±17 µs | 533 ±16 µs | 1.280 ±0.042 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
-        | c-epoll | 1 | 80 | 72.6 ±1.9 k/s | 1.100 ±0.033 ms | 1.026 ±0.031 ms | 2.46 ±0.08 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
-        | c-epoll | 2 | 40 | 111.7 ±3.0 k/s | 358 ±11 µs | 333 ±10 µs | 797 ±26 µs | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
-        | c-epoll | 2 | 80 | 114.7 ±1.0 k/s\* | 697 ±6 µs\* | 650 ±6 µs\* | 1.548 ±0.016 ms\* | 0 | 8 | generator (generator-bound) | ended early: ±3.1 % after 8 blocks |
+        | c-epoll | 1 | 40 | 69.8 ±1.8 k/s | 573 ±17 µs | 533 ±16 µs | 1.280 ±0.042 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
+        | c-epoll | 1 | 80 | 72.6 ±1.9 k/s | 1.100 ±0.033 ms | 1.026 ±0.031 ms | 2.46 ±0.08 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
+        | c-epoll | 2 | 40 | 111.7 ±3.0 k/s | 358 ±11 µs | 333 ±10 µs | 797 ±26 µs | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
+        | c-epoll | 2 | 80 | 114.7 ±1.0 k/s\* | 697 ±6 µs\* | 650 ±6 µs\* | 1.548 ±0.016 ms\* | 0 | 8 | generator (generator-bound) | stopped early: ±3.1 % after 8 blocks |
         | go | 1 | 40 | 51.5 ±1.5 k/s | 777 ±25 µs | 722 ±24 µs | 1.751 ±0.063 ms | 0 | 7 (1 failed) | server | partial: 1 of 8 trials failed: the subject did not listen within 5 s |
-        | go | 1 | 80 | 53.2 ±1.4 k/s | 1.505 ±0.045 ms | 1.399 ±0.042 ms | 3.35 ±0.13 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
-        | go | 2 | 40 | 82.1 ±2.2 k/s | 487 ±14 µs | 454 ±14 µs | 1.088 ±0.036 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
+        | go | 1 | 80 | 53.2 ±1.4 k/s | 1.505 ±0.045 ms | 1.399 ±0.042 ms | 3.35 ±0.13 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
+        | go | 2 | 40 | 82.1 ±2.2 k/s | 487 ±14 µs | 454 ±14 µs | 1.088 ±0.036 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
         | go | 2 | 80 |  |  |  |  |  | 0 (8 failed) |  | failed: all 8 trials failed: the subject ended while it was measured: signal 11 |
-        | rust-tokio | 1 | 40 | 55.9 ±3.6 k/s | 719 ±55 µs | 671 ±53 µs | 1.604 ±0.121 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
-        | rust-tokio | 1 | 80 | 58.6 ±1.5 k/s | 1.364 ±0.040 ms | 1.271 ±0.038 ms | 3.05 ±0.10 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
-        | rust-tokio | 2 | 40 | 91.2 ±2.4 k/s | 439 ±13 µs | 409 ±12 µs | 981 ±32 µs | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
+        | rust-tokio | 1 | 40 | 55.9 ±3.6 k/s | 719 ±55 µs | 671 ±53 µs | 1.604 ±0.121 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
+        | rust-tokio | 1 | 80 | 58.6 ±1.5 k/s | 1.364 ±0.040 ms | 1.271 ±0.038 ms | 3.05 ±0.10 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
+        | rust-tokio | 2 | 40 | 91.2 ±2.4 k/s | 439 ±13 µs | 409 ±12 µs | 981 ±32 µs | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
         | rust-tokio | 2 | 80 |  |  |  |  |  | 0 |  | unrunnable: needs 4096 open files, may have 1024 |
 
-        Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; \* generator-bound or shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of start rarer than 35 % may not have been seen.
+        Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; \* generator-bound or shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: behavior of fewer than 35 % of starts may not have shown up.
 
-        Trials: ended early: ±3.1 % after 8 blocks.
+        Trials: stopped early: ±3.1 % after 8 blocks.
 
         <details><summary>Other metrics</summary>
 
@@ -172,7 +172,7 @@ mod tests {
 
         ### More trials or longer trials?
 
-        Trials differ from each other (s\_B), and so do seconds within a trial (s\_W); together they give the optimal trial length. For latency\_mean:
+        Variation between trials (s\_B) and within a trial (s\_W) of mean latency determines the best trial length.
 
         | server | cores | clients | s\_B | s\_B over mean | s\_W, of one second | optimal trial length | target met |
         |---|---:|---:|---:|---:|---:|---:|---|
@@ -196,7 +196,7 @@ mod tests {
 
         ## Comparisons
 
-        ### By mean latency: all others against the best
+        ### Mean latency, compared with the best
 
         | at | best | other | typical change | change of the mean | blocks | p (Holm) | shown |
         |---|---|---|---:|---:|---:|---:|---|
@@ -220,7 +220,7 @@ mod tests {
 
         <details><summary>By other metrics</summary>
 
-        ### By throughput: all others against the best
+        ### Throughput, compared with the best
 
         | at | best | other | typical change | change of the mean | blocks | p (Holm) | shown |
         |---|---|---|---:|---:|---:|---:|---|
@@ -247,7 +247,7 @@ mod tests {
 
         ## Warnings
 
-        - another process ran on the CPUs in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
+        - other processes used these CPUs around 1 of 88 trials, for up to 44 % of the time: the trials are flagged and kept
         - c-epoll, cores 2, clients 80: generator-bound: it was saturated while the server had spare CPU
         - go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
         - go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
@@ -270,7 +270,7 @@ mod tests {
         - Clock source, idle: tsc, haltpoll/menu
         - Load before: 0.08
         - Network, all trials: 0 segments retransmitted, 0 accept-queue overflows, 0 connection requests dropped
-        - Fixed piece of work: median CPU time 8.24 ms, before and after 88 trials
+        - Speed probe: median CPU time 8.24 ms, before and after 88 trials
         - Could not be read: governor: this machine has none
 
         ### Generator calibration
@@ -321,7 +321,7 @@ mod tests {
 
         ## Reproduce
 
-        The command that started the run; seed 1 reproduces the order of trials, challenges and arrivals.
+        Command of this run. Seed 1 reproduces the order of trials, the requests and their arrival times.
 
             quintain run volley --seed 1
 

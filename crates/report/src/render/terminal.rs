@@ -80,9 +80,15 @@ pub(crate) fn table(table: &Table, style: &Style) -> String {
         style.width > 0 && shown.iter().map(|(_, width)| width + 2).sum::<usize>() > style.width
     };
     while too_wide(&shown) {
-        let Some(last) = shown.iter().rposition(|(at, _)| table.heads[*at].room == Room::Drop) else { break };
-        dropped.insert(0, table.heads[shown.remove(last).0].text.as_str());
+        let rank = |(nth, (at, _)): (usize, &(usize, usize))| match table.heads[*at].room {
+            Room::Ranked(rank) => Some((usize::from(rank), nth)),
+            Room::Drop => Some((usize::MAX - nth, nth)),
+            Room::Keep | Room::Long => None,
+        };
+        let Some((_, next)) = shown.iter().enumerate().filter_map(rank).min() else { break };
+        dropped.push(shown.remove(next).0);
     }
+    dropped.sort_unstable();
     let line = |text: &dyn Fn(usize) -> String, cell: &dyn Fn(usize) -> String| {
         let mut line = String::new();
         for &(at, width) in &shown {
@@ -104,7 +110,14 @@ pub(crate) fn table(table: &Table, style: &Style) -> String {
         }
     }
     if !dropped.is_empty() {
-        out += &wrap(&format!("Columns hidden (terminal too narrow): {}.\n", dropped.join(", ")), style.width, 2);
+        let name = |at: &usize| {
+            let first = table.rows.first().map(|row| text_of(&row[*at].text)).unwrap_or_default();
+            let is_same = table.rows.len() > 1 && table.rows.iter().all(|row| text_of(&row[*at].text) == first);
+            let all = if is_same { format!(" (all {first})") } else { String::new() };
+            format!("{}{all}", table.heads[*at].text)
+        };
+        let names = dropped.iter().map(name).collect::<Vec<_>>().join(", ");
+        out += &wrap(&format!("Columns hidden (terminal too narrow): {names}.\n"), style.width, 2);
     }
     out
 }
@@ -140,9 +153,9 @@ mod tests {
         rust-tokio  46.0 ±0.1 k/s*  1.302 ±0.004 ms*  1.016 ±0.003 ms*   4.79 ±0.07 ms*       0  8  network
 
         Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound,
-          network-bound or shared CPUs. Throughout, cores is 1, clients is 60. Absolute values are from this run, 2026-11-20
-          21:05 UTC; 8 starts per row: kinds of start rarer than 31 % may not have been seen.
-        Trials: ended early: ±0.44 % after 8 blocks.
+          network-bound or shared CPUs. All rows: cores = 1, clients = 60. Absolute values are from this run, 2026-11-20 21:05
+          UTC; 8 starts per row: behavior of fewer than 31 % of starts may not have shown up.
+        Trials: stopped early: ±0.44 % after 8 blocks.
 
         Generators, median over trials [least, largest]
         design point  generator                      p50                   p99                   rate  limited by
@@ -155,7 +168,7 @@ mod tests {
         rust-tokio    l1         950.3 [929.8, 954.4] µs  2.24 [2.09, 2.38] ms  19.6 [19.5, 20.0] k/s  latency
         rust-tokio    l2            2.80 [2.77, 2.87] ms  6.91 [5.93, 7.77] ms  6.57 [6.48, 6.77] k/s  network
         rust-tokio    l3         933.9 [929.8, 954.4] µs  2.28 [2.21, 2.34] ms  19.9 [19.6, 20.0] k/s  latency
-        Columns hidden (terminal too narrow): share of requests, busy.
+        Columns hidden (terminal too narrow): share of requests, busy (all 40 [40, 40] %).
 
         Warnings
           l2: its p50 is 3.0 times that of l1 and l3 in 8 of 24 trials: its link was full, 1.08 of 1.09 GiB/s
@@ -182,33 +195,33 @@ mod tests {
         Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2,
           clients 80 (unrunnable).
 
-        server      cores  clients       throughput  errors  n  limited by
-        c-epoll         1       40    69.8 ±1.8 k/s       0  8  server
-        c-epoll         1       80    72.6 ±1.9 k/s       0  8  server
-        c-epoll         2       40   111.7 ±3.0 k/s       0  8  server
-        c-epoll         2       80  114.7 ±1.0 k/s*       0  8  generator
-        go              1       40    51.5 ±1.5 k/s       0  7  server
-        go              1       80    53.2 ±1.4 k/s       0  8  server
-        go              2       40    82.1 ±2.2 k/s       0  8  server
-        go              2       80                           0
+        server      cores  clients     mean latency  n  limited by
+        c-epoll         1       40       573 ±17 µs  8  server
+        c-epoll         1       80  1.100 ±0.033 ms  8  server
+        c-epoll         2       40       358 ±11 µs  8  server
+        c-epoll         2       80       697 ±6 µs*  8  generator
+        go              1       40       777 ±25 µs  7  server
+        go              1       80  1.505 ±0.045 ms  8  server
+        go              2       40       487 ±14 µs  8  server
+        go              2       80                   0
             failed: all 8 trials failed: the subject ended while it was
               measured: signal 11
-        rust-tokio      1       40    55.9 ±3.6 k/s       0  8  server
-        rust-tokio      1       80    58.6 ±1.5 k/s       0  8  server
-        rust-tokio      2       40    91.2 ±2.4 k/s       0  8  server
-        rust-tokio      2       80                           0
+        rust-tokio      1       40       719 ±55 µs  8  server
+        rust-tokio      1       80  1.364 ±0.040 ms  8  server
+        rust-tokio      2       40       439 ±13 µs  8  server
+        rust-tokio      2       80                   0
             unrunnable: needs 4096 open files, may have 1024
-        Columns hidden (terminal too narrow): mean latency, p50, p99.
+        Columns hidden (terminal too narrow): throughput, p50, p99, errors.
 
         Mean over n trials ± half-width of the 95 % confidence interval, each
           trial with a fresh server; * generator-bound or shared CPUs. Absolute
           values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts
-          per row: kinds of start rarer than 35 % may not have been seen.
-        Trials: ended early: ±3.1 % after 8 blocks.
+          per row: behavior of fewer than 35 % of starts may not have shown up.
+        Trials: stopped early: ±3.1 % after 8 blocks.
 
         Warnings
-          another process ran on the CPUs in use before or after 1 of 88 trials,
-            for up to 44 % of a probe: flagged, not removed
+          other processes used these CPUs around 1 of 88 trials, for up to 44 %
+            of the time: the trials are flagged and kept
           c-epoll, cores 2, clients 80: generator-bound: it was saturated while
             the server had spare CPU
           go, cores 1, clients 40: 1 of 8 trials failed: the subject did not
@@ -250,9 +263,9 @@ mod tests {
              40  24 of 40  102.9 ±1.4 k/s*      777 ±10 µs*      724 ±10 µs*  1.736 ±0.028 ms*             0  8  generator
 
         Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound or
-          shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: kinds of start rarer
-          than 31 % may not have been seen.
-        Trials: ended early: ±1.2 % after 8 blocks.
+          shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: behavior of fewer
+          than 31 % of starts may not have shown up.
+        Trials: stopped early: ±1.2 % after 8 blocks.
 
         Valid responses per second
         threads      cpus  n  sample mean, k/s  sample standard deviation, k/s  95 % interval, k/s  limited by
@@ -324,7 +337,7 @@ mod tests {
              40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  server
              80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  server
 
-        Mean over n trials ± half-width of a quick run (no stated confidence), each trial with a fresh server. Throughout, server is c-epoll, cores is 1. Absolute values are from this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of start rarer than 95 % may not have been seen.
+        Mean over n trials ± half-width of a quick run (no stated confidence), each trial with a fresh server. All rows: server = c-epoll, cores = 1. Absolute values are from this run, 2026-11-20 21:05 UTC; 1 start per row.
         Trials: ended after 1 block.
 
         Warnings

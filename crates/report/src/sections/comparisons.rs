@@ -56,7 +56,8 @@ fn table(f: &Findings, found: &Comparison) -> Table {
     let name = study::Metric::noun_of(&found.metric);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
     let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
-    Table::plain(format!("By {name}: all others against the best{idle}"), heads, rows)
+    let name = analysis::display_names::capitalised(name);
+    Table::plain(format!("{name}, compared with the best{idle}"), heads, rows)
 }
 
 fn contender(f: &Findings, found: &Comparison, row: usize) -> String {

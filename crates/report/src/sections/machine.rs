@@ -37,7 +37,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
     );
     let mut facts = facts(&f.machine);
     facts.push(fact("Network, all trials", network));
-    facts.extend(f.probes.as_ref().map(|probed| fact("Fixed piece of work", probed.sentence.clone())));
+    facts.extend(f.probes.as_ref().map(|probed| fact("Speed probe", probed.sentence.clone())));
     let unknown = &f.machine.unknown;
     facts.extend((!unknown.is_empty()).then(|| fact("Could not be read", unknown.join("; "))));
     facts

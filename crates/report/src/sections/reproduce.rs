@@ -9,7 +9,7 @@ use crate::document::{Block, Section};
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("reproduce", "Reproduce");
     section.long(Block::Text(format!(
-        "The command that started the run; seed {} reproduces the order of trials, challenges and arrivals.",
+        "Command of this run. Seed {} reproduces the order of trials, the requests and their arrival times.",
         f.seed
     )));
     section.long(Block::Code(join(&f.command)));

@@ -29,9 +29,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     if let Some(table) = variances(f) {
         section.long(Block::Heading("More trials or longer trials?".to_owned()));
         section.long(Block::Text(format!(
-            "Trials differ from each other (s_B), and so do seconds within a trial (s_W); together they give the \
-             optimal trial length. For {}:",
-            f.metric
+            "Variation between trials (s_B) and within a trial (s_W) of {} determines the best trial length.",
+            study::Metric::noun_of(&f.metric)
         )));
         section.long(Block::Table(table));
     }
@@ -56,12 +55,22 @@ fn first_metrics(f: &Findings) -> Vec<&str> {
 fn results(f: &Findings) -> Table {
     let metrics = first_metrics(f);
     let mut heads = point_heads(f);
-    heads.extend(metrics.iter().map(|name| metric_head(f, name)));
-    // At least one metric stays on narrow terminals.
-    if let Some(first) = heads.iter_mut().find(|head| head.room == Room::Drop) {
-        first.room = Room::Keep;
-    }
-    heads.extend([Head::number("errors"), Head::number("n").hint("trials with a measurement")]);
+    // On narrow terminals, what is the same in all rows goes first and p99 last.
+    let room = |name: &str| match name {
+        _ if name == f.metric => Room::Keep,
+        "latency_p50" => Room::Ranked(2),
+        "throughput" => Room::Ranked(3),
+        "latency_p99" => Room::Ranked(5),
+        _ => Room::Ranked(4),
+    };
+    heads.extend(metrics.iter().map(|name| metric_head(f, name).room(room(name))));
+    let have_errors = f.rows.iter().any(|row| FailedRequests::from(row).cell() != "0");
+    let are_equal = f.rows.windows(2).all(|rows| rows[0].n == rows[1].n);
+    let unless = |keep: bool, rank: u8| if keep { Room::Keep } else { Room::Ranked(rank) };
+    heads.extend([
+        Head::number("errors").room(unless(have_errors, 0)),
+        Head::number("n").hint("trials with a measurement").room(unless(!are_equal, 1)),
+    ]);
     heads.extend([Head::text("limited by"), Head::text("trials ended").room(Room::Long)]);
     let cells = |row: &Row| {
         let mut cells = point_cells(f, row);
@@ -149,7 +158,7 @@ fn variances(f: &Findings) -> Option<Table> {
     heads.push(Head::text("target met"));
     let known = |value: Option<f64>| Cell::new(value.map_or_else(|| "–".to_owned(), |value| shown(value, unit)));
     let cells = |row: &Row| {
-        let metric = row.metrics.get(&f.metric)?;
+        let metric = row.metrics.get(&f.metric).filter(|metric| metric.s_between.is_some())?;
         let mut cells = point_cells(f, row);
         let relative = metric.s_between.zip(metric.mean).filter(|(s, mean)| (s / mean * 100.0).is_finite());
         let relative = relative.map_or_else(|| "–".to_owned(), |(s, mean)| number::percent(s / mean.abs()));

@@ -6,15 +6,26 @@ use crate::document::{Block, Item, Section};
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let warnings =
         f.warnings.iter().map(|warning| Item { text: warning.text.clone(), details: warning.details.clone() });
-    let bad = f.doctor.iter().filter(|found| is_bad(found));
-    let doctor = bad.map(|found| Item::new(format!("doctor: {}: {}", found.check, found.text)));
-    let items = warnings.chain(doctor).chain(of_nodes(f)).collect::<Vec<_>>();
+    let items = warnings.chain(doctor(f)).chain(of_nodes(f)).collect::<Vec<_>>();
     let mut section = Section { count: Some(items.len()), ..Section::new("warnings", "Warnings") };
     match items.as_slice() {
         [] => section.long(Block::Text("None.".to_owned())),
         _ => section.all(Block::List(items)),
     }
     Some(section)
+}
+
+/// One line, since the machine's section has all of its checks.
+fn doctor(f: &Findings) -> Option<Item> {
+    let bad = f.doctor.iter().filter(|found| is_bad(found)).collect::<Vec<_>>();
+    match bad.as_slice() {
+        [] => None,
+        [found] => Some(Item::new(format!("doctor: {}: {}", found.check, found.text))),
+        all => {
+            let checks = all.iter().map(|found| found.check.as_str()).collect::<Vec<_>>().join(", ");
+            Some(Item::new(format!("doctor: {} warnings ({checks}); `quintain doctor` explains them", all.len())))
+        }
+    }
 }
 
 fn is_bad(found: &Finding) -> bool {

@@ -275,7 +275,7 @@ fn example_page_has_answer_and_tables() {
     for text in needed {
         assert!(page.contains(text), "`{text}`");
     }
-    assert!(page.contains(&format!("seed {} reproduces", f.seed)));
+    assert!(page.contains(&format!("Seed {} reproduces", f.seed)));
     for row in &f.rows {
         for warning in &row.warnings {
             let says = |text: &String| text.contains(&warning.text);
@@ -616,7 +616,7 @@ fn figures_do_not_name_constant_factors() {
         }
         assert!(f.rows.iter().all(|row| !named(&row.label)), "{:?}", f.rows[0].label);
         for (_, level) in &fixed {
-            assert!(html(&f).unwrap().contains("Throughout, ") && html(&f).unwrap().contains(level.as_str()));
+            assert!(html(&f).unwrap().contains("All rows: ") && html(&f).unwrap().contains(level.as_str()));
         }
     }
 }
