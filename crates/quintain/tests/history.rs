@@ -144,7 +144,7 @@ fn suggested_comparison_uses_the_same_load() {
         let found = folder.quintain(&["compare", &one, &other, "--json"]).expect(0).json();
         let command = found["command"].as_str().unwrap_or_else(|| panic!("{found}"));
         let words = command.strip_prefix("quintain").unwrap();
-        let flags = "--max-pairs 10 --set load.share_cpus=true --json";
+        let flags = "--max-time 1s --set load.share_cpus=true --json";
         let ran = Ran::from(folder.shell(&format!("'{QUINTAIN}' {words} {flags}")).output().unwrap());
         let made = &ran.json()["run"]["plan"]["points"][0]["load"];
         for key in [
