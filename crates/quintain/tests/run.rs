@@ -100,7 +100,9 @@ fn the_same_seed_gives_the_same_plan_and_the_same_order() {
     let order_with = |seed: &str| {
         let folder = Folder::new();
         folder.write("mini.toml", &study());
-        folder.quintain(&["run", "mini.toml", "--seed", seed, "--set", "clients=1,2,3,4", "--set", "load.stop=20ms"]).expect(0);
+        folder
+            .quintain(&["run", "mini.toml", "--seed", seed, "--set", "clients=1,2,3,4", "--set", "load.stop=20ms"])
+            .expect(0);
         let plan = folder.quintain(&["check", "mini.toml", "--seed", seed, "--json"]).expect(0).json();
         (order(&folder), plan)
     };

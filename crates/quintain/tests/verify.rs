@@ -111,19 +111,8 @@ fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
 
 const CASES: &str = include_str!("../../../examples/verify.toml");
 
-const CASES_OF_ALL: [&str; 11] = [
-    "keep-alive",
-    "slow-reader",
-    "head",
-    "unknown",
-    "partial",
-    "pipelined",
-    "sum",
-    "echo",
-    "order",
-    "missing",
-    "raw",
-];
+const CASES_OF_ALL: [&str; 11] =
+    ["keep-alive", "slow-reader", "head", "unknown", "partial", "pipelined", "sum", "echo", "order", "missing", "raw"];
 
 /// Exit code, failed cases with their messages, and all output.
 fn verify(flaw: &'static str, names: &[&str]) -> (Option<i32>, Vec<(String, String)>, String) {
