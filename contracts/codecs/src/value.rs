@@ -10,7 +10,7 @@ pub enum Value {
     /// `null` in JSON, `xsi:nil` in XML. An absent field is omitted from its record instead.
     #[default]
     Null,
-    /// A single value that is not known yet, to check what is around it. Never in a message.
+    /// Stands for a single value still to come, to check the message around it. Never sent.
     Unknown,
     /// True or false.
     Bool(bool),

@@ -20,7 +20,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     };
     let sentence = format!(
         "Absolute values are from this run, {times}; {starts} per row{}",
-        // Of a few starts, this says nothing that the number does not.
+        // With few starts, their number says enough.
         if unseen_share > UNSEEN_MAX {
             String::new()
         } else {

@@ -63,6 +63,11 @@ impl Invalid {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// The message and the hint in one line.
+    pub fn in_one_line(&self) -> String {
+        self.hint.as_ref().map_or_else(|| self.message.clone(), |hint| format!("{}; {hint}", self.message))
+    }
+
     /// The same error with the name of the invalid text before the message.
     #[must_use]
     pub fn of(self, name: &str) -> Self {

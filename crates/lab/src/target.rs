@@ -43,7 +43,8 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let host = self::host(http, front);
             let requests = http.requests.iter().map(|request| self::request(request, &host, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
-            let directory = directory.display().to_string();
+            // Other machines have another working directory.
+            let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
             Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone(), directory })
         }
         Protocol::Cache(dialect) => {
@@ -164,7 +165,7 @@ fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
     let headers = request.headers.iter().map(|(_, value)| (value.as_str(), true));
     let mut texts = [(request.target.as_str(), false), (body, false)].into_iter().chain(headers);
     let check = |(text, in_header): (&str, bool)| {
-        let parts = values::parts(text).map_err(|error| error.to_string())?;
+        let parts = values::parts(text).map_err(|error| error.in_one_line())?;
         parts.into_iter().try_for_each(|part| match part {
             Part::Field(_, Field::Csv { file, column, .. }) => {
                 values::read_column(&directory.join(file), &column, in_header, |_| {})
@@ -172,7 +173,8 @@ fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
             _ => Ok(()),
         })
     };
-    texts.find_map(|text| check(text).err())
+    let why = texts.find_map(|text| check(text).err())?;
+    Some(format!("request `{} {}`: {why}", request.method, request.target))
 }
 
 #[cfg(test)]
@@ -305,6 +307,23 @@ mod tests {
         std::fs::write(folder.path().join("own.toml"), "name = 5").unwrap();
         let told = missing_files(&plan(lines), folder.path());
         assert!(told.len() >= 2 && told.iter().all(|mistake| mistake.starts_with("own.toml:")), "{told:?}");
+    }
+
+    #[test]
+    fn reports_wrong_values_in_files() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("body"), "{{uid}}").unwrap();
+        std::fs::write(folder.path().join("users.csv"), "id\n1\n").unwrap();
+        let lines = "protocol = \"http\"\n[[load.request]]\nmethod = \"POST\"\nbody_file = \"body\"\n[[load.request]]\n\
+                     path = \"/{{csv:users.csv:ids}}\"\n[[load.request]]\npath = \"/{{csv:users.csv:id}}\"";
+        let file = folder.path().join("users.csv").display().to_string();
+        let expected = [
+            format!("request `GET /{{{{csv:users.csv:ids}}}}`: `{file}` has no column `ids`; did you mean `id`?"),
+            "request `POST /`: unknown value `{{uid}}`; write {{uuid}}".to_owned(),
+        ];
+        assert_eq!(missing_files(&plan(lines), folder.path()), expected);
+        let Target::Http { directory, .. } = target_of(lines, folder.path()).unwrap() else { unreachable!() };
+        assert_eq!(Path::new(&directory), folder.path());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use study::url;
 use study::workload::Gaps;
 
 use crate::journey::Program;
-use crate::protocol::Http;
+use crate::protocol::{Http, Values};
 
 /// Maximum number of windows per measurement: nearly three hours at 100 ms.
 const WINDOWS_MAX: u64 = 100_000;
@@ -85,7 +85,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                     spec.pipeline
                 ),
             );
-            let http = Http::new(requests, expect, spec.connection, (directory, spec.seed));
+            let http = Http::new(requests, expect, spec.connection, Values::new(directory, spec.seed));
             problems.0.extend(http.err().unwrap_or_default());
         }
         Target::Cache { dialect, workload, .. } => {

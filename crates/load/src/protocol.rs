@@ -21,6 +21,7 @@ pub(crate) use self::keys::Shared;
 pub(crate) use self::memcached::Memcached;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
+pub(crate) use self::variation::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::Fault;
 

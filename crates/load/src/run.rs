@@ -15,7 +15,7 @@ use study::spec::{Backend, Dialect, LoadSpec, Target};
 use crate::coordinator::{Control, Coordinator};
 use crate::measurement::{Process, build_measurement};
 use crate::memory_limit::query_memory_limit;
-use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
+use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
 use crate::supervise::{Gate, LoadError, kernel, run_workers, usage};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
@@ -96,7 +96,7 @@ pub fn run_with_events(
     let shared = shared.as_ref().map(|(_, shared)| shared);
     let http = match &spec.target {
         Target::Http { requests, expect, directory, .. } => {
-            let values = (directory.as_str(), spec.seed);
+            let values = Values::new(directory, spec.seed);
             Some(Http::new(requests, expect, spec.connection, values).map_err(LoadError::Spec)?)
         }
         _ => None,

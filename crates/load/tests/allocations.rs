@@ -53,7 +53,7 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, reques
     let request = HttpRequest {
         weight: 1,
         method: "GET".to_owned(),
-        target: "/".to_owned(),
+        target: "/{{seq}}?{{uuid}}&{{zipf:1..1000}}".to_owned(),
         headers: vec![("Host".to_owned(), "localhost".to_owned())],
         body: Vec::new(),
     };

@@ -186,7 +186,8 @@ pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: 
         }
     }
     if let [given] = named("Content-Length")[..]
-        && !(given.bytes().all(|byte| byte.is_ascii_digit()) && given.parse() == Ok(request.body.len()))
+        && (values::has_values(body)
+            || !(given.bytes().all(|byte| byte.is_ascii_digit()) && given.parse() == Ok(request.body.len())))
     {
         let message = format!("`Content-Length: {given}`, but the body has {} bytes", request.body.len());
         add("Content-Length", Invalid::new(message).hint("drop it: the correct length is sent"));

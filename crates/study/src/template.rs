@@ -36,7 +36,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     PROXY.contains(&name) || name.ends_with(PORT_OF)
 }
 
-/// Every `{...}` with no brace inside: its span and what is inside.
+/// Every `{...}` with no brace inside: its span and its inner text.
 pub(crate) fn braced(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     text.match_indices('{').filter_map(|(open, _)| {
         let inner = &text[open + 1..];

@@ -1,8 +1,8 @@
 //! `{{…}}` in requests: values that differ from request to request.
 //!
 //! A value depends only on the seed, the number of the request in the load, and the text of its
-//! field. So a request that is sent again has the same bytes, and the same field has one value in
-//! all of a request.
+//! field. So a resent request has the same bytes, and a field that occurs twice in a request has the
+//! same value in both places.
 
 use std::path::Path;
 
@@ -41,12 +41,12 @@ pub enum Part<'a> {
     Field(&'a str, Field),
 }
 
-/// What a field sends.
+/// The kind of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field {
     /// A random UUID (RFC 9562, version 4).
     Uuid,
-    /// Consecutive integers from `first`. None occurs twice in a load, over all threads and machines.
+    /// Consecutive integers from `first`, each once in a load, over all threads and machines.
     Sequence {
         /// The first one.
         first: u64,
@@ -86,7 +86,7 @@ pub enum Field {
     Braces,
 }
 
-/// Splits a text at its fields. Fails at a field that is unclosed, unknown or wrong.
+/// Splits a text at its fields. Fails at an unclosed, unknown or invalid field.
 pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -109,8 +109,8 @@ pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
 }
 
 /// Whether the text has a field, valid or not.
-pub fn varies(text: &[u8]) -> bool {
-    text.windows(OPEN.len()).any(|window| window == OPEN.as_bytes())
+pub fn has_values(text: &str) -> bool {
+    text.contains(OPEN)
 }
 
 fn parse(text: &str) -> Result<Field, Invalid> {

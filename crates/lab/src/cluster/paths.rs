@@ -16,7 +16,7 @@ use crate::subject::Side;
 use crate::target::target;
 use crate::topology::Share;
 
-/// Duration of each of the two measurements of a path, ms.
+/// Duration of one of the two measurements of a path, ms.
 const DURATION_MS: u64 = 200;
 /// Duration of a retry if nothing arrived in that time, for very long paths or busy machines, ms.
 const LONG_MS: u64 = 3_000;

@@ -337,7 +337,7 @@ fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) ->
     missing.map(|field| field.name.clone()).collect()
 }
 
-/// The arguments with every value that is only known when the step runs left open.
+/// The arguments with [`Value::Unknown`] for values that only a running step has.
 fn sample(given: &Given) -> Value {
     match given {
         Given::Fixed(value) => value.clone(),

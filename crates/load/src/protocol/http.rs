@@ -7,7 +7,7 @@ use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
-use super::variation::Varied;
+use super::variation::{Values, Varied};
 use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
@@ -41,7 +41,7 @@ enum Problem {
     Body { status: u16, bytes: u64, difference: Difference },
 }
 
-/// A request that was sent: its index, and its number in the load.
+/// A sent request: its index, and its number in the load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     index: u32,
@@ -57,12 +57,11 @@ pub(crate) struct Stream {
 }
 
 impl Http {
-    /// `directory`: where the files of values are; empty for the working directory.
     pub(crate) fn new(
         requests: &[HttpRequest],
         expect: &Expect,
         connection: Connection,
-        (directory, seed): (&str, u64),
+        mut values: Values<'_>,
     ) -> Result<Self, Vec<String>> {
         let mut composed = Vec::new();
         let mut mistakes = Vec::new();
@@ -75,7 +74,7 @@ impl Http {
             let media_type = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
             let media_type = media_type.map(|(_, value)| value.as_str());
             let varied = http1::compose_request(&mut bytes, method, target, headers, body, close)
-                .and_then(|()| Varied::compile(&bytes, body.len(), media_type, (directory, seed)));
+                .and_then(|()| Varied::compile(&bytes, body.len(), media_type, &mut values));
             match varied {
                 Ok(varied) => {
                     composed.push(Composed { bytes, varied, asked: RequestMethod::parse(method), weight_until });

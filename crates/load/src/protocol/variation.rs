@@ -2,19 +2,20 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use net::{Nanos, thread};
 use stats::popularity::Zipf;
 use stats::random::mix;
 use stats::{Rng, ZipfRanks};
-use study::values::{self, Field, Part};
+use study::values::{Field, Part, has_values};
 use wire::number;
 
 use crate::escape::{self, Escape, Syntax};
 
 const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &[u8; 16] = b"0123456789abcdef";
-const CONTENT_LENGTH: &str = "\r\nContent-Length: ";
+const CONTENT_LENGTH: &str = "\r\ncontent-length: ";
 
 /// Texts, one after the other.
 #[derive(Debug, Default)]
@@ -25,11 +26,6 @@ struct Table {
 }
 
 impl Table {
-    fn add(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
-        self.ends.push(self.bytes.len());
-    }
-
     fn get(&self, row: usize) -> &[u8] {
         let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[row]]
@@ -60,15 +56,23 @@ struct Value {
     source: Source,
 }
 
+/// Makes the values of a load. Equal fields share one, so a column is in memory once.
+pub(crate) struct Values<'a> {
+    /// Directory of CSV files; empty for the working directory.
+    directory: &'a str,
+    seed: u64,
+    known: Vec<(String, Escape, Arc<Value>)>,
+}
+
 /// `bits` as a number below `count`, which is above 0. The bias is below `count / 2^64`.
 fn below(bits: u64, count: u64) -> u64 {
     ((u128::from(bits) * u128::from(count)) >> 64) as u64
 }
 
 impl Value {
-    /// Random bits in counter mode.
+    /// The `nth` random bits of a request, in counter mode.
     fn draw(&self, number: u64, nth: u64) -> u64 {
-        mix(self.key ^ mix(number ^ (nth << 56)))
+        mix(mix(self.key ^ nth) ^ number)
     }
 
     #[inline]
@@ -161,38 +165,37 @@ pub(crate) struct Varied {
     bytes: Vec<u8>,
     head: Vec<Piece>,
     body: Vec<Piece>,
-    values: Vec<Value>,
+    values: Vec<Arc<Value>>,
 }
 
 impl Varied {
     /// Compiles a composed request whose last `body_bytes` bytes are its body; `None` if it has no
-    /// values. Reads CSV files, relative to `directory`.
+    /// values. Reads CSV files.
     pub(crate) fn compile(
         composed: &[u8],
         body_bytes: usize,
         media_type: Option<&str>,
-        (directory, seed): (&str, u64),
+        values: &mut Values<'_>,
     ) -> Result<Option<Varied>, String> {
         let (head, body) = composed.split_at(composed.len() - body_bytes);
-        // A body that is not text is sent as it is.
-        let body_text = std::str::from_utf8(body).ok();
-        if !values::varies(head) && !body_text.is_some_and(|text| values::varies(text.as_bytes())) {
+        // Other bodies are sent unchanged.
+        let body_text = std::str::from_utf8(body).ok().filter(|text| has_values(text));
+        let head = std::str::from_utf8(head).map_err(|error| error.to_string())?;
+        if body_text.is_none() && !has_values(head) {
             return Ok(None);
         }
-        let head = std::str::from_utf8(head).map_err(|error| error.to_string())?;
         let mut varied = Varied { bytes: Vec::new(), head: Vec::new(), body: Vec::new(), values: Vec::new() };
         varied.body = match body_text {
-            Some(text) => varied.pieces(text, Syntax::of_body(media_type, text), (directory, seed))?,
+            Some(text) => varied.pieces(text, Syntax::of_body(media_type, text), values)?,
             None => vec![varied.fixed(body)],
         };
         let (line, fields) = head.split_at(head.find("\r\n").unwrap_or(head.len()));
-        varied.head = varied.pieces(line, Syntax::Url, (directory, seed))?;
-        let length_at = fields.rfind(CONTENT_LENGTH).map(|at| at + CONTENT_LENGTH.len());
-        let rest = match length_at.filter(|_| varied.body.iter().any(|piece| matches!(piece, Piece::Value(_)))) {
+        varied.head = varied.pieces(line, Syntax::Url, values)?;
+        let rest = match fields.to_ascii_lowercase().rfind(CONTENT_LENGTH).filter(|_| body_text.is_some()) {
             None => fields,
             Some(at) => {
-                let (before, after) = fields.split_at(at);
-                let before = varied.pieces(before, Syntax::Header, (directory, seed))?;
+                let (before, after) = fields.split_at(at + CONTENT_LENGTH.len());
+                let before = varied.pieces(before, Syntax::Header, values)?;
                 varied.head.extend(before);
                 let length = match varied.body_bytes() {
                     (bytes, true) => varied.fixed(bytes.to_string().as_bytes()),
@@ -202,7 +205,7 @@ impl Varied {
                 after.trim_start_matches(|digit: char| digit.is_ascii_digit())
             }
         };
-        let rest = varied.pieces(rest, Syntax::Header, (directory, seed))?;
+        let rest = varied.pieces(rest, Syntax::Header, values)?;
         varied.head.extend(rest);
         Ok(Some(varied))
     }
@@ -213,12 +216,9 @@ impl Varied {
         Piece::Fixed(start, self.bytes.len())
     }
 
-    fn pieces(&mut self, text: &str, syntax: Syntax, (directory, seed): (&str, u64)) -> Result<Vec<Piece>, String> {
+    fn pieces(&mut self, text: &str, syntax: Syntax, values: &mut Values<'_>) -> Result<Vec<Piece>, String> {
         let (mut pieces, mut before) = (Vec::new(), String::new());
-        for part in values::parts(text).map_err(|error| match &error.hint {
-            Some(hint) => format!("{error}; {hint}"),
-            None => error.to_string(),
-        })? {
+        for part in study::values::parts(text).map_err(|error| error.in_one_line())? {
             match part {
                 Part::Text(text) | Part::Field(text, Field::Braces) => {
                     let text = if matches!(part, Part::Text(_)) { text } else { "{{" };
@@ -232,8 +232,7 @@ impl Varied {
                     let escape = escape::escape_after(syntax, if in_header { line } else { &before });
                     let is_bare = escape == Escape::JsonValue
                         && matches!(field, Field::Uuid | Field::Trace | Field::Letters { .. });
-                    let value = value(text, field, escape, in_header, (directory, seed))?;
-                    self.values.push(value);
+                    self.values.push(values.value(text, field, escape, in_header)?);
                     let quote = |varied: &mut Self| is_bare.then(|| varied.fixed(b"\""));
                     pieces.extend(quote(self));
                     pieces.push(Piece::Value(self.values.len() - 1));
@@ -290,53 +289,63 @@ impl Varied {
     }
 }
 
-fn value(
-    text: &str,
-    field: Field,
-    escape: Escape,
-    in_header: bool,
-    (directory, seed): (&str, u64),
-) -> Result<Value, String> {
-    // The columns of a file come from the same row.
-    let key_text = match &field {
-        Field::Csv { file, .. } => format!("{file}@{}", text.split_once('@').map_or("", |(_, label)| label)),
-        _ => text.to_owned(),
-    };
-    let key = key_text.bytes().fold(mix(seed), |key, byte| mix(key ^ u64::from(byte)));
-    let escaped = |text: &str| {
-        let mut out = String::new();
-        escape::push(&mut out, text, escape);
-        out
-    };
-    let source = match field {
-        Field::Uuid => Source::Uuid,
-        Field::Trace => Source::Trace,
-        Field::UnixMs => Source::UnixMs { at_zero_ns: thread::unix_ns().saturating_sub(thread::monotonic_ns()) },
-        Field::Sequence { first } => Source::Sequence { first },
-        Field::Integer { first, last, zipf: None } => Source::Integer { first, count: last - first + 1 },
-        Field::Integer { first, last, zipf: Some(exponent) } => {
-            Source::Zipf { first, ranks: ZipfRanks::new(Zipf::new(last - first + 1, exponent)) }
+impl<'a> Values<'a> {
+    pub(crate) fn new(directory: &'a str, seed: u64) -> Self {
+        Self { directory, seed, known: Vec::new() }
+    }
+
+    fn value(&mut self, text: &str, field: Field, escape: Escape, in_header: bool) -> Result<Arc<Value>, String> {
+        // Headers allow fewer characters, so their values are always checked.
+        let mut known = self.known.iter().filter(|_| !in_header);
+        if let Some((_, _, value)) = known.find(|(known, with, _)| known == text && *with == escape) {
+            return Ok(value.clone());
         }
-        Field::Letters { length } => Source::Letters { length },
-        Field::Choice(words) => {
-            let (mut table, mut sum) = (Table::default(), 0);
-            let weights_until = words.iter().map(|(word, weight)| {
-                table.add(&escaped(word));
-                sum += u64::from(*weight);
-                sum
-            });
-            let weights_until = weights_until.collect();
-            Source::Words { table, weights_until }
-        }
-        Field::Csv { file, column, random } => {
-            let mut table = Table::default();
-            let path = Path::new(directory).join(&file);
-            values::read_column(&path, &column, in_header, |text| table.add(&escaped(text)))?;
-            Source::Rows { table, random }
-        }
-        Field::Braces => unreachable!("a literal text"),
-    };
-    Ok(Value { key, source })
+        // The columns of a file come from the same row.
+        let key_text = match &field {
+            Field::Csv { file, .. } => format!("{file}@{}", text.split_once('@').map_or("", |(_, label)| label)),
+            _ => text.to_owned(),
+        };
+        let key = key_text.bytes().fold(mix(self.seed), |key, byte| mix(key ^ u64::from(byte)));
+        let value = Arc::new(Value { key, source: self.source(field, escape, in_header)? });
+        self.known.push((text.to_owned(), escape, value.clone()));
+        Ok(value)
+    }
+
+    fn source(&self, field: Field, escape: Escape, in_header: bool) -> Result<Source, String> {
+        let mut table = Table::default();
+        let mut add = |text: &str| {
+            let mut escaped = String::new();
+            escape::push(&mut escaped, text, escape);
+            table.bytes.extend_from_slice(escaped.as_bytes());
+            table.ends.push(table.bytes.len());
+        };
+        Ok(match field {
+            Field::Uuid => Source::Uuid,
+            Field::Trace => Source::Trace,
+            Field::UnixMs => Source::UnixMs { at_zero_ns: thread::unix_ns().saturating_sub(thread::monotonic_ns()) },
+            Field::Sequence { first } => Source::Sequence { first },
+            Field::Integer { first, last, zipf: None } => Source::Integer { first, count: last - first + 1 },
+            Field::Integer { first, last, zipf: Some(exponent) } => {
+                Source::Zipf { first, ranks: ZipfRanks::new(Zipf::new(last - first + 1, exponent)) }
+            }
+            Field::Letters { length } => Source::Letters { length },
+            Field::Choice(words) => {
+                let mut sum = 0;
+                let weights_until = words.iter().map(|(word, weight)| {
+                    add(word);
+                    sum += u64::from(*weight);
+                    sum
+                });
+                Source::Words { weights_until: weights_until.collect(), table }
+            }
+            Field::Csv { file, column, random } => {
+                let path = Path::new(self.directory).join(&file);
+                study::values::read_column(&path, &column, in_header, add)?;
+                Source::Rows { table, random }
+            }
+            Field::Braces => unreachable!("a literal text"),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -353,7 +362,8 @@ mod tests {
         let headers = [("Host", "a"), ("X-It", header)].map(|(name, value)| (name.to_owned(), value.to_owned()));
         let (method, target, body) = ("POST".to_owned(), target.to_owned(), body.as_bytes().to_vec());
         let request = HttpRequest { weight: 1, method, target, headers: headers.to_vec(), body };
-        let values = (&*folder.display().to_string(), 7);
+        let folder = folder.display().to_string();
+        let values = Values::new(&folder, 7);
         Http::new(&[request], &Expect::default(), Connection::KeepAlive, values).map_err(|mistakes| mistakes.join("; "))
     }
 
@@ -425,6 +435,13 @@ mod tests {
     }
 
     #[test]
+    fn long_letters_do_not_repeat() {
+        let text = values("{{letters:6000}}", 1).remove(0);
+        let blocks = text.as_bytes().chunks(12).collect::<BTreeSet<_>>();
+        assert_eq!(blocks.len(), 500);
+    }
+
+    #[test]
     fn equal_fields_have_one_value_and_labels_another() {
         let mut http = compiled("/{{uuid}}/{{uuid@b}}", "{{uuid}}", "", Path::new("")).unwrap();
         let text = next(&mut http);
@@ -433,8 +450,15 @@ mod tests {
     }
 
     #[test]
-    fn length_is_that_of_the_body() {
-        for body in ["{{seq}}", "{{uuid}}", "n={{rand:1..1000000}}&m={{seq}}", "{{letters:100}}{{braces}}", "fixed"] {
+    fn content_length_matches_the_body() {
+        for body in [
+            "{{seq}}",
+            "{{uuid}}",
+            "n={{rand:1..1000000}}&m={{seq}}",
+            "{{letters:100}}{{braces}}",
+            "{{braces}}",
+            "fixed",
+        ] {
             let mut http = compiled("/{{seq}}", "", body, Path::new("")).unwrap();
             for number in 1..200 {
                 let text = next(&mut http);
@@ -491,7 +515,7 @@ mod tests {
         let body = b"\xff{{uuid}}".to_vec();
         let headers = vec![("Host".to_owned(), "a".to_owned())];
         let request = HttpRequest { weight: 1, method: "POST".to_owned(), target: "/".to_owned(), headers, body };
-        let mut http = Http::new(&[request], &Expect::default(), Connection::KeepAlive, ("", 1)).unwrap();
+        let mut http = Http::new(&[request], &Expect::default(), Connection::KeepAlive, Values::new("", 1)).unwrap();
         let mut out = Vec::new();
         http.request(&mut http.stream(), 0, &mut Rng::new(1), &mut out);
         assert!(out.ends_with(b"\r\n\r\n\xff{{uuid}}"));

@@ -11,7 +11,7 @@ use study::spec::{Arrivals, Connection, Expect, HttpRequest, LoadSpec, Stop, Tar
 
 use super::{MS, ROUND_TRIP, S, errors, latency, near, outcome_of};
 use crate::check::tests::spec;
-use crate::protocol::Http;
+use crate::protocol::{Http, Values};
 
 fn get(target: &str, weight: u32) -> HttpRequest {
     let headers = vec![("Host".to_owned(), "a".to_owned())];
@@ -31,7 +31,7 @@ pub(super) fn http() -> LoadSpec {
 
 pub(super) fn measure_on(network: Network, spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
     let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all specs here load HTTP") };
-    let protocol = Http::new(requests, expect, spec.connection, ("", spec.seed)).unwrap();
+    let protocol = Http::new(requests, expect, spec.connection, Values::new("", spec.seed)).unwrap();
     outcome_of(spec, protocol, network, serve).unwrap()
 }
 

@@ -12,7 +12,7 @@ use study::workload::{Operations, preset};
 
 use super::{MS, S, errors, outcome_with};
 use crate::check::tests::spec;
-use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
+use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
 
 /// Responds to each request after [`MS`] and sends [`JUNK`] `junk_after` ns later.
 struct Littering {
@@ -125,7 +125,7 @@ fn unsolicited_bytes_fail_one_request_at_any_time() {
             body: Vec::new(),
         };
         let expect = Expect { status: None, body: Some(b"test".to_vec()) };
-        let of_http = Http::new(&[request], &expect, spec.connection, ("", 1)).unwrap();
+        let of_http = Http::new(&[request], &expect, spec.connection, Values::new("", 1)).unwrap();
         check("ping-pong", "wrong-answer", measure(&spec, Pingpong::default(), None, pingpong, junk_after));
         check("http", "framing", measure(&spec, of_http, None, http, junk_after));
         check("memcached", "framing", cache(Memcached::new(1000), &spec, memcached, junk_after));
@@ -155,7 +155,8 @@ fn bytes_before_orderly_end_fail_no_request() {
         body: Vec::new(),
     };
     let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 5 * MS }, ..spec() };
-    let protocol = Http::new(&[request], &Expect { status: None, body: None }, spec.connection, ("", 1)).unwrap();
+    let protocol =
+        Http::new(&[request], &Expect { status: None, body: None }, spec.connection, Values::new("", 1)).unwrap();
     let measurement = outcome_with(&spec, protocol, Network::PERFECT, |_| Timeout.into(), None).unwrap();
     assert_eq!(errors(&measurement), []);
     assert!(measurement.requests > 400, "{}", measurement.requests);

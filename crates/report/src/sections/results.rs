@@ -55,7 +55,7 @@ fn first_metrics(f: &Findings) -> Vec<&str> {
 fn results(f: &Findings) -> Table {
     let metrics = first_metrics(f);
     let mut heads = point_heads(f);
-    // On narrow terminals, what is the same in all rows goes first and p99 last.
+    // On narrow terminals, columns with one value for all rows go first and p99 last.
     let room = |name: &str| match name {
         _ if name == f.metric => Room::Keep,
         "latency_p50" => Room::Ranked(2),

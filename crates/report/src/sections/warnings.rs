@@ -15,7 +15,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// One line, since the machine's section has all of its checks.
+/// One line, since the section about the machine lists all checks.
 fn doctor(f: &Findings) -> Option<Item> {
     let bad = f.doctor.iter().filter(|found| is_bad(found)).collect::<Vec<_>>();
     match bad.as_slice() {
