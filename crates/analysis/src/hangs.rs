@@ -133,7 +133,7 @@ pub fn over_all(findings: &Findings) -> Option<String> {
             all.max = all.max.max(one.max);
         }
     }
-    counted(&all).map(|counted| format!("At the end of trials: {counted}."))
+    counted(&all).map(|counted| format!("Unanswered at the end of trials: {counted}."))
 }
 
 /// The same for one row, if some requests were not sent or a value is a lower bound.
@@ -143,7 +143,7 @@ pub fn of_row(row: &Row) -> Option<String> {
         .as_deref()
         .filter(|_| matters)
         .and_then(counted)
-        .map(|counted| format!("at the end of trials: {counted}"))
+        .map(|counted| format!("unanswered at the end of trials: {counted}"))
 }
 
 /// Formats requests without a response: `20 in flight, waiting for up to 1.45 s; 2756 not sent,

@@ -185,12 +185,17 @@ pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: 
             add(field, error);
         }
     }
-    if let [given] = named("Content-Length")[..]
-        && (values::has_values(body)
-            || !(given.bytes().all(|byte| byte.is_ascii_digit()) && given.parse() == Ok(request.body.len())))
-    {
-        let message = format!("`Content-Length: {given}`, but the body has {} bytes", request.body.len());
-        add("Content-Length", Invalid::new(message).hint("drop it: the correct length is sent"));
+    if let [given] = named("Content-Length")[..] {
+        let message = if values::has_values(body) {
+            Some("`Content-Length` cannot be combined with values in the body".to_owned())
+        } else if given.bytes().all(|byte| byte.is_ascii_digit()) && given.parse() == Ok(request.body.len()) {
+            None
+        } else {
+            Some(format!("`Content-Length: {given}`, but the body has {} bytes", request.body.len()))
+        };
+        if let Some(message) = message {
+            add("Content-Length", Invalid::new(message).hint("drop it: the correct length is sent"));
+        }
     }
     if !named("Transfer-Encoding").is_empty() {
         let message = "`Transfer-Encoding` cannot be set: bodies are sent with `Content-Length`";
@@ -366,6 +371,11 @@ mod tests {
         ] {
             assert_eq!(said(headers, b"abc", KeepAlive), text);
         }
+        for length in ["3", "8"] {
+            let said = said(&[("content-length", length)], b"{{uuid}}", KeepAlive);
+            assert_eq!(said, "`Content-Length` cannot be combined with values in the body");
+        }
+        assert_eq!(said(&[("A", "{{b}}")], b"{{uid}}", KeepAlive), "unknown value `{{uid}}`; unknown value `{{b}}`");
         assert_eq!(said(&[("A", "b"); FIELDS_MAX + 1], b"", KeepAlive), "129 headers, at most 128 allowed");
     }
 

@@ -168,6 +168,7 @@ fn choice(words: &str) -> Option<Field> {
         Some((word, weight)) => Some((word.to_owned(), weight.parse().ok().filter(|weight| *weight > 0)?)),
         None => Some((word.to_owned(), 1)),
     };
+    let words = Some(words).filter(|words| !words.is_empty())?;
     words.split(',').map(word).collect::<Option<_>>().map(Field::Choice)
 }
 
@@ -262,6 +263,7 @@ mod tests {
             ),
             ("{{rand:9..1}}", "`{{rand:9..1}}` is not a valid value; write {{rand:1..100}}"),
             ("{{letters:0}}", "`{{letters:0}}` is not a valid value; write {{letters:8}}"),
+            ("{{choice:}}", "`{{choice:}}` is not a valid value; write {{choice:book*9,pen}}"),
             ("{{choice:a*0}}", "`{{choice:a*0}}` is not a valid value; write {{choice:book*9,pen}}"),
             (
                 "a {{uuid",
