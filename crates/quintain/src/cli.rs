@@ -510,10 +510,10 @@ const COMPARE_HELP: &str = "Examples:\n  \
     4 no verdict is possible on this machine; 125 no verdict, with `--undecided 125`; 130 interrupted.";
 
 #[derive(Debug, Args)]
-#[command(after_help = COMPARE_HELP, override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
+#[command(after_help = COMPARE_HELP, next_help_heading = "Output and machine", override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
 pub(crate) struct CompareArgs {
     /// URL without host and port (`pingpong://`, `http:///path`, `memcached://`); or a study and two levels; or two stored runs
-    #[arg(value_name = "WHAT", num_args = 1..=3)]
+    #[arg(value_name = "WHAT", num_args = 1..=3, help_heading = None)]
     pub(crate) what: Vec<String>,
     /// Command of the baseline; `{port}` is its port
     #[arg(long, value_name = "CMD", requires = "head", help_heading = SIDES)]
