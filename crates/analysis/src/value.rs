@@ -1,6 +1,6 @@
 //! Computes the value of each metric in [`study::METRICS`] for one trial.
 
-use stats::Bound;
+use stats::{Bound, ProductLimit};
 use study::Calls;
 use study::plan::TrialRule;
 use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, SubjectUse, Window};
@@ -14,7 +14,7 @@ use crate::number::total;
 /// How to read each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 38] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
-    ("latency_mean", Bounded(|t| latency::mean(t.measurement))),
+    ("latency_mean", Bounded(|t| t.latency_mean())),
     ("latency_p50", Quantile(0.5)),
     ("latency_p90", Quantile(0.9)),
     ("latency_p95", Quantile(0.95)),
@@ -82,12 +82,17 @@ pub fn values(record: &Record, level: f64) -> MetricValues {
 
 /// Returns the values, and the names of lower bounds, which waiting requests could have raised.
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
+    values_of(record, record.measurement().and_then(Latency::of).as_ref(), level)
+}
+
+/// The same if the latency of the trial is known.
+pub(crate) fn values_of(record: &Record, latency: Option<&Latency>, level: f64) -> Values {
     let (mut values, mut at_least) = Values::default();
     let Some(measurement) = record.measurement() else { return (values, at_least) };
-    let latency = Latency::of(measurement);
     let told = record.proxies.iter().filter_map(|proxy| proxy.calls.as_deref()).filter(|calls| !calls.is_empty());
     let told = told.collect::<Vec<_>>();
-    let trial = Trial { record, measurement, latency: latency.as_ref(), own_ns: own_ns(&told), told, level };
+    let latency = latency.map(|latency| (latency, latency.estimate()));
+    let trial = Trial { record, measurement, latency, own_ns: own_ns(&told), told, level };
     for (name, of) in &READERS {
         let exactly = |value| Bound { value, at_least: false };
         let found = match of {
@@ -108,7 +113,7 @@ pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
 struct Trial<'a> {
     record: &'a Record,
     measurement: &'a Measurement,
-    latency: Option<&'a Latency>,
+    latency: Option<(&'a Latency, ProductLimit<'a>)>,
     told: Vec<&'a Calls>,
     /// Self time of the proxies per call, ascending, ns.
     own_ns: Vec<f64>,
@@ -139,9 +144,14 @@ impl Trial<'_> {
         (seconds > 0.0).then(|| all as f64 / seconds)
     }
 
+    fn latency_mean(&self) -> Option<Bound> {
+        latency::mean_of(self.measurement, || self.latency.as_ref()?.1.mean())
+    }
+
     fn quantile(&self, q: f64) -> Option<Bound> {
-        let (latency, needed) = (self.latency?, stats::order::samples_needed(q, self.level));
-        latency.estimate().quantile(q).filter(|found| latency.is_enough(found, needed))
+        let (latency, estimate) = self.latency.as_ref()?;
+        let needed = stats::order::samples_needed(q, self.level);
+        estimate.quantile(q).filter(|found| latency.is_enough(found, needed))
     }
 
     fn cache(&self) -> Option<&CacheMeasurement> {
@@ -289,6 +299,7 @@ pub fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
 mod tests {
     use super::*;
     use crate::example;
+    use study::buckets::Buckets;
     use study::record::Outcome;
 
     fn measured() -> Record {
@@ -431,7 +442,7 @@ mod tests {
 
     #[test]
     fn invalid_histogram_has_no_quantiles() {
-        let broken = edited(|measurement| measurement.service.buckets = vec![(u32::MAX, 3)]);
+        let broken = edited(|measurement| measurement.service.buckets = Buckets::new(&[(u32::MAX, 3)]));
         assert!(!values(&broken, 0.95).contains_key("latency_p50"));
     }
 

@@ -240,6 +240,7 @@ mod tests {
 
     use super::*;
     use crate::example;
+    use study::buckets::Buckets;
     use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome};
     use study::spec::Protocol;
 
@@ -725,7 +726,7 @@ mod tests {
             record.subject = SubjectUse::default();
             let measurement = of(record);
             measurement.duration_ns = 0;
-            measurement.service = Histogram { buckets: vec![(9, 0)], count: 3, ..Histogram::default() };
+            measurement.service = Histogram { buckets: Buckets::new(&[(9, 0)]), count: 3, ..Histogram::default() };
             measurement.workers = vec![Worker::default()];
             measurement.in_flight_mean = f64::NAN;
         });

@@ -1,6 +1,7 @@
 //! Stores may come from anywhere: no number in them may cause a panic or invalid JSON.
 
 use serde_json::Value;
+use study::buckets::Buckets;
 use study::record::{Record, Run};
 
 fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
@@ -11,6 +12,18 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
         }
         Value::Object(items) => items.iter().for_each(|(key, item)| numbers(item, &format!("{path}/{key}"), found)),
         Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// Writes histogram buckets as lists, as records before version 3 have them, to change single numbers.
+fn list_buckets(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(list_buckets),
+        Value::Object(items) => items.iter_mut().for_each(|(key, item)| match (key.as_str(), &item) {
+            ("buckets", Value::String(text)) => *item = serde_json::from_str(&format!("[{text}]")).unwrap(),
+            _ => list_buckets(item),
+        }),
+        _ => {}
     }
 }
 
@@ -25,9 +38,9 @@ fn small() -> (Run, Vec<Record>) {
         let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
         measurement.windows.truncate(2);
         for histogram in [&mut measurement.service, &mut measurement.connect, &mut measurement.windows[0].latency] {
-            histogram.buckets.truncate(2);
+            truncate(histogram, 2);
         }
-        measurement.windows[1].latency.buckets.truncate(1);
+        truncate(&mut measurement.windows[1].latency, 1);
         measurement.offered_per_s = Some(1_000.0);
         measurement.response = Some(measurement.service.clone());
         measurement.lag_thread = Some(measurement.service.clone());
@@ -36,6 +49,11 @@ fn small() -> (Run, Vec<Record>) {
         record.subject.samples.truncate(2);
     }
     (run, records)
+}
+
+fn truncate(histogram: &mut study::record::Histogram, buckets: usize) {
+    let counts = histogram.buckets.counts().unwrap();
+    histogram.buckets = Buckets::new(&counts[..buckets.min(counts.len())]);
 }
 
 fn render_everything(run: &Run, records: &[Record]) {
@@ -77,7 +95,8 @@ fn extremes() -> [Value; 7] {
 #[test]
 fn any_number_in_a_record() {
     let (run, records) = small();
-    let value = serde_json::to_value(&records[0]).unwrap();
+    let mut value = serde_json::to_value(&records[0]).unwrap();
+    list_buckets(&mut value);
     let mut paths = Vec::new();
     numbers(&value, "", &mut paths);
     assert!(paths.len() > 100, "{}", paths.len());

@@ -13,14 +13,15 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// the values in it, and its midpoint is off by half of that at most.
 ///
 /// Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates all
-/// buckets, so recording never allocates. A histogram read from a file has only its used range of
-/// buckets until it grows.
+/// buckets, so recording never allocates. A histogram read from a file is a list of its used buckets
+/// until it grows.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     precision: u8,
-    /// Index of the first bucket in `counts`.
-    first: usize,
+    /// Counts of all buckets; empty if `listed` has them.
     counts: Box<[u64]>,
+    /// Index and count of each used bucket, ascending, in a histogram that was read.
+    listed: Vec<(u32, u64)>,
     len: u64,
     saturated: u64,
     min: u64,
@@ -102,8 +103,8 @@ impl Histogram {
         assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
         Histogram {
             precision: bits,
-            first: 0,
             counts: vec![0; index_of(HIGHEST_NS, bits) + 1].into_boxed_slice(),
+            listed: Vec::new(),
             len: 0,
             saturated: 0,
             min: u64::MAX,
@@ -120,7 +121,7 @@ impl Histogram {
             self.saturated += 1;
         } else {
             let index = index_of(ns, self.precision);
-            match self.counts.get_mut(index.wrapping_sub(self.first)) {
+            match self.counts.get_mut(index) {
                 Some(count) => *count += 1,
                 None => {
                     self.widen();
@@ -139,18 +140,17 @@ impl Histogram {
     /// Allocates all buckets after reading from a file.
     #[cold]
     fn widen(&mut self) {
-        let mut all = vec![0; index_of(HIGHEST_NS, self.precision) + 1];
-        all[self.first..self.first + self.counts.len()].copy_from_slice(&self.counts);
-        (self.first, self.counts) = (0, all.into_boxed_slice());
+        self.counts = vec![0; index_of(HIGHEST_NS, self.precision) + 1].into_boxed_slice();
+        std::mem::take(&mut self.listed).into_iter().for_each(|(index, count)| self.counts[index as usize] = count);
     }
 
-    fn used(&self) -> (usize, &[u64]) {
-        let index = |ns: u64| index_of(ns.min(HIGHEST_NS), self.precision).wrapping_sub(self.first);
-        let is_empty = self.len == self.saturated;
-        match self.counts.get(index(self.min)..=index(self.max)) {
-            Some(counts) if !is_empty => (self.first + index(self.min), counts),
-            _ => (self.first, &[]),
-        }
+    /// Index and count of each used bucket, ascending.
+    fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let index = |ns: u64| index_of(ns.min(HIGHEST_NS), self.precision);
+        let (first, last) = if self.len == self.saturated { (1, 0) } else { (index(self.min), index(self.max)) };
+        let counts = self.counts.get(first..=last).unwrap_or_default();
+        let listed = self.listed.iter().map(|&(index, count)| (index as usize, count));
+        listed.chain((first..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0))
     }
 
     /// Adds all of `other`. If the precisions differ, the result has the coarser one; fine buckets
@@ -160,21 +160,15 @@ impl Histogram {
             let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
             self.merge(&fine);
         }
-        let (first, counts) = other.used();
-        let narrow = self.precision;
-        let index_here = |index: usize| match other.precision == narrow {
-            true => index,
-            false => index_of(low_of(index, other.precision), narrow),
-        };
-        let range = self.first..self.first + self.counts.len();
-        let is_within = counts.is_empty()
-            || (range.contains(&index_here(first)) && range.contains(&index_here(first + counts.len() - 1)));
-        if !is_within {
+        if self.counts.is_empty() {
             self.widen();
         }
-        for (index, &count) in (first..).zip(counts).filter(|(_, count)| **count > 0) {
-            let mine = &mut self.counts[index_here(index) - self.first];
-            *mine = mine.saturating_add(count);
+        for (index, count) in other.used() {
+            let index = match other.precision == self.precision {
+                true => index,
+                false => index_of(low_of(index, other.precision), self.precision),
+            };
+            self.counts[index] = self.counts[index].saturating_add(count);
         }
         // Only made-up counts in a file reach the limit.
         self.len = self.len.saturating_add(other.len);
@@ -188,6 +182,7 @@ impl Histogram {
     /// Clears the histogram and keeps its memory.
     pub fn reset(&mut self) {
         self.counts.fill(0);
+        self.listed.clear();
         (self.len, self.saturated) = (0, 0);
         (self.min, self.max) = (u64::MAX, 0);
         (self.sum, self.sum_sq) = (0, 0);
@@ -275,11 +270,8 @@ impl Histogram {
     /// Used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
     /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
     pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let (first, counts) = self.used();
-        (first..)
-            .zip(counts)
-            .filter(|&(_, &count)| count > 0)
-            .map(move |(index, &count)| {
+        self.used()
+            .map(|(index, count)| {
                 let (low, high) = self.bounds(index);
                 (low, high, count)
             })
@@ -296,18 +288,16 @@ impl Histogram {
         if ns > HIGHEST_NS {
             return self.len;
         }
-        let (first, counts) = self.used();
-        let to = (index_of(ns, self.precision) + 1).saturating_sub(first).min(counts.len());
-        counts[..to].iter().fold(0, |sum, count| sum.saturating_add(*count))
+        let last = index_of(ns, self.precision);
+        self.used().take_while(|(index, _)| *index <= last).fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
-        let (first, counts) = self.used();
         let mut seen = 0u64;
-        for (index, count) in counts.iter().enumerate() {
-            seen = seen.saturating_add(*count);
+        for (index, count) in self.used() {
+            seen = seen.saturating_add(count);
             if seen >= rank {
-                let (low, high) = self.bounds(first + index);
+                let (low, high) = self.bounds(index);
                 return Some(self.value_of(low, high));
             }
         }
@@ -326,11 +316,9 @@ impl Histogram {
 
     /// Exports the content for a file format.
     pub fn to_parts(&self) -> Parts {
-        let (first, counts) = self.used();
-        let used = (first..).zip(counts).filter(|&(_, &count)| count > 0);
         Parts {
             precision: self.precision,
-            counts: used.map(|(index, &count)| (index as u32, count)).collect(),
+            counts: self.used().map(|(index, count)| (index as u32, count)).collect(),
             saturated: self.saturated,
             min: self.min().unwrap_or(0),
             max: self.max,
@@ -340,7 +328,7 @@ impl Histogram {
     }
 
     /// Imports untrusted content. Fails with a message if recording cannot produce these numbers.
-    pub fn from_parts(parts: &Parts) -> Result<Histogram, String> {
+    pub fn from_parts(parts: Parts) -> Result<Histogram, String> {
         let range_error = || "histogram minimum or maximum contradicts its buckets".to_owned();
         if !Histogram::PRECISIONS.contains(&parts.precision) {
             let (least, most) = Histogram::PRECISIONS.into_inner();
@@ -359,24 +347,17 @@ impl Histogram {
             next = index + 1;
             len = len.checked_add(count).ok_or("histogram counts add up to more than 2^64")?;
         }
-        let (mut first, mut buckets) = (0, 0);
-        if let ([(from, _), ..], [.., (to, _)]) = (&*parts.counts, &*parts.counts) {
-            (first, buckets) = (*from as usize, (to - from) as usize + 1);
-            let index = |ns: u64| (ns <= HIGHEST_NS).then(|| index_of(ns, parts.precision));
-            let has_last = parts.saturated > 0 || index(parts.max) == Some(*to as usize);
-            if index(parts.min) != Some(first) || !has_last {
+        if let ([(first, _), ..], [.., (last, _)]) = (&*parts.counts, &*parts.counts) {
+            let index = |ns: u64| (ns <= HIGHEST_NS).then(|| index_of(ns, parts.precision) as u32);
+            let has_last = parts.saturated > 0 || index(parts.max) == Some(*last);
+            if index(parts.min) != Some(*first) || !has_last {
                 return Err(range_error());
             }
-            if parts.saturated > 0 {
-                buckets = end + 1 - first;
-            }
         }
-        let mut counts = vec![0; buckets].into_boxed_slice();
-        parts.counts.iter().for_each(|&(index, count)| counts[index as usize - first] = count);
         let mut histogram = Histogram {
             precision: parts.precision,
-            first,
-            counts,
+            counts: Box::default(),
+            listed: parts.counts,
             len,
             saturated: parts.saturated,
             min: u64::MAX,
@@ -404,6 +385,7 @@ impl Histogram {
         Ok(histogram)
     }
 
+    /// Whether values in the listed buckets can have these sums.
     fn has_possible_sums(&self) -> bool {
         let (mut low, mut high) = ([0.0; 2], [0.0; 2]);
         let mut add = |from: f64, to: f64, count: u64| {
@@ -413,11 +395,10 @@ impl Histogram {
         };
         // The minimum is in the first bucket, the maximum in the last.
         let (min, max) = (self.min as f64, self.max as f64);
-        let (first, counts) = self.used();
         let bounds = |index| (low_of(index, self.precision) as f64, (low_of(index + 1, self.precision) - 1) as f64);
-        for (index, count) in (first..).zip(counts).filter(|(_, count)| **count > 0) {
-            let (from, to) = bounds(index);
-            add(from.max(min), to.min(max), *count);
+        for &(index, count) in &self.listed {
+            let (from, to) = bounds(index as usize);
+            add(from.max(min), to.min(max), count);
         }
         add((HIGHEST_NS + 1).max(self.min) as f64, max, self.saturated);
         // Sums that were stored as floats, and those of this function, are rounded.
@@ -473,7 +454,7 @@ mod tests {
     #[test]
     fn read_histograms_grow_when_values_are_added() {
         let (low, high) = ([5, 900, 901], [7, 40_000_000, HIGHEST_NS, HIGHEST_NS + 1]);
-        let read = |values: &[u64]| Histogram::from_parts(&of(values).to_parts()).unwrap();
+        let read = |values: &[u64]| Histogram::from_parts(of(values).to_parts()).unwrap();
         assert!(read(&low).counts.len() < 1000, "it has the buckets that it needs");
         for (one, other) in [(&low[..], &high[..]), (&high, &low), (&low, &low)] {
             let all = of(&[one, other].concat());
@@ -568,7 +549,7 @@ mod tests {
         let check = |change: &dyn Fn(&mut Parts), expected: &str| {
             let mut parts = good.clone();
             change(&mut parts);
-            let error = Histogram::from_parts(&parts).unwrap_err();
+            let error = Histogram::from_parts(parts).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
         check(&|p| p.precision = 0, "precision 0 is outside");
@@ -590,7 +571,7 @@ mod tests {
         let mut parts = of(&[1_234_567_890_123; 7]).to_parts();
         parts.sum = parts.sum as f64 as u128;
         parts.sum_sq = parts.sum_sq as f64 as u128;
-        assert!(Histogram::from_parts(&parts).is_ok());
+        assert!(Histogram::from_parts(parts).is_ok());
     }
 
     fn durations() -> impl Strategy<Value = Vec<u64>> {
@@ -636,7 +617,7 @@ mod tests {
         #[test]
         fn parts_round_trip(values in durations()) {
             let histogram = of(&values);
-            prop_assert_eq!(Histogram::from_parts(&histogram.to_parts()), Ok(histogram));
+            prop_assert_eq!(Histogram::from_parts(histogram.to_parts()), Ok(histogram));
         }
 
         #[test]
@@ -647,7 +628,7 @@ mod tests {
         ) {
             let (saturated, min, max, sum, sum_sq) = numbers;
             if let Ok(histogram) =
-                Histogram::from_parts(&Parts { precision, counts, saturated, min, max, sum, sum_sq })
+                Histogram::from_parts(Parts { precision, counts, saturated, min, max, sum, sum_sq })
             {
                 histogram.quantile(0.5);
                 histogram.stddev();

@@ -84,7 +84,7 @@ impl<'a> ProductLimit<'a> {
         };
         // Allowance for rounding, in ranks, as in `Histogram::quantile`.
         let allowance = 1e-6 / self.len as f64;
-        let found = self.steps.iter().find(|step| step.above <= 1.0 - q + allowance);
+        let found = self.steps.get(self.steps.partition_point(|step| step.above > 1.0 - q + allowance));
         let beyond = || Bound { value: cut_max.max(self.seen.max().unwrap_or(0)) as f64, at_least: true };
         Some(found.map_or_else(beyond, |step| Bound { value: step.value, at_least: false }))
     }

@@ -387,7 +387,7 @@ fn trials_of_later_versions_are_reported() {
     assert_eq!(connection.execute(sql, []).unwrap(), 1);
     let text = error(store.records(&run.id), &place.path);
     let expected =
-        format!("cannot read trial 3 of run `{}` in `FILE` (format version 7, this quintain supports 2): ", run.id);
+        format!("cannot read trial 3 of run `{}` in `FILE` (format version 7, this quintain supports 3): ", run.id);
     assert!(text.starts_with(&expected) && text.contains("hibernate"), "{text}");
 }
 

@@ -2,6 +2,7 @@
 
 use stats::histogram::Parts;
 
+use crate::buckets::Buckets;
 use crate::record::Histogram;
 
 impl From<&stats::Histogram> for Histogram {
@@ -10,7 +11,7 @@ impl From<&stats::Histogram> for Histogram {
         let parts = histogram.to_parts();
         Histogram {
             precision_bits: parts.precision,
-            buckets: parts.counts,
+            buckets: Buckets::new(&parts.counts),
             count: histogram.len(),
             saturated: parts.saturated,
             min: histogram.min(),
@@ -26,9 +27,9 @@ impl TryFrom<&Histogram> for stats::Histogram {
 
     fn try_from(stored: &Histogram) -> Result<Self, String> {
         let Histogram { count, min, max, .. } = *stored;
-        let counts = stored.buckets.iter().map(|&(_, count)| u128::from(count));
-        let held = counts.sum::<u128>() + u128::from(stored.saturated);
-        if held != u128::from(count) {
+        let counts = stored.buckets.counts()?;
+        let held = counts.iter().fold(stored.saturated, |sum, (_, count)| sum.saturating_add(*count));
+        if held != count {
             return Err(format!("histogram count is {count}, but its buckets and saturated values hold {held}"));
         }
         if (min.is_some(), max.is_some()) != (held > 0, held > 0) {
@@ -41,14 +42,14 @@ impl TryFrom<&Histogram> for stats::Histogram {
         }
         let parts = Parts {
             precision: stored.precision_bits,
-            counts: stored.buckets.clone(),
+            counts,
             saturated: stored.saturated,
             min: min.unwrap_or(0),
             max: max.unwrap_or(0),
             sum: stored.sum as u128,
             sum_sq: stored.sum_of_squares as u128,
         };
-        stats::Histogram::from_parts(&parts)
+        stats::Histogram::from_parts(parts)
     }
 }
 
@@ -92,10 +93,11 @@ mod tests {
         #[test]
         fn rejects_random_input_without_panic(
             precision_bits: u8,
-            buckets in prop::collection::vec((any::<u32>(), any::<u64>()), 0..5),
+            buckets in prop::collection::btree_map(any::<u32>(), any::<u64>(), 0..5),
             saturated: u64, min: Option<u64>, max: Option<u64>, sum: f64, sum_of_squares: f64,
         ) {
-            let count = buckets.iter().fold(saturated, |sum, (_, count)| sum.wrapping_add(*count));
+            let count = buckets.values().fold(saturated, |sum, count| sum.wrapping_add(*count));
+            let buckets = Buckets::new(&buckets.into_iter().collect::<Vec<_>>());
             let stored = Histogram { precision_bits, buckets, count, saturated, min, max, sum, sum_of_squares };
             let _ = stats::Histogram::try_from(&stored);
         }
@@ -132,6 +134,9 @@ mod tests {
         assert_eq!(refused(|stored| stored.sum *= 1.1), "histogram sum or sum of squares contradicts its buckets");
         assert_eq!(refused(|stored| stored.min = None), "histogram with 3 values has min None and max Some(7000000)");
         assert_eq!(refused(|stored| stored.precision_bits = 40), "histogram precision 40 is outside 1 to 14");
-        assert_eq!(refused(|stored| stored.buckets.swap(0, 1)), "histogram bucket 5 is out of order or out of range");
+        assert_eq!(
+            refused(|stored| stored.buckets = Buckets::new(&[(u32::MAX, 3)])),
+            "histogram bucket 4294967295 is out of order or out of range"
+        );
     }
 }

@@ -38,6 +38,7 @@
 extern crate no_schema as schemars;
 
 mod asked;
+pub mod buckets;
 pub mod calls;
 pub mod cases;
 pub mod companion;
@@ -63,7 +64,6 @@ mod process;
 pub mod protocol;
 pub mod proxy;
 pub mod record;
-mod run_lengths;
 pub mod schedule;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::buckets::Buckets;
 use crate::calls::Calls;
 use crate::cpu_profile::CpuProfile;
 use crate::plan::{Level, Plan};
@@ -15,7 +16,7 @@ use crate::warning::Warning;
 pub use stats::search::{Purpose, Step};
 
 /// The version of [`Record`] and [`Run`] that this build writes.
-pub const RECORD_VERSION: u32 = 2;
+pub const RECORD_VERSION: u32 = 3;
 
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -1183,12 +1184,8 @@ pub struct Volley {
 pub struct Histogram {
     /// Bits of linear sub-buckets in each power of two.
     pub precision_bits: u8,
-    /// `(index, count)`, ascending by index, no zero counts. In JSON a flat list from bucket 0 up: a
-    /// positive number is the count of the next bucket, a negative one skips that many empty
-    /// buckets, as HdrHistogram's V2 encoding does.
-    #[serde(with = "crate::run_lengths")]
-    #[schemars(with = "Vec<i64>")]
-    pub buckets: Vec<(u32, u64)>,
+    /// Counts of the non-empty buckets.
+    pub buckets: Buckets,
     /// Values recorded.
     pub count: u64,
     /// Values above the range: in `count`, in no bucket.
