@@ -71,11 +71,19 @@ pub(crate) struct Answered {
     pub(crate) at: Nanos,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct OpenLoop {
     pub(crate) response: Histogram,
     pub(crate) lag_thread: Histogram,
     pub(crate) lag_connection: Histogram,
+}
+
+impl Default for OpenLoop {
+    /// Coarse for lags, which tell what limited the load and are no result.
+    fn default() -> Self {
+        let lag = Histogram::with_precision(Histogram::WINDOW_PRECISION);
+        Self { response: Histogram::new(), lag_thread: lag.clone(), lag_connection: lag }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
