@@ -8,7 +8,6 @@ mod generator;
 mod hit_ratio;
 mod planted;
 mod server;
-mod stored;
 
 use std::process::ExitCode;
 
@@ -25,7 +24,6 @@ enum Experiment {
     Generator(generator::GeneratorArgs),
     HitRatio(hit_ratio::HitRatioArgs),
     Planted(planted::PlantedArgs),
-    Stored(stored::StoredArgs),
 }
 
 fn main() -> ExitCode {
@@ -37,7 +35,6 @@ fn main() -> ExitCode {
         Experiment::Generator(args) => generator::run(&args),
         Experiment::HitRatio(args) => hit_ratio::run(&args),
         Experiment::Planted(args) => planted::run(&args),
-        Experiment::Stored(args) => stored::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

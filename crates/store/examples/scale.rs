@@ -52,10 +52,10 @@ fn long(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
     measured(binary, &["runs", "import", &file.display().to_string(), "--store", &store])?;
     println!("{} MB in the store", std::fs::metadata(&path)?.len() / 1_000_000);
     measured(binary, &["runs", "--store", &store])?;
+    histories(binary, &store)?;
     measured(binary, &["report", "long", "--store", &store])?;
     measured(binary, &["report", "long", "--store", &store, "--json"])?;
-    measured(binary, &["report", "long", "--store", &store, "--format", "html"])?;
-    measured(binary, &["history", "volley", "--store", &store])
+    measured(binary, &["report", "long", "--store", &store, "--format", "html"])
 }
 
 fn wide(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
@@ -72,11 +72,15 @@ fn wide(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
     println!("{runs} runs of {} trials, {} MB", points * blocks as usize, std::fs::metadata(&path)?.len() / 1_000_000);
     let store = path.display().to_string();
     measured(binary, &["runs", "--store", &store])?;
-    println!("the first history, which reads all trials:");
-    measured(binary, &["history", "volley", "--store", &store])?;
-    println!("the next one:");
-    measured(binary, &["history", "volley", "--store", &store])?;
+    histories(binary, &store)?;
     measured(binary, &["runs", "rm", "wide-1", "--store", &store])
+}
+
+fn histories(binary: &str, store: &str) -> Result<()> {
+    println!("the first history, which reads all trials:");
+    measured(binary, &["history", "volley", "--store", store])?;
+    println!("the next one:");
+    measured(binary, &["history", "volley", "--store", store])
 }
 
 fn run(id: &str, started: &str, points: usize) -> Run {
