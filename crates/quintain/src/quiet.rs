@@ -5,6 +5,7 @@ use std::time::Duration;
 use analysis::Findings;
 use analysis::findings::{GateTest, GateVerdict, Mark};
 use analysis::number::count;
+use lab::busy::User;
 
 use crate::output;
 
@@ -15,9 +16,18 @@ const LOOKS: u32 = 4;
 
 /// Waits at most `max` until no other process uses CPUs, and names those that do.
 pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
+    wait_with(max, interrupted, || lab::busy::users(LOOK), output::message);
+}
+
+fn wait_with(
+    max: Duration,
+    interrupted: &dyn Fn() -> bool,
+    mut look: impl FnMut() -> Vec<User>,
+    mut tell: impl FnMut(&str),
+) {
     let (mut quiet, mut named, mut waited) = (0, None, Duration::ZERO);
     while quiet < LOOKS && !interrupted() {
-        let users = lab::busy::users(LOOK);
+        let users = look();
         let Some(words) = lab::busy::words(&users) else {
             quiet += 1;
             continue;
@@ -26,13 +36,13 @@ pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
         waited += LOOK;
         if waited >= max {
             let max = output::time_words(max.as_secs_f64());
-            return output::message(&format!("warning: still not quiet after {max}: {words}"));
+            return tell(&format!("warning: still not quiet after {max}: {words}"));
         }
         // Repeat the message when the busiest process changes.
         let first = users.first().map(|user| user.pid);
         if first != named {
             named = first;
-            output::message(&format!("waiting for a quiet machine: {words}"));
+            tell(&format!("waiting for a quiet machine: {words}"));
         }
     }
 }
@@ -96,4 +106,42 @@ pub(crate) fn advice(findings: &Findings) -> Option<String> {
         advice.push(format!("`--max-time {time}m` allows {} more, which may decide", count(pairs, "pair")));
     }
     (!advice.is_empty()).then(|| format!("next    {}", advice.join("; or ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages of a wait of at most 2 s, and observations used. Each process in `busy` has a CPU
+    /// during one observation; 0 is none.
+    fn waited(busy: &[u32]) -> (Vec<String>, usize) {
+        let (mut messages, mut looks) = (Vec::new(), 0);
+        let look = || {
+            let pid = busy.get(looks).copied().unwrap_or(0);
+            looks += 1;
+            let user = User { pid, name: format!("cc{pid}"), share: 1.0 };
+            Some(user).filter(|_| pid > 0).into_iter().collect()
+        };
+        wait_with(Duration::from_secs(2), &|| false, look, |text| messages.push(text.to_owned()));
+        (messages, looks)
+    }
+
+    #[test]
+    fn waits_until_the_machine_stays_quiet() {
+        assert_eq!(waited(&[]), (vec![], 4));
+        let (messages, looks) = waited(&[7, 7, 0, 0, 0, 8]);
+        assert_eq!(looks, 10, "four quiet observations in a row");
+        let told = |pid: u32| {
+            format!("waiting for a quiet machine: other processes use 100 % of a CPU: process {pid} `cc{pid}` 100 %")
+        };
+        assert_eq!(messages, [told(7), told(8)]);
+    }
+
+    #[test]
+    fn waits_no_longer_than_allowed() {
+        let (messages, looks) = waited(&[7; 20]);
+        assert_eq!(looks, 4, "2 s of observations of 500 ms");
+        let last = "warning: still not quiet after 2 s: other processes use 100 % of a CPU: process 7 `cc7` 100 %";
+        assert_eq!(messages.last().map(String::as_str), Some(last));
+    }
 }
