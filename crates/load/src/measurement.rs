@@ -201,7 +201,7 @@ fn windows(done: &[Done], count: usize) -> Vec<Window> {
             for slice in done.iter().filter_map(|worker| worker.recorder.slices.get(index)) {
                 errors += slice.errors;
                 requests += slice.valid;
-                latency.merge(&Histogram::from_parts(slice.latency.clone()).expect("the parts come from a histogram"));
+                latency.merge(&slice.latency);
             }
             Window { requests, errors, latency: record::Histogram::from(&latency) }
         })

@@ -77,7 +77,7 @@ impl<'a> PhaseTracker<'a> {
             live.requests = recorder.requests;
             live.faults = recorder.faults;
             for slice in &recorder.slices[live.windows.len()..] {
-                let sum_ns = slice.latency.sum as f64;
+                let sum_ns = slice.latency.sum() as f64;
                 live.windows.push((sum_ns, slice.timed as f64));
                 live.latencies.sum_ns += sum_ns;
                 slice.latency.classify(&LATENCY_BOUNDS_NS, &mut live.latencies.counts);

@@ -2,7 +2,6 @@
 
 use net::Nanos;
 use stats::Histogram;
-use stats::histogram::Parts;
 use study::record::CacheCounts;
 
 use crate::cache_outcome::{CacheOutcome, Class};
@@ -59,7 +58,7 @@ pub(crate) struct Slice {
     /// Valid responses, and responses with a latency.
     pub(crate) valid: u64,
     pub(crate) timed: u64,
-    pub(crate) latency: Parts,
+    pub(crate) latency: Histogram,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -312,8 +311,7 @@ impl Recorder {
     }
 
     fn push_window(&mut self) {
-        let mut latency = self.window.to_parts();
-        latency.counts.shrink_to_fit();
+        let latency = self.window.listed();
         let errors = std::mem::take(&mut self.window_errors);
         let late = std::mem::take(&mut self.window_late);
         self.slices.push(Slice { errors, valid: self.window.len() - late, timed: self.window.len(), latency });

@@ -52,24 +52,6 @@ pub struct Parts {
     pub sum_sq: u128,
 }
 
-impl Parts {
-    /// Adds the counts to wider `classes`. Each of the ascending `bounds` ends a class,
-    /// inclusively; one more class takes larger values. A bucket that contains a bound counts as
-    /// below it. Panics unless there is one class more than bounds.
-    pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
-        assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
-        let mut class = 0;
-        for &(index, count) in &self.counts {
-            let low = low_of(index as usize, self.precision);
-            while bounds.get(class).is_some_and(|bound| *bound < low) {
-                class += 1;
-            }
-            classes[class] += count;
-        }
-        classes[bounds.len()] += self.saturated;
-    }
-}
-
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         self.to_parts() == other.to_parts()
@@ -179,6 +161,29 @@ impl Histogram {
         self.sum_sq = self.sum_sq.saturating_add(other.sum_sq);
     }
 
+    /// The same as a list of its used buckets, which takes less memory until it grows.
+    pub fn listed(&self) -> Histogram {
+        let mut listed = self.used().map(|(index, count)| (index as u32, count)).collect::<Vec<_>>();
+        listed.shrink_to_fit();
+        Histogram { counts: Box::default(), listed, ..*self }
+    }
+
+    /// Adds the counts to wider `classes`. Each of the ascending `bounds` ends a class,
+    /// inclusively; one more class takes larger values. A bucket that contains a bound counts as
+    /// below it. Panics unless there is one class more than bounds.
+    pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
+        assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
+        let mut class = 0;
+        for (index, count) in self.used() {
+            let low = low_of(index, self.precision);
+            while bounds.get(class).is_some_and(|bound| *bound < low) {
+                class += 1;
+            }
+            classes[class] += count;
+        }
+        classes[bounds.len()] += self.saturated;
+    }
+
     /// Clears the histogram and keeps its memory.
     pub fn reset(&mut self) {
         self.counts.fill(0);
@@ -216,6 +221,11 @@ impl Histogram {
     /// Largest value in ns, exact.
     pub fn max(&self) -> Option<u64> {
         (self.len > 0).then_some(self.max)
+    }
+
+    /// Sum in ns, exact.
+    pub fn sum(&self) -> u128 {
+        self.sum
     }
 
     /// Arithmetic mean in ns, exact up to rounding.
@@ -499,9 +509,9 @@ mod tests {
         let mut histogram = Histogram::new();
         [0, 999, 1_000, 1_001, 5_000, 5_000_000, u64::MAX].into_iter().for_each(|ns| histogram.record(ns));
         let mut classes = [10, 0, 0, 0];
-        histogram.to_parts().classify(&[1_000, 2_000, 5_000], &mut classes);
+        histogram.classify(&[1_000, 2_000, 5_000], &mut classes);
         assert_eq!(classes, [13, 1, 1, 2]);
-        Parts::default().classify(&[], &mut [0]);
+        Histogram::new().classify(&[], &mut [0]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl Buckets {
     /// Writes `(index, count)` of each non-empty bucket, ascending.
     pub fn new(counts: &[(u32, u64)]) -> Self {
         debug_assert!(counts.is_sorted_by(|one, next| one.0 < next.0), "buckets out of order");
-        let (mut text, mut next) = (String::new(), 0);
+        let (mut text, mut next) = (String::with_capacity(4 * counts.len()), 0);
         for &(index, count) in counts {
             let index = u64::from(index);
             if index > next {
