@@ -1,5 +1,7 @@
-// Checks a report in a browser: no errors, no requests to other hosts, no page wider than the screen, no tiny text.
-import { mkdirSync, statSync } from 'node:fs';
+// Checks a report in a browser: no errors, no requests to other hosts, no page wider than the screen, no tiny text,
+// no violation of axe-core's rules, and results on the first screen.
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -8,6 +10,7 @@ const [report, out] = process.argv.slice(2).map(path => resolve(path));
 const faults = [];
 const fault = text => { faults.push(text); console.error('FAULT', text); };
 
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const LIMIT_BYTES = 1_000_000;
 const SMALLEST_PX = 9;
 
@@ -41,6 +44,10 @@ try {
     for (const colorScheme of ['light', 'dark']) {
       const name = `${width}-${colorScheme}`;
       const { context, page } = await open(name, { viewport: { width, height: 900 }, colorScheme, deviceScaleFactor: width === 400 ? 2 : 1 });
+      const results = await page.locator('#gate ~ .scroll table, #results ~ .scroll table').first().boundingBox();
+      if (results === null || results.y > 800) fault(`${name}: the first table is at ${results?.y} px, not on the first screen`);
+      if (await page.locator('details[open]').count() > 0) fault(`${name}: a section is open at first`);
+      await page.screenshot({ path: join(out, `${name}-first.png`) });
       const seen = await page.evaluate(() => {
         // Check the labels in collapsed sections.
         document.querySelectorAll('details').forEach(details => { details.open = true; });
@@ -72,6 +79,9 @@ try {
       for (const text of seen.over) fault(`${name}: labels overlap: ${text}`);
       const dark = seen.ground.match(/\d+/g).slice(0, 3).every(part => Number(part) < 80);
       if (dark !== (colorScheme === 'dark')) fault(`${name}: the ground is ${seen.ground}`);
+      await page.evaluate(AXE);
+      const violations = (await page.evaluate(() => axe.run())).violations;
+      for (const { id, help, nodes } of violations) fault(`${name}: axe: ${id}: ${help}: ${nodes[0].html} (${nodes.length})`);
       const smallest = Math.min(...seen.texts.map(text => text.px));
       console.log(`${name}: ${seen.figures} figures, ${seen.texts.length} labels, the smallest ${smallest.toFixed(1)} px`);
       await page.screenshot({ path: join(out, `${name}.png`), fullPage: true });
@@ -99,6 +109,7 @@ try {
   }
   const { context, page } = await open('without script', { viewport: { width: 1280, height: 900 }, javaScriptEnabled: false });
   if (await page.locator('figure svg path').count() === 0) fault('without script: nothing is drawn');
+  if (await page.locator('#results ~ .figures figure').count() === 0) fault('no figure follows the results');
   if (await page.locator('#results ~ .scroll td').count() === 0) fault('without script: no table');
   await context.close();
 } finally {

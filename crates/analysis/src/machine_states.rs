@@ -24,8 +24,9 @@ pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
         )
     } else {
         format!(
-            "neighbouring trials are no more alike in {metric} than by chance (p = {p:.2}); that does not prove that \
-             the machine's speed was constant"
+            "neighbouring trials are no more alike in {} than by chance (p = {p:.2}); that does not prove that the \
+             machine's speed was constant",
+            study::Metric::noun_of(metric)
         )
     };
     Some(States { p, alarm, sentence })

@@ -27,6 +27,8 @@ pub(crate) struct Section {
     pub(crate) heading: String,
     /// Number of entries in links: `Warnings (3)`.
     pub(crate) count: Option<usize>,
+    /// Whether forms that can fold show only the heading at first.
+    pub(crate) folded: bool,
     pub(crate) blocks: Vec<(Reach, Block)>,
 }
 
@@ -51,8 +53,16 @@ pub(crate) enum Block {
     Code(String),
     /// Collapsed if the form supports it.
     Fold(String, Vec<Block>),
-    /// All figures; omitted if the form cannot show them.
-    Figures,
+    /// Omitted if the form cannot show figures.
+    Figures(Figures),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figures {
+    /// Those that answer the question.
+    Answer,
+    /// Those that help to judge the answer.
+    Supporting,
 }
 
 pub(crate) struct Item {
@@ -114,7 +124,7 @@ pub(crate) enum Tone {
 
 impl Section {
     pub(crate) fn new(anchor: &'static str, heading: &str) -> Section {
-        Section { anchor, heading: heading.to_owned(), count: None, blocks: Vec::new() }
+        Section { anchor, heading: heading.to_owned(), count: None, folded: false, blocks: Vec::new() }
     }
 
     pub(crate) fn all(&mut self, block: Block) {
@@ -123,6 +133,10 @@ impl Section {
 
     pub(crate) fn long(&mut self, block: Block) {
         self.blocks.push((Reach::Long, block));
+    }
+
+    pub(crate) fn folded(self) -> Section {
+        Section { folded: true, ..self }
     }
 
     pub(crate) fn unless_empty(self) -> Option<Section> {

@@ -43,6 +43,8 @@ pub(crate) struct Drawing {
     pub(crate) flames: Vec<Flame>,
     /// Omitted data with reasons.
     pub(crate) notes: Vec<String>,
+    /// Whether it helps to judge the answer instead of showing it.
+    pub(crate) supporting: bool,
 }
 
 impl Drawing {
@@ -123,6 +125,10 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
         wanted.push(plain(FigureKind::Timeline, None));
     }
+    // A study can ask for distributions alone.
+    let is_distribution = |kind| matches!(kind, FigureKind::Ecdf | FigureKind::Quantiles);
+    let are_distributions =
+        wanted.iter().all(|figure| is_distribution(figure.kind) || figure.kind == FigureKind::Timeline);
     let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
         FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction => over::over(findings, figure, detail),
         FigureKind::Ecdf | FigureKind::Quantiles => distribution::distribution(findings, figure, detail),
@@ -133,13 +139,18 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::ThroughputChart => request_trends::throughput(findings, figure, detail),
         FigureKind::NetworkChart => request_trends::network(findings, figure, detail),
     });
+    let drawn = drawn.zip(&wanted).map(|(drawing, figure)| Drawing {
+        supporting: figure.kind == FigureKind::Timeline || (is_distribution(figure.kind) && !are_distributions),
+        ..drawing
+    });
     let more = [
         over_rate::over_rate(findings, detail),
         steps::steps(findings, detail),
         probes::probes(findings, detail),
         trial_timeline::inside(findings, detail),
     ];
-    let drawn = drawn.chain(more.into_iter().flatten()).chain(flame::flames(findings, detail));
+    let more = more.into_iter().flatten().chain(flame::flames(findings, detail));
+    let drawn = drawn.chain(more.map(|drawing| Drawing { supporting: true, ..drawing }));
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);
         drawing.name_lines();

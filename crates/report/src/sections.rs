@@ -23,15 +23,17 @@ mod warnings;
 
 use analysis::Findings;
 
-use crate::document::{Block, Document, Section};
+use crate::document::{Block, Document, Figures, Section};
 
-const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
-    gate::section,
-    figures,
-    results::section,
+/// Tables with the results. Forms that can fold show only these and the figures at first.
+const RESULTS: [fn(&Findings) -> Option<Section>; 3] = [gate::section, results::section, proxy_overhead::section];
+
+/// What helps to judge the results.
+const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
     failures::section,
+    warnings::section,
     comparisons::section,
-    proxy_overhead::section,
+    supporting_figures,
     containers::section,
     cpu_profiles::section,
     request_trends,
@@ -39,7 +41,6 @@ const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     scalability::section,
     effects::section,
     machine_states,
-    warnings::section,
     machine::section,
     method,
     reproduce::section,
@@ -52,12 +53,20 @@ pub(crate) fn short(findings: &Findings) -> Document {
 }
 
 pub(crate) fn document(findings: &Findings) -> Document {
-    Document { sections: SECTIONS.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
+    let results = RESULTS.iter().filter_map(|section| section(findings)).chain([figures()]);
+    let details = DETAILS.iter().filter_map(|section| section(findings)).map(Section::folded);
+    Document { sections: results.chain(details).collect(), ..head::head(findings) }
 }
 
-fn figures(_: &Findings) -> Option<Section> {
+fn figures() -> Section {
     let mut section = Section::new("figures", "Figures");
-    section.long(Block::Figures);
+    section.long(Block::Figures(Figures::Answer));
+    section
+}
+
+fn supporting_figures(_: &Findings) -> Option<Section> {
+    let mut section = Section::new("more-figures", "Distributions and trials");
+    section.long(Block::Figures(Figures::Supporting));
     Some(section)
 }
 

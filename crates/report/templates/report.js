@@ -37,6 +37,15 @@
     }
   }
 
+  // A link to a folded section opens it.
+  const open = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const section = target && target.closest('details');
+    if (section) { section.open = true; target.scrollIntoView(); }
+  };
+  addEventListener('hashchange', open);
+  open();
+
   for (const figure of document.querySelectorAll('figure')) {
     const keys = figure.querySelectorAll('[data-key]');
     if (keys.length < 2) continue;

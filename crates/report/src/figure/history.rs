@@ -34,9 +34,13 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
                 let value = value.as_ref().filter(|value| drawable(value.mean))?;
                 Some(mark(at, run, value, &point.label, &metric.unit, detail))
             });
-            let marks = marks.collect::<Vec<_>>();
+            let mut marks = marks.collect::<Vec<_>>();
             if marks.is_empty() {
                 continue;
+            }
+            // An interval over few trials extends below zero even if the quantity cannot.
+            if marks.iter().all(|mark| mark.y >= 0.0) {
+                marks.iter_mut().filter_map(|mark| mark.bar.as_mut()).for_each(|bar| bar.0 = bar.0.max(0.0));
             }
             let ends = |mark: &Mark| [Some(mark.y), mark.bar.map(|bar| bar.0), mark.bar.map(|bar| bar.1)];
             values.extend(marks.iter().flat_map(ends).flatten());

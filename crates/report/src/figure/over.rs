@@ -18,6 +18,9 @@ struct Over<'a> {
     metrics: Vec<String>,
     unit: String,
     level: f64,
+    /// Least value of a bar: zero if no value is negative, because an interval over few trials
+    /// extends below zero even if the quantity cannot.
+    floor: f64,
     /// Whether lines also join words.
     interaction: bool,
     /// Whether to draw a point per trial.
@@ -54,6 +57,7 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
         metrics,
         unit,
         level: wanted.interval,
+        floor: f64::NEG_INFINITY,
         interaction: wanted.kind == FigureKind::Interaction,
         trials,
         dust: false,
@@ -64,8 +68,12 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     let points = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
     over.dust = trials && points().map(|row| row.n).sum::<usize>() * over.metrics.len() > MARKS;
 
+    let measured = || findings.rows.iter().filter(|row| row.n > 0);
+    if measured().flat_map(|row| over.all_marks(row)).all(|mark| mark.y >= 0.0) {
+        over.floor = 0.0;
+    }
     // Values of all rows, so that all figures of a metric have the same scale.
-    let values = findings.rows.iter().filter(|row| row.n > 0).flat_map(|row| over.all_marks(row));
+    let values = measured().flat_map(|row| over.all_marks(row));
     let values = values
         .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
         .collect::<Vec<_>>();
@@ -211,7 +219,13 @@ impl Over<'_> {
         };
         let names = self.metrics.iter().map(|name| Metric::noun_of(name)).collect::<Vec<_>>().join(", ");
         let each = if self.trials { ", every trial" } else { "" };
-        let title = wanted.title.clone().unwrap_or_else(|| capitalised(&format!("{names}{over}{each}")));
+        // A title of a study that varies the factor on larger machines.
+        let constant = self.grid.x.filter(|_| over.is_empty()).map(|factor| format!(" over {}", factor.name));
+        let without = |title: &String| match constant.as_ref().and_then(|over| title.strip_suffix(over.as_str())) {
+            Some(title) => title.to_owned(),
+            None => title.clone(),
+        };
+        let title = wanted.title.as_ref().map(without).unwrap_or_else(|| capitalised(&format!("{names}{over}{each}")));
         let fixed = match (&self.across, self.grid.x) {
             (Across::Series(_), Some(factor)) => {
                 let rows = findings.rows.iter().find(|row| row.n > 0);
@@ -269,7 +283,7 @@ impl Over<'_> {
         let Some(y) = estimate.map(|e| e.point).or(found.mean).filter(|value| drawable(*value)) else {
             return Vec::new();
         };
-        let bar = estimate.map(|e| (e.low, e.high));
+        let bar = estimate.map(|e| (e.low.max(self.floor), e.high));
         let words = match estimate {
             Some(e) => {
                 let (shown, trials) = (number::estimate(&e, &self.unit), number::count(e.n, "trial"));

@@ -101,7 +101,9 @@ fn pages_have_a_line_per_point_and_all_terminal_text() {
     let history = example();
     let page = history_html(&history).unwrap();
     assert!(page.contains("<svg") && page.contains("Mean latency over runs on example"), "{page}");
-    assert!(page.contains("<p class=\"kick\">Study <b>volley</b> · 5 runs · 2026-11-18 to 2026-11-22</p>"));
+    assert!(
+        page.contains("<p class=\"kick\">Study <b>volley</b> · 5 runs · <span>2026-11-18 to 2026-11-22</span></p>")
+    );
     for words in [
         "bbbbbbb*",
         "clients 40, quick",

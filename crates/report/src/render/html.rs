@@ -9,7 +9,7 @@ use askama::Template;
 
 use crate::chart;
 use crate::chart::style::{self, Background, Sheet};
-use crate::document::{Document, Section};
+use crate::document::Document;
 use crate::figure::{self, Detail, Drawing};
 use crate::sections;
 
@@ -52,7 +52,10 @@ pub fn html(findings: &Findings) -> Result<String, HtmlError> {
 pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
     let failed = |source| HtmlError { what: document.what.clone(), source };
     let render = |figures: Vec<Drawing>, left_out: &[String], hints: bool, rows: usize| {
-        let figures = FiguresHtml { figures, left_out: left_out.join("; ") }.render().map_err(failed)?;
+        let (supporting, answer) = figures.into_iter().partition::<Vec<_>, _>(|drawing| drawing.supporting);
+        let part = |figures, left_out| FiguresHtml { figures, left_out }.render().map_err(failed);
+        let figures =
+            FigureParts { answer: part(answer, left_out.join("; "))?, supporting: part(supporting, String::new())? };
         Page::new(document, &figures, hints, rows).render().map_err(failed)
     };
     for detail in Detail::ALL {
@@ -94,30 +97,47 @@ struct Page<'a> {
     document: &'a Document,
     css: String,
     script: &'static str,
-    /// Sentences with the anchor of their section and the text of the link, if any.
-    answer: Vec<(&'a str, &'static str, Option<&'a str>)>,
+    /// Sentences as HTML with the anchor of their section and, if it is folded, the text of a link.
+    answer: Vec<(String, &'static str, Option<&'a str>)>,
+    /// Sections with entries that may change what a reader believes.
     links: Vec<(&'static str, String)>,
-    sections: Vec<String>,
+    /// The sections that a reader sees first, and those behind their headings.
+    open: Vec<String>,
+    folded: Vec<String>,
+}
+
+/// All figures as HTML.
+struct FigureParts {
+    answer: String,
+    supporting: String,
 }
 
 impl<'a> Page<'a> {
     /// Limits every table and list to `rows` rows.
-    fn new(document: &'a Document, figures: &str, hints: bool, rows: usize) -> Page<'a> {
+    fn new(document: &'a Document, figures: &FigureParts, hints: bool, rows: usize) -> Page<'a> {
         let sections = &document.sections;
         let heading = |anchor: &str| {
-            sections.iter().find(|section| section.anchor == anchor).map(|section| section.heading.as_str())
+            let folded = sections.iter().find(|section| section.anchor == anchor && section.folded);
+            folded.map(|section| section.heading.as_str())
         };
-        let link = |section: &Section| {
-            let count = section.count.map_or_else(String::new, |count| format!(" ({count})"));
-            (section.anchor, format!("{}{count}", section.heading))
+        let sentence = |text: &str| {
+            let mut html = String::new();
+            blocks::text(&mut html, text);
+            html
+        };
+        let alerts = sections.iter().filter(|section| section.count.is_some_and(|count| count > 0));
+        let html = |folded: bool| {
+            let of_kind = sections.iter().filter(move |section| section.folded == folded);
+            of_kind.map(|section| blocks::section(section, figures, hints, rows)).collect()
         };
         Page {
             document,
             css: format!("{}{}", include_str!("../../templates/report.css"), style::css(Sheet::Page)),
             script: include_str!("../../templates/report.js"),
-            answer: document.answer.iter().map(|(text, anchor)| (text.as_str(), *anchor, heading(anchor))).collect(),
-            links: sections.iter().map(link).collect(),
-            sections: sections.iter().map(|section| blocks::section(section, figures, hints, rows)).collect(),
+            answer: document.answer.iter().map(|(text, anchor)| (sentence(text), *anchor, heading(anchor))).collect(),
+            links: alerts.map(|section| (section.anchor, blocks::titled(section))).collect(),
+            open: html(false),
+            folded: html(true),
         }
     }
 }

@@ -63,7 +63,7 @@ fn blocks<'a>(blocks: impl Iterator<Item = &'a Block>) -> String {
                 let inner = self::blocks(inner.iter());
                 let _ = write!(out, "\n<details><summary>{}</summary>\n{inner}\n</details>\n", plain(title));
             }
-            Block::Figures => {}
+            Block::Figures(_) => {}
         }
     }
     out
@@ -139,15 +139,15 @@ mod tests {
         | c-epoll | 1 | 40 | 69.8 ±1.8 k/s | 573 ±17 µs | 533 ±16 µs | 1.280 ±0.042 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
         | c-epoll | 1 | 80 | 72.6 ±1.9 k/s | 1.100 ±0.033 ms | 1.026 ±0.031 ms | 2.46 ±0.08 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
         | c-epoll | 2 | 40 | 111.7 ±3.0 k/s | 358 ±11 µs | 333 ±10 µs | 797 ±26 µs | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
-        | c-epoll | 2 | 80 | 114.7 ±1.0 k/s\* | 697 ±6 µs\* | 650 ±6 µs\* | 1.548 ±0.016 ms\* | 0 | 8 | generator (generator-bound) | stopped early: ±3.1 % after 8 blocks |
+        | c-epoll | 2 | 80 | 114.7 ±1.0 k/s\* | 697 ±6 µs\* | 650 ±6 µs\* | 1.548 ±0.016 ms\* | 0 | 8 | generator | stopped early: ±3.1 % after 8 blocks |
         | go | 1 | 40 | 51.5 ±1.5 k/s | 777 ±25 µs | 722 ±24 µs | 1.751 ±0.063 ms | 0 | 7 (1 failed) | server | partial: 1 of 8 trials failed: the subject did not listen within 5 s |
         | go | 1 | 80 | 53.2 ±1.4 k/s | 1.505 ±0.045 ms | 1.399 ±0.042 ms | 3.35 ±0.13 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
         | go | 2 | 40 | 82.1 ±2.2 k/s | 487 ±14 µs | 454 ±14 µs | 1.088 ±0.036 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
-        | go | 2 | 80 |  |  |  |  |  | 0 (8 failed) |  | failed: all 8 trials failed: the subject ended while it was measured: signal 11 |
+        | go (failed) | 2 | 80 |  |  |  |  |  | 0 (8 failed) |  | failed: all 8 trials failed: the subject ended while it was measured: signal 11 |
         | rust-tokio | 1 | 40 | 55.9 ±3.6 k/s | 719 ±55 µs | 671 ±53 µs | 1.604 ±0.121 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
         | rust-tokio | 1 | 80 | 58.6 ±1.5 k/s | 1.364 ±0.040 ms | 1.271 ±0.038 ms | 3.05 ±0.10 ms | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
         | rust-tokio | 2 | 40 | 91.2 ±2.4 k/s | 439 ±13 µs | 409 ±12 µs | 981 ±32 µs | 0 | 8 | server | stopped early: ±3.1 % after 8 blocks |
-        | rust-tokio | 2 | 80 |  |  |  |  |  | 0 |  | unrunnable: needs 4096 open files, may have 1024 |
+        | rust-tokio (unrunnable) | 2 | 80 |  |  |  |  |  | 0 |  | unrunnable: needs 4096 open files, may have 1024 |
 
         Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; \* generator-bound or shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: behavior of fewer than 35 % of starts may not have shown up.
 
@@ -170,7 +170,7 @@ mod tests {
 
         </details>
 
-        ### More trials or longer trials?
+        <details><summary>More trials or longer trials?</summary>
 
         Variation between trials (s\_B) and within a trial (s\_W) of mean latency determines the best trial length.
 
@@ -187,12 +187,24 @@ mod tests {
         | rust-tokio | 1 | 80 | 10.05 µs | 0.74 % | 32.1 µs | 173.8 ms | yes |
         | rust-tokio | 2 | 40 | 10.47 µs | 2.4 % | 8.05 µs | 42.1 ms | yes |
 
+        </details>
+
         ## Failures and errors
 
         | server | cores | clients | what | how |
         |---|---:|---:|---|---|
         | go | 1 | 40 | 1 trial: never ready | the subject did not listen within 5 s |
         | go | 2 | 80 | 8 trials: exited under load | the subject ended while it was measured: signal 11 |
+
+        ## Warnings
+
+        - other processes used these CPUs around 1 of 88 trials, for up to 44 % of the time: the trials are flagged and kept
+        - c-epoll, cores 2, clients 80: generator-bound: it was saturated while the server had spare CPU
+        - go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
+        - go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
+        - rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency\_mean, latency\_p99: flagged, not removed
+        - rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
+        - doctor: virtualisation: this is a virtual machine (KVM)
 
         ## Comparisons
 
@@ -243,17 +255,7 @@ mod tests {
 
         ## States of the machine
 
-        Over all trials in run order: neighbouring trials are no more alike in latency\_mean than by chance (p = 0.33); that does not prove that the machine's speed was constant.
-
-        ## Warnings
-
-        - other processes used these CPUs around 1 of 88 trials, for up to 44 % of the time: the trials are flagged and kept
-        - c-epoll, cores 2, clients 80: generator-bound: it was saturated while the server had spare CPU
-        - go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
-        - go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
-        - rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency\_mean, latency\_p99: flagged, not removed
-        - rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
-        - doctor: virtualisation: this is a virtual machine (KVM)
+        Over all trials in run order: neighbouring trials are no more alike in mean latency than by chance (p = 0.33); that does not prove that the machine's speed was constant.
 
         ## Machine
 
@@ -376,6 +378,23 @@ mod tests {
         | 40 | 24 of 40 | 1.142 ±0.015 ms\* | 1.304 ±0.019 ms\* | 3.19 ±0.07 ms\* | 10.89 ±0.14 MiB/s\* | 0 ±0\* | 0 ±0\* | 116.6 ±1.5 µs\* | 9.62 ±0.13 µs\* | 2.681 ±0.007 MiB\* | 206 ±8 KiB\* |
 
         </details>
+
+        <details><summary>More trials or longer trials?</summary>
+
+        Variation between trials (s\_B) and within a trial (s\_W) of throughput determines the best trial length.
+
+        | threads | cpus | s\_B | s\_B over mean | s\_W, of one second | optimal trial length | target met |
+        |---:|---:|---:|---:|---:|---:|---|
+        | 1 | 1 | 49.4 /s | 0.25 % | 1.027 k/s | 973 ms | yes |
+        | 2 | 2 | 534 /s | 1.4 % | 1.329 k/s | 128.9 ms | yes |
+        | 4 | 4 | 1.219 k/s | 1.8 % | 1.640 k/s | 78.0 ms | yes |
+        | 8 | 8 | 1.695 k/s | 1.6 % | 2.01 k/s | 64.7 ms | yes |
+        | 16 | 16 | 1.493 k/s | 1.2 % | 2.27 k/s | 85.1 ms | yes |
+        | 24 | 24 | 1.166 k/s | 0.93 % | 2.21 k/s | 109.7 ms | yes |
+        | 32 | 24 of 32 | 1.847 k/s | 1.6 % | 2.05 k/s | 67.8 ms | yes |
+        | 40 | 24 of 40 | 1.608 k/s | 1.6 % | 2.01 k/s | 69.4 ms | yes |
+
+        </details>
         ");
         assert_snapshot!(of("Failures and errors"), @"
         | threads | cpus | what | how |
@@ -414,6 +433,18 @@ mod tests {
         | c-epoll | 1.234 ±0.006 ms | 1.409 ±0.008 ms | 3.50 ±0.04 ms | 279 ±1 KiB/s | 0 ±0 | 0 ±0 | 13.45 ±0.07 µs | 16.82 ±0.09 µs | 2.681 ±0.007 MiB | 206 ±8 KiB |
         | go | 2.13 ±0.02 ms\* | 2.57 ±0.02 ms\* | 6.27 ±0.78 ms\* | 177.3 ±0.8 KiB/s\* | 0 ±0\* | 0 ±0\* | 11.01 ±0.05 µs\* | 26.4 ±0.1 µs\* | 2.681 ±0.007 MiB\* | 206 ±7 KiB\* |
         | rust-tokio | 2.44 ±0.02 ms\* | 3.31 ±0.03 ms\* | 7.96 ±1.27 ms\* | 1.07890 ±\<0.00001 GiB/s\* | 0 ±0\* | 0 ±0\* | 10.86 ±0.03 µs\* | 26.07 ±0.08 µs\* | 2.682 ±0.007 MiB\* | 207 ±7 KiB\* |
+
+        </details>
+
+        <details><summary>More trials or longer trials?</summary>
+
+        Variation between trials (s\_B) and within a trial (s\_W) of mean latency determines the best trial length.
+
+        | server | s\_B | s\_B over mean | s\_W, of one second | optimal trial length | target met |
+        |---|---:|---:|---:|---:|---|
+        | c-epoll | 4.00 µs | 0.48 % | 18.47 µs | 332 ms | yes |
+        | go | 4.64 µs | 0.35 % | 37.4 µs | 504 ms | yes |
+        | rust-tokio | 1.502 µs | 0.12 % | 44.3 µs | 1.265 s | yes |
 
         </details>
         ");

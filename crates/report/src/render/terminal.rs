@@ -59,7 +59,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
             }
             // Never wrapped, for copying.
             Block::Code(text) => text.lines().for_each(|line| *out += &format!("    {line}\n")),
-            Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures => {}
+            Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures(_) => {}
         }
         noted = matches!(block, Block::Note(_));
     }

@@ -1,11 +1,12 @@
 //! Cells shared by several tables: design points, metrics and limits.
 
 use analysis::display_names::{SERVER_OR_PATH, idle_word, limit_word};
-use analysis::findings::{Estimate, Findings, MetricFinding, Row};
+use analysis::findings::{Estimate, Findings, Mark, MetricFinding, Row};
 use analysis::number;
 use study::Metric;
+use study::record::Limit;
 
-use crate::document::{Cell, Head, Room};
+use crate::document::{Cell, Head, Room, Tone};
 
 pub(crate) const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
 
@@ -97,11 +98,22 @@ pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
     }
 }
 
-/// The limit, with marks that prevent reading the row as a statement about the server.
+/// The limit, and marks that it does not imply. Red if the row is not a statement about the server.
 pub(crate) fn limit_cell(row: &Row) -> Cell {
     let hint = row.limited_by.as_ref().map_or_else(String::new, |found| found.reasons.join("; "));
-    let tags = row.marks.iter().map(|mark| mark.text().to_owned()).collect();
-    Cell { tags, ..Cell::new(limited_by(row)).hint(hint) }
+    let limit = row.limited_by.as_ref().map(|found| found.limit);
+    let is_said = |mark: &Mark| {
+        let said = match mark {
+            Mark::GeneratorBound => Limit::Generator,
+            Mark::NetworkBound => Limit::Network,
+            Mark::Shared => Limit::Shared,
+            Mark::Hung => return false,
+        };
+        limit == Some(said)
+    };
+    let tags = row.marks.iter().filter(|mark| !is_said(mark)).map(|mark| mark.text().to_owned()).collect();
+    let tone = if row.marks.is_empty() { Tone::Plain } else { Tone::Bad };
+    Cell { tags, ..Cell::new(limited_by(row)).hint(hint).tone(tone) }
 }
 
 /// The limit, with the number of trials if it is not in all.

@@ -28,7 +28,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
             }
         }
     }
-    let mut section = Section::new("failures", "Failures and errors");
+    let mut section = Section { count: Some(rows.len()), ..Section::new("failures", "Failures and errors") };
     let heads = point_heads(f).into_iter().chain(["what", "how"].map(Head::text)).collect();
     let table = Table { heads, rows, ..Table::default() }.unless_empty()?;
     section.long(Block::Table(table));

@@ -27,12 +27,12 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.long(Block::Fold(title, vec![Block::Table(table)]));
     }
     if let Some(table) = variances(f) {
-        section.long(Block::Heading("More trials or longer trials?".to_owned()));
-        section.long(Block::Text(format!(
+        let text = format!(
             "Variation between trials (s_B) and within a trial (s_W) of {} determines the best trial length.",
             study::Metric::noun_of(&f.metric)
-        )));
-        section.long(Block::Table(table));
+        );
+        let blocks = vec![Block::Text(text), Block::Table(table)];
+        section.long(Block::Fold("More trials or longer trials?".to_owned(), blocks));
     }
     Some(section)
 }
@@ -71,20 +71,26 @@ fn results(f: &Findings) -> Table {
         Head::number("errors").room(unless(have_errors, 0)),
         Head::number("n").hint("trials with a measurement").room(unless(!are_equal, 1)),
     ]);
-    heads.extend([Head::text("limited by"), Head::text("trials ended").room(Room::Long)]);
+    heads.push(Head::text("limited by"));
+    // The note below the table has the reason if all rows share it.
+    let with_ends = f.rows.iter().any(|row| row.n == 0 || row.stop_reason != f.rows[0].stop_reason);
+    heads.extend(with_ends.then(|| Head::text("trials ended").room(Room::Long)));
     let cells = |row: &Row| {
         let mut cells = point_cells(f, row);
+        if row.n == 0 {
+            cells[0].tags.push(row.state.word().to_owned());
+        }
         cells.extend(metrics.iter().map(|name| metric_cell(f, row, name)));
         cells.push(Cell::new(if row.n == 0 { String::new() } else { FailedRequests::from(row).cell() }));
         let failed: usize = row.failures.iter().map(|failure| failure.count).sum();
         let tags = if failed > 0 { vec![format!("{failed} failed")] } else { Vec::new() };
         cells.push(Cell { tags, ..Cell::new(row.n.to_string()) });
         cells.push(limit_cell(row));
-        cells.push(match (&row.state, row.state.reason()) {
+        cells.extend(with_ends.then(|| match (&row.state, row.state.reason()) {
             (RowState::Measured, _) | (_, None) => Cell::sentence(&*row.stop_reason),
             (RowState::Failed { .. }, _) => Cell::sentence(state_words(row)).tone(Tone::Bad),
             _ => Cell::sentence(state_words(row)).tone(Tone::Warning),
-        });
+        }));
         cells
     };
     let below = f.rows.iter().enumerate().filter(|(_, row)| row.n == 0).map(|(at, row)| (at, state_words(row)));

@@ -2,24 +2,33 @@
 
 use std::fmt::Write;
 
-use crate::document::{Block, Cell, Room, Section, Table, Tone};
+use super::FigureParts;
+use crate::document::{Block, Cell, Figures, Room, Section, Table, Tone};
 use crate::svg::escape;
 
-/// A section with its heading. `figures` is the HTML of all figures, `hints` enables tooltips.
-/// Tables and lists have at most `rows` rows and state how many are missing.
-pub(super) fn section(section: &Section, figures: &str, hints: bool, rows: usize) -> String {
-    let mut html = String::from("<h2");
+/// A section with its heading. `hints` enables tooltips. Tables and lists have at most `rows` rows
+/// and state how many are missing.
+pub(super) fn section(section: &Section, figures: &FigureParts, hints: bool, rows: usize) -> String {
+    let mut html = String::from(if section.folded { "<details class=\"section\"><summary>" } else { "" });
+    html.push_str("<h2");
     attribute(&mut html, "id", section.anchor);
     html.push('>');
-    escape(&mut html, &section.heading);
-    html.push_str("</h2>\n");
+    escape(&mut html, &titled(section));
+    html.push_str(if section.folded { "</h2></summary>\n" } else { "</h2>\n" });
     let writer = Writer { figures, hints, rows };
     section.blocks.iter().for_each(|(_, block)| writer.block(&mut html, block));
+    html.push_str(if section.folded { "</details>\n" } else { "" });
     html
 }
 
+/// The heading with the number of entries: `Warnings (3)`.
+pub(super) fn titled(section: &Section) -> String {
+    let count = section.count.map_or_else(String::new, |count| format!(" ({count})"));
+    format!("{}{count}", section.heading)
+}
+
 struct Writer<'a> {
-    figures: &'a str,
+    figures: &'a FigureParts,
     hints: bool,
     rows: usize,
 }
@@ -35,10 +44,10 @@ impl Writer<'_> {
                 for item in items.iter().take(self.rows) {
                     html.push_str("<li>");
                     if item.details.is_empty() {
-                        escape(html, &item.text);
+                        text(html, &item.text);
                     } else {
                         html.push_str("<details><summary>");
-                        escape(html, &item.text);
+                        text(html, &item.text);
                         html.push_str("</summary><ul>");
                         item.details.iter().take(self.rows).for_each(|detail| element(html, "li", "", detail));
                         left_out(html, "li", item.details.len(), self.rows);
@@ -71,16 +80,36 @@ impl Writer<'_> {
                 blocks.iter().for_each(|block| self.block(html, block));
                 html.push_str("</details>\n");
             }
-            Block::Figures => html.push_str(self.figures),
+            Block::Figures(Figures::Answer) => html.push_str(&self.figures.answer),
+            Block::Figures(Figures::Supporting) => html.push_str(&self.figures.supporting),
         }
     }
 }
 
-fn element(html: &mut String, name: &str, class: &str, text: &str) {
+/// Escapes text, with code between backticks as `<code>`.
+pub(super) fn text(html: &mut String, text: &str) {
+    let parts = text.split('`').collect::<Vec<_>>();
+    // An even number of parts has a backtick without a partner.
+    if parts.len() % 2 == 0 {
+        return escape(html, text);
+    }
+    for (at, part) in parts.into_iter().enumerate() {
+        let (open, close) = if at % 2 == 1 { ("<code>", "</code>") } else { ("", "") };
+        html.push_str(open);
+        escape(html, part);
+        html.push_str(close);
+    }
+}
+
+fn element(html: &mut String, name: &str, class: &str, content: &str) {
     let _ = write!(html, "<{name}");
     attribute(html, "class", class);
     html.push('>');
-    escape(html, text);
+    match name {
+        // A study file or command can contain backticks.
+        "pre" => escape(html, content),
+        _ => text(html, content),
+    }
     let _ = writeln!(html, "</{name}>");
 }
 
@@ -111,7 +140,7 @@ fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
             attribute(html, "class", &classes(cell, head.right));
             attribute(html, "title", if hints || head.room == Room::Keep { &cell.hint } else { "" });
             html.push('>');
-            escape(html, &cell.text);
+            text(html, &cell.text);
             for tag in &cell.tags {
                 html.push_str(" <span class=\"tag bad\">");
                 escape(html, tag);

@@ -755,3 +755,63 @@ fn latency_over_rate_joins_shares_and_searches() {
     assert!(drawn(&f).is_some());
     assert!(drawn(&volley()).is_none(), "closed loops have no rate");
 }
+
+#[test]
+fn axes_of_quantities_have_no_negative_values() {
+    // Three trials that differ by more than their mean.
+    let mut f = volley();
+    f.figures = Vec::new();
+    for found in f.rows.iter_mut().flat_map(|row| row.metrics.values_mut()) {
+        if let Some(estimate) = &mut found.estimate {
+            estimate.low = -1.6 * estimate.point;
+            estimate.high = 3.6 * estimate.point;
+        }
+    }
+    let drawings = figure::figures(&f, Detail::FULL);
+    let of_quantities = ["-line-throughput", "-line-latency_mean", "-over-rate", "-inside", "-steps"];
+    let drawings = drawings.iter().filter(|drawing| of_quantities.iter().any(|name| drawing.name.ends_with(name)));
+    let mut axes = 0;
+    for drawing in drawings {
+        for axis in drawing.panels.iter().flat_map(|panel| panel.all()).flat_map(|panel| [&panel.x, &panel.y]) {
+            if let Scale::Linear { low, .. } | Scale::Log { low, .. } = axis.scale {
+                axes += 1;
+                assert!(low >= 0.0 || axis.label == "clients", "{}: {axis:?}", drawing.name);
+                assert!(axis.major.iter().all(|(value, _)| *value >= 0.0), "{}: {axis:?}", drawing.name);
+            }
+        }
+    }
+    assert!(axes >= 8, "{axes}");
+    assert_in_bounds(&f);
+}
+
+#[test]
+fn only_results_and_their_figures_are_unfolded() {
+    let f = volley();
+    let page = html(&f).unwrap();
+    let unfolded = page.split("<details class=\"section\">").next().unwrap();
+    let at = |text: &str| unfolded.find(text).unwrap_or_else(|| panic!("`{text}` is folded"));
+    let order = ["class=\"answer\"", "href=\"#warnings\"", "id=\"results\"", "id=\"figures\"", "<svg"].map(at);
+    assert!(order.is_sorted(), "{order:?}");
+    let folded = ["failures", "warnings", "comparisons", "more-figures", "machine", "method", "reproduce"];
+    for anchor in folded {
+        assert!(!unfolded.contains(&format!("id=\"{anchor}\"")), "{anchor}");
+        assert_eq!(page.matches(&format!("<summary><h2 id=\"{anchor}\"")).count(), 1, "{anchor}");
+    }
+    assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
+    let drawings = figure::figures(&f, Detail::FULL);
+    let supporting = drawings.iter().filter(|drawing| drawing.supporting).map(|drawing| drawing.title.as_str());
+    let supporting = supporting.collect::<Vec<_>>();
+    for title in ["Trials over time, by throughput", "Latency by quantile"] {
+        assert!(supporting.contains(&title), "{supporting:?}");
+    }
+}
+
+#[test]
+fn code_between_backticks_is_marked() {
+    let mut html = String::new();
+    super::blocks::text(&mut html, "run `quintain doctor <x>`, or `one");
+    assert_eq!(html, "run `quintain doctor &lt;x&gt;`, or `one");
+    html.clear();
+    super::blocks::text(&mut html, "run `quintain doctor <x>`.");
+    assert_eq!(html, "run <code>quintain doctor &lt;x&gt;</code>.");
+}
