@@ -45,7 +45,7 @@ pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend
 pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 
 /// Version of [`Findings`] that this build writes.
-pub const FINDINGS_VERSION: u32 = 2;
+pub const FINDINGS_VERSION: u32 = 3;
 
 /// The findings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]

@@ -12,7 +12,6 @@ use crate::findings::{
     Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding, Warning,
 };
 use crate::label::{label, varied};
-use crate::latency::Latency;
 use crate::number::{count, total};
 use crate::{agents, hangs, histogram, probes, search, value, visible, warning};
 
@@ -26,13 +25,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let records = at_low.as_deref().unwrap_or(records);
     let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
     let measurements = || measured.iter().filter_map(|record| record.measurement());
-    let mut latency = None;
-    let trials = records.iter().map(|record| {
-        let (trial, answered) = trial(record, value::level(&plan.trials));
-        answered.into_iter().for_each(|answered| histogram::merge_into(&mut latency, answered));
-        trial
-    });
-    let trials = trials.collect::<Vec<_>>();
+    let trials = records.iter().map(|record| trial(record, value::level(&plan.trials))).collect::<Vec<_>>();
     let failures = failures(records);
     let state = match &search {
         Some(search) if search.complete && search.low.is_some() => RowState::Measured,
@@ -62,7 +55,8 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         agents: agents::over_trials(&measured),
         search,
         clock: measurements().next().map(value::clock),
-        latency: latency.map(|all| study::record::Histogram::from(&all)),
+        latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
+            .map(|all| study::record::Histogram::from(&all)),
         censored: censored(measurements().filter_map(|measurement| measurement.censored.as_deref())),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
         error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
@@ -82,7 +76,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
 fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
     let mut found = search::finding(search, records);
     for (step, record) in found.steps.iter_mut().zip(records) {
-        step.trial = Some(trial(record, level).0);
+        step.trial = Some(trial(record, level));
     }
     found
 }
@@ -145,14 +139,12 @@ fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64
     sums
 }
 
-/// The finding of a trial and the latencies of its responses.
-fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>) {
+fn trial(record: &Record, level: f64) -> TrialFinding {
     let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
-    let latency = record.measurement().and_then(Latency::of);
-    let (values, at_least) = value::values_of(record, latency.as_ref(), level);
+    let (values, at_least) = value::values_and_bounds(record, level);
     let hung = hangs::hung_trial(record).map(|_| Mark::Hung);
     let measured = record.measurement();
-    let finding = TrialFinding {
+    TrialFinding {
         order: record.order,
         block: record.block,
         started: record.started.clone(),
@@ -171,8 +163,7 @@ fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>
             Outcome::Failed(failure) => Some(failure.message.clone()),
             Outcome::Measured(_) => None,
         },
-    };
-    (finding, latency.map(Latency::into_answered))
+    }
 }
 
 fn failures(records: &[&Record]) -> Vec<FailureCount> {

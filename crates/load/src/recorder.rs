@@ -78,7 +78,7 @@ pub(crate) struct OpenLoop {
 }
 
 impl Default for OpenLoop {
-    /// Coarse for lags, which tell what limited the load and are no result.
+    /// Lags only decide what limited the load, so coarse buckets are enough.
     fn default() -> Self {
         let lag = Histogram::with_precision(Histogram::WINDOW_PRECISION);
         Self { response: Histogram::new(), lag_thread: lag.clone(), lag_connection: lag }

@@ -107,7 +107,7 @@ fn merges_the_load_of_several_generators() {
 
 const LONG_TRIALS: u32 = 8;
 
-/// A run that has stored a trial and goes on.
+/// Starts a run and waits for its first stored trial.
 fn long_run(folder: &Folder) -> std::process::Child {
     folder.write("long.toml", &study("400ms", LONG_TRIALS));
     let mut command = folder.command(&["run", "long.toml", HOSTS]);

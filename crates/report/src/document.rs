@@ -59,9 +59,9 @@ pub(crate) enum Block {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figures {
-    /// Those that answer the question.
+    /// Figures of the metrics that the study asks about.
     Answer,
-    /// Those that help to judge the answer.
+    /// Distributions, trials over time, probes and flame graphs.
     Supporting,
 }
 

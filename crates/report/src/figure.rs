@@ -43,7 +43,7 @@ pub(crate) struct Drawing {
     pub(crate) flames: Vec<Flame>,
     /// Omitted data with reasons.
     pub(crate) notes: Vec<String>,
-    /// Whether it helps to judge the answer instead of showing it.
+    /// Whether it belongs to [`Figures::Supporting`](crate::document::Figures::Supporting).
     pub(crate) supporting: bool,
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
         wanted.push(plain(FigureKind::Timeline, None));
     }
-    // A study can ask for distributions alone.
+    // In a study that draws only distributions, they are the answer.
     let is_distribution = |kind| matches!(kind, FigureKind::Ecdf | FigureKind::Quantiles);
     let are_distributions =
         wanted.iter().all(|figure| is_distribution(figure.kind) || figure.kind == FigureKind::Timeline);

@@ -28,7 +28,7 @@ use crate::document::{Block, Document, Figures, Section};
 /// Tables with the results. Forms that can fold show only these and the figures at first.
 const RESULTS: [fn(&Findings) -> Option<Section>; 3] = [gate::section, results::section, proxy_overhead::section];
 
-/// What helps to judge the results.
+/// Sections about details and trust, folded where possible.
 const DETAILS: [fn(&Findings) -> Option<Section>; 14] = [
     failures::section,
     warnings::section,

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write};
 
 use schemars::JsonSchema;
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 /// Bucket counts of a histogram, from bucket 0 up and separated by commas: a positive number is the
 /// count of the next bucket, a negative one skips that many empty buckets, as HdrHistogram's V2
@@ -12,7 +12,7 @@ use serde::ser::{Serialize, Serializer};
 ///
 /// Most readers of a trial need few of its histograms, so the numbers stay text until
 /// [`Buckets::counts`].
-#[derive(Clone, Default, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Buckets(Box<str>);
 
 impl Buckets {
@@ -72,18 +72,6 @@ impl Buckets {
 
     fn misplaced(byte: u8) -> String {
         format!("histogram buckets have `{}` in place of an integer", char::from(byte).escape_default())
-    }
-}
-
-impl fmt::Debug for Buckets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-impl Serialize for Buckets {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.0)
     }
 }
 

@@ -99,7 +99,7 @@ struct Page<'a> {
     script: &'static str,
     /// Sentences as HTML with the anchor of their section and, if it is folded, the text of a link.
     answer: Vec<(String, &'static str, Option<&'a str>)>,
-    /// Sections with entries that may change what a reader believes.
+    /// Links to sections with counted entries, such as warnings, unless empty.
     links: Vec<(&'static str, String)>,
     /// The sections that a reader sees first, and those behind their headings.
     open: Vec<String>,
