@@ -6,10 +6,14 @@ pub(crate) fn from_record(stored: &Stored) -> Option<stats::Histogram> {
 }
 
 pub(crate) fn merge<'a>(stored: impl IntoIterator<Item = &'a Stored>) -> Option<stats::Histogram> {
-    let mut all = stored.into_iter().filter_map(from_record);
-    let mut merged = all.next()?;
-    for histogram in all {
-        merged.merge(&histogram);
+    let mut merged = None;
+    stored.into_iter().filter_map(from_record).for_each(|histogram| merge_into(&mut merged, histogram));
+    merged
+}
+
+pub(crate) fn merge_into(merged: &mut Option<stats::Histogram>, histogram: stats::Histogram) {
+    match merged {
+        Some(merged) => merged.merge(&histogram),
+        None => *merged = Some(histogram),
     }
-    Some(merged)
 }

@@ -42,6 +42,10 @@ impl Latency {
         &self.answered
     }
 
+    pub(crate) fn into_answered(self) -> stats::Histogram {
+        self.answered
+    }
+
     /// Whether a quantile has enough responses, or for a lower bound also waiting requests.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let there =
@@ -60,8 +64,12 @@ pub(crate) fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
 
 /// Mean latency, ns. Uses the exact sum rather than buckets if every request had a response.
 pub fn mean(measurement: &Measurement) -> Option<Bound> {
-    if measurement.censored.as_deref().is_none_or(Censored::is_empty) {
-        return measurement.latency().mean().map(|value| Bound { value, at_least: false });
+    mean_of(measurement, || Latency::of(measurement)?.estimate().mean())
+}
+
+pub(crate) fn mean_of(measurement: &Measurement, estimated: impl FnOnce() -> Option<Bound>) -> Option<Bound> {
+    match &measurement.censored {
+        Some(censored) if !censored.is_empty() => estimated(),
+        _ => measurement.latency().mean().map(|value| Bound { value, at_least: false }),
     }
-    Latency::of(measurement)?.estimate().mean()
 }

@@ -12,6 +12,7 @@ use crate::findings::{
     Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding, Warning,
 };
 use crate::label::{label, varied};
+use crate::latency::Latency;
 use crate::number::{count, total};
 use crate::{agents, hangs, histogram, probes, search, value, visible, warning};
 
@@ -25,7 +26,13 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let records = at_low.as_deref().unwrap_or(records);
     let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
     let measurements = || measured.iter().filter_map(|record| record.measurement());
-    let trials = records.iter().map(|record| trial(record, value::level(&plan.trials))).collect::<Vec<_>>();
+    let mut latency = None;
+    let trials = records.iter().map(|record| {
+        let (trial, answered) = trial(record, value::level(&plan.trials));
+        answered.into_iter().for_each(|answered| histogram::merge_into(&mut latency, answered));
+        trial
+    });
+    let trials = trials.collect::<Vec<_>>();
     let failures = failures(records);
     let state = match &search {
         Some(search) if search.complete && search.low.is_some() => RowState::Measured,
@@ -55,8 +62,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         agents: agents::over_trials(&measured),
         search,
         clock: measurements().next().map(value::clock),
-        latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
-            .map(|all| study::record::Histogram::from(&all)),
+        latency: latency.map(|all| study::record::Histogram::from(&all)),
         censored: censored(measurements().filter_map(|measurement| measurement.censored.as_deref())),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
         error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
@@ -76,7 +82,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
 fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
     let mut found = search::finding(search, records);
     for (step, record) in found.steps.iter_mut().zip(records) {
-        step.trial = Some(trial(record, level));
+        step.trial = Some(trial(record, level).0);
     }
     found
 }
@@ -139,12 +145,14 @@ fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64
     sums
 }
 
-fn trial(record: &Record, level: f64) -> TrialFinding {
+/// The finding of a trial and the latencies of its responses.
+fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>) {
     let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
-    let (values, at_least) = value::values_and_bounds(record, level);
+    let latency = record.measurement().and_then(Latency::of);
+    let (values, at_least) = value::values_of(record, latency.as_ref(), level);
     let hung = hangs::hung_trial(record).map(|_| Mark::Hung);
     let measured = record.measurement();
-    TrialFinding {
+    let finding = TrialFinding {
         order: record.order,
         block: record.block,
         started: record.started.clone(),
@@ -163,7 +171,8 @@ fn trial(record: &Record, level: f64) -> TrialFinding {
             Outcome::Failed(failure) => Some(failure.message.clone()),
             Outcome::Measured(_) => None,
         },
-    }
+    };
+    (finding, latency.map(Latency::into_answered))
 }
 
 fn failures(records: &[&Record]) -> Vec<FailureCount> {

@@ -14,7 +14,7 @@ use crate::number::total;
 /// How to read each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 38] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
-    ("latency_mean", Bounded(|t| latency::mean(t.measurement))),
+    ("latency_mean", Bounded(|t| t.latency_mean())),
     ("latency_p50", Quantile(0.5)),
     ("latency_p90", Quantile(0.9)),
     ("latency_p95", Quantile(0.95)),
@@ -82,12 +82,16 @@ pub fn values(record: &Record, level: f64) -> MetricValues {
 
 /// Returns the values, and the names of lower bounds, which waiting requests could have raised.
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
+    values_of(record, record.measurement().and_then(Latency::of).as_ref(), level)
+}
+
+/// The same if the latency of the trial is known.
+pub(crate) fn values_of(record: &Record, latency: Option<&Latency>, level: f64) -> Values {
     let (mut values, mut at_least) = Values::default();
     let Some(measurement) = record.measurement() else { return (values, at_least) };
-    let latency = Latency::of(measurement);
     let told = record.proxies.iter().filter_map(|proxy| proxy.calls.as_deref()).filter(|calls| !calls.is_empty());
     let told = told.collect::<Vec<_>>();
-    let latency = latency.as_ref().map(|latency| (latency, latency.estimate()));
+    let latency = latency.map(|latency| (latency, latency.estimate()));
     let trial = Trial { record, measurement, latency, own_ns: own_ns(&told), told, level };
     for (name, of) in &READERS {
         let exactly = |value| Bound { value, at_least: false };
@@ -138,6 +142,10 @@ impl Trial<'_> {
     fn a_second(&self, all: u64) -> Option<f64> {
         let seconds = self.measurement.duration_ns as f64 / 1e9;
         (seconds > 0.0).then(|| all as f64 / seconds)
+    }
+
+    fn latency_mean(&self) -> Option<Bound> {
+        latency::mean_of(self.measurement, || self.latency.as_ref()?.1.mean())
     }
 
     fn quantile(&self, q: f64) -> Option<Bound> {
