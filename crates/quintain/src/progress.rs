@@ -16,6 +16,9 @@ use crate::view::{Strip, clipped};
 /// Maximum number of estimates shown at once.
 const ESTIMATES: usize = 8;
 
+/// Minimum number of trials for which an interval is shown.
+const TRIALS_FOR_INTERVAL: usize = 3;
+
 pub(crate) struct Bar {
     plan: Plan,
     bar: ProgressBar,
@@ -165,7 +168,11 @@ impl Bar {
         if let Some(estimate) = stats::interval::mean(values, rule.level) {
             let unit = study::Metric::named(&rule.metric).map_or("", |metric| metric.unit);
             let value = analysis::number::quantity(estimate.point, unit);
-            let words = format!("{before}{} {value} ±{:.1} %", rule.metric, estimate.relative_half_width() * 100.0);
+            let mut words = format!("{before}{} {value}", rule.metric);
+            // An interval of two trials is often wider than its value, and a quick run claims none.
+            if n >= TRIALS_FOR_INTERVAL && !rule.quick {
+                words += &format!(" ±{:.1} %", estimate.relative_half_width() * 100.0);
+            }
             self.estimate = format!("[{words}]");
             self.estimates.insert(record.point, format!("{words}, {n} trials"));
         }

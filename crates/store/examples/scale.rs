@@ -148,5 +148,5 @@ fn measured(binary: &str, args: &[&str]) -> Result<()> {
     };
     let words = args.iter().filter(|arg| !arg.contains('/')).copied().collect::<Vec<_>>().join(" ");
     println!("{:8.2} s {:6} MB  {words} ({exit})", began.elapsed().as_secs_f64(), peak_kib / 1_000);
-    Ok(())
+    if exit.success() { Ok(()) } else { Err(format!("`{words}` failed").into()) }
 }
