@@ -1,8 +1,8 @@
-//! Results per operation of a journey.
+//! Results per operation of a journey, or per kind of request of a mix.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use study::record::JourneyMeasurement;
+use study::record::{JourneyMeasurement, OperationMeasurement};
 
 use crate::duration_summary::{SpreadNs, spread};
 
@@ -19,7 +19,7 @@ pub struct JourneyReport {
     pub operations: Vec<OperationReport>,
 }
 
-/// One operation of a journey.
+/// One operation of a journey, or one kind of request of a mix.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationReport {
     /// Its name.
@@ -28,21 +28,25 @@ pub struct OperationReport {
     pub requests: u64,
     /// Failed calls.
     pub errors: u64,
-    /// Service times, ns.
+    /// Latency, ns.
     pub latency_ns: SpreadNs,
 }
 
 pub(crate) fn report(journey: &JourneyMeasurement) -> JourneyReport {
-    let operations = journey.operations.iter().map(|operation| OperationReport {
-        name: operation.name.clone(),
-        requests: operation.requests,
-        errors: operation.errors,
-        latency_ns: spread(&operation.service),
-    });
     JourneyReport {
         name: journey.name.clone(),
         completed: journey.completed,
         abandoned: journey.abandoned,
-        operations: operations.collect(),
+        operations: operations(&journey.operations),
     }
+}
+
+pub(crate) fn operations(measured: &[OperationMeasurement]) -> Vec<OperationReport> {
+    let report = |operation: &OperationMeasurement| OperationReport {
+        name: operation.name.clone(),
+        requests: operation.requests,
+        errors: operation.errors,
+        latency_ns: spread(&operation.service),
+    };
+    measured.iter().map(report).collect()
 }

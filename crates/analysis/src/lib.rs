@@ -40,6 +40,8 @@ pub mod label;
 pub mod latency;
 mod load;
 mod load_description;
+mod load_limits;
+mod load_stages;
 mod machine_states;
 mod method;
 pub mod metric_values;
@@ -83,6 +85,8 @@ pub use load::{
     is_elsewhere, load,
 };
 pub use load_description::describe_load;
+pub use load_limits::{LoadLimit, LoadLimitOutcome, load_limits};
+pub use load_stages::StageReport;
 pub use raw_whip::raw_whip;
 pub use search::{FIND_VERSION, FindReport, Search, find, next, step};
 pub use unfinished_run::progress;

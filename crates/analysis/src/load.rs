@@ -12,8 +12,10 @@ use study::spec::{Connection, Protocol};
 use crate::cache::{self, CacheReport};
 use crate::duration_summary::{SpreadNs, known_quantile, spread};
 use crate::findings::{AgentFinding, Clock, Estimate};
-use crate::journey::{self, JourneyReport};
+use crate::journey::{self, JourneyReport, OperationReport};
 use crate::latency::{self, Latency};
+use crate::load_limits::LoadLimit;
+use crate::load_stages::{self, StageReport};
 use crate::{agents, hangs, histogram, value, verdict};
 
 /// Version of [`LoadReport`].
@@ -83,6 +85,12 @@ pub struct LoadReport {
     /// Time from requesting a connection until it is open, ns; includes connections opened before
     /// measuring.
     pub connect_ns: SpreadNs,
+    /// Responses whose whole body was checked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub checked: u64,
+    /// Time from the write of a request to the first part of its response, ns; `null` if each
+    /// response arrived in one part, and for other protocols.
+    pub first_byte_ns: Option<SpreadNs>,
     /// Duration of TLS handshakes, ns; `null` without TLS.
     pub handshake_ns: Option<SpreadNs>,
     /// TLS handshakes that resumed a session.
@@ -122,8 +130,21 @@ pub struct LoadReport {
     pub cache: Option<CacheReport>,
     /// Results per operation of a journey; `null` for other loads.
     pub journey: Option<JourneyReport>,
+    /// Requests of a mix by method and target; empty for other loads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<OperationReport>,
+    /// Stages of a load whose rate changes; empty for other loads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageReport>,
+    /// Conditions of `--fail-if` and their outcomes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LoadLimit>,
     /// Warnings, one sentence each.
     pub warnings: Vec<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Requests that were due and had no response when measuring ended.
@@ -203,7 +224,7 @@ pub enum IntervalOrNote {
     },
 }
 
-/// Reports a load. `agents` are its generators if it came from several machines.
+/// Reports a load, without limits. `agents` are its generators if it came from several machines.
 pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
     let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
@@ -240,6 +261,8 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         received_bytes: measurement.received_bytes,
         transfer_bytes_per_s: a_second(measurement.received_bytes as f64),
         connect_ns: spread(&measurement.connect),
+        checked: measurement.checked,
+        first_byte_ns: measurement.first_byte.as_ref().map(spread),
         handshake_ns: measurement.handshake.as_ref().map(spread),
         resumed: measurement.resumed,
         reconnects: measurement.reconnects,
@@ -267,6 +290,9 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache::report),
         journey: measurement.journey.as_deref().map(journey::report),
+        by_request: journey::operations(&measurement.by_request),
+        stages: load_stages::stages(measurement),
+        limits: Vec::new(),
         warnings: of_all.into_iter().chain(warnings).map(|warning| warning.text).collect(),
     }
 }
@@ -338,6 +364,15 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let counts = windows.iter().map(|(window, seconds)| (window.requests as f64, *seconds)).collect::<Vec<_>>();
     let sums = windows.iter().map(|(window, _)| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
     let mut intervals = BTreeMap::new();
+    if !measurement.shape.is_empty() {
+        let note = "the rate changed during the load, so its seconds are not alike".to_owned();
+        intervals.insert("rate_per_s".to_owned(), IntervalOrNote::Note { note: note.clone() });
+        let quantiles = LOAD_QUANTILES.map(|(name, _)| format!("latency_ns_{}", name.replace('.', "")));
+        for name in quantiles.into_iter().chain(["latency_ns_mean".to_owned()]) {
+            intervals.insert(name, IntervalOrNote::Note { note: note.clone() });
+        }
+        return intervals;
+    }
     let batches = |found: &stats::batch::Batches| found.batches as u64;
     intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), batches));
     // Windows only contain responses, so they give no interval if waiting requests change a value.

@@ -27,8 +27,9 @@ fn told(text: String) -> Part {
 fn parts(load: &LoadPlan) -> [Part; 8] {
     let http = load.http.as_ref();
     let connection = match load.connection {
-        Connection::KeepAlive => "persistent connections",
-        Connection::PerRequest => "one connection per request",
+        Connection::KeepAlive => "persistent connections".to_owned(),
+        Connection::PerRequest => "one connection per request".to_owned(),
+        Connection::Requests(requests) => format!("a new connection after {}", count(u64::from(requests), "request")),
     };
     let journey = load.journey.as_ref().map(|journey| format!("journey {}", journey.source));
     [
@@ -40,7 +41,7 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
             text: format!("{} in flight on each connection", count(u64::from(load.pipeline), "request")),
             usual: load.pipeline <= 1,
         },
-        Part { text: connection.to_owned(), usual: load.connection == Connection::KeepAlive },
+        Part { text: connection, usual: load.connection == Connection::KeepAlive },
         told(http.map_or_else(String::new, encryption)),
         http.map_or_else(|| told(String::new()), expectations),
     ]

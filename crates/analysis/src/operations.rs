@@ -1,6 +1,6 @@
-//! Computes the latency of each operation of a journey by design point.
+//! Computes the latency of each operation of a journey, or kind of request, by design point.
 
-use study::record::{JourneyMeasurement, OperationMeasurement, Record};
+use study::record::{OperationMeasurement, Record};
 
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::histogram;
@@ -8,27 +8,29 @@ use crate::number::total;
 
 /// The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Option<RowOperations> {
-    let measured = records.iter().filter_map(|record| record.measurement()?.journey.as_deref()).collect::<Vec<_>>();
-    let first = *measured.first()?;
-    let operations = measured.iter().flat_map(|journey| &journey.operations);
-    let names = crate::group::distinct(operations.map(|operation| operation.name.as_str()));
-    Some(RowOperations {
+    let measured = records.iter().filter_map(|record| record.measurement()).collect::<Vec<_>>();
+    let journeys = measured.iter().filter_map(|measured| measured.journey.as_deref()).collect::<Vec<_>>();
+    let of_trials = match journeys.is_empty() {
+        true => measured.iter().map(|measured| &measured.by_request[..]).collect::<Vec<_>>(),
+        false => journeys.iter().map(|journey| &journey.operations[..]).collect(),
+    };
+    let names = crate::group::distinct(of_trials.iter().copied().flatten().map(|operation| operation.name.as_str()));
+    (!names.is_empty()).then(|| RowOperations {
         row: 0,
-        journey: first.name.clone(),
-        completed: total(measured.iter().map(|journey| journey.completed)),
-        abandoned: total(measured.iter().map(|journey| journey.abandoned)),
-        operations: names.into_iter().map(|name| operation(name, &measured, level)).collect(),
+        journey: journeys.first().map(|journey| journey.name.clone()),
+        completed: total(journeys.iter().map(|journey| journey.completed)),
+        abandoned: total(journeys.iter().map(|journey| journey.abandoned)),
+        operations: names.into_iter().map(|name| operation(name, &of_trials, level)).collect(),
     })
 }
 
-fn operation(name: &str, measured: &[&JourneyMeasurement], level: f64) -> OperationFinding {
-    let of_trial =
-        |journey: &&JourneyMeasurement| journey.operations.iter().find(|operation| operation.name == name).cloned();
-    let trials = measured.iter().map(of_trial).collect::<Vec<_>>();
+fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> OperationFinding {
+    let trials = of_trials.iter().map(|operations| operations.iter().find(|operation| operation.name == name));
+    let trials = trials.collect::<Vec<_>>();
     let present = || trials.iter().flatten();
     // A mean over only the trials with enough calls would be biased.
     let over = |value: &dyn Fn(&OperationMeasurement) -> Option<f64>| {
-        let values = trials.iter().map(|trial| value(trial.as_ref()?).filter(|value| value.is_finite()));
+        let values = trials.iter().map(|trial| value((*trial)?).filter(|value| value.is_finite()));
         OverTrials::new(values.collect::<Option<Vec<_>>>(), level)
     };
     let quantile = |q: f64| {
@@ -49,7 +51,7 @@ fn operation(name: &str, measured: &[&JourneyMeasurement], level: f64) -> Operat
 
 #[cfg(test)]
 mod tests {
-    use study::record::Outcome;
+    use study::record::{JourneyMeasurement, Outcome};
 
     use super::*;
     use crate::{analyze, example};
@@ -84,7 +86,7 @@ mod tests {
         }
         let findings = analyze(&run, &records);
         let [found] = findings.operations.as_slice() else { panic!("{:?}", findings.operations) };
-        assert_eq!((found.journey.as_str(), found.completed, found.abandoned), ("shop", 80, 8));
+        assert_eq!((found.journey.as_deref(), found.completed, found.abandoned), (Some("shop"), 80, 8));
         let look = &found.operations[0];
         assert_eq!((look.requests, look.errors, look.latency_mean.mean), (3200, 0, Some(1003.5)));
         let estimate = look.latency_mean.estimate.unwrap();

@@ -148,8 +148,12 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
     if load.pipeline > 1 {
         flag("--pipeline", load.pipeline.to_string());
     }
-    if load.connection == Connection::PerRequest {
-        words.push("--no-keepalive".to_owned());
+    match load.connection {
+        Connection::KeepAlive => {}
+        Connection::PerRequest => words.push("--no-keepalive".to_owned()),
+        Connection::Requests(requests) => {
+            words.extend(["--set".to_owned(), format!("load.requests_per_connection={requests}")]);
+        }
     }
     let mut key = |name: &str, value: &str| words.extend(["--set".to_owned(), format!("load.{name}={value}")]);
     match load.backend {
@@ -194,6 +198,10 @@ fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
         Some(tls) => {
             if let Some(file) = &tls.ca_file {
                 flag("--set", format!("load.ca_file={file}"));
+            }
+            if let Some(client) = &tls.client {
+                flag("--set", format!("load.cert_file={}", client.cert_file));
+                flag("--set", format!("load.key_file={}", client.key_file));
             }
             if tls.insecure {
                 words.push("--insecure".to_owned());
@@ -272,7 +280,7 @@ mod tests {
                 body: Some(BodyPlan::Text("{}".to_owned())),
             };
             let expect = study::spec::Expect { status: Some(vec![200, 201]), ..Default::default() };
-            point.load.http = Some(HttpPlan { requests: vec![request], tls: None, expect });
+            point.load.http = Some(HttpPlan { requests: vec![request], tls: None, expect, values: [].into() });
         };
         assert_eq!(
             flags(http).unwrap(),

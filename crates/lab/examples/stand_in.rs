@@ -181,6 +181,12 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         volley: None,
         cache: None,
         journey: None,
+        log: Vec::new(),
+        log_left_out: 0,
+        checked: 0,
+        first_byte: None,
+        by_request: Vec::new(),
+        shape: Vec::new(),
     }
 }
 

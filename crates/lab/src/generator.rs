@@ -103,6 +103,8 @@ pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u6
         seed,
         part: None,
         gate: false,
+        shape: Vec::new(),
+        log_one_in: 0,
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
         Protocol::Http | Protocol::Https => {
             let http = load.http.as_ref().ok_or_else(lacks)?;
             let host = self::host(http, front);
-            let requests = http.requests.iter().map(|request| self::request(request, &host, directory));
+            let requests = http.requests.iter().map(|request| self::request(request, &host, http, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
             // Other machines have another working directory.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
@@ -78,6 +78,7 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
         resolve: plan.resolve.as_ref().and_then(|url| fill(url, ports)),
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
+        client: plan.client.clone(),
         keep_calls: plan.keep_calls,
         identities: plan.identities,
     })
@@ -118,7 +119,12 @@ fn host(http: &HttpPlan, address: SocketAddr) -> String {
     }
 }
 
-fn request(plan: &HttpRequestPlan, host: &str, directory: &Path) -> Result<HttpRequest, String> {
+fn request(
+    plan: &HttpRequestPlan,
+    host: &str,
+    HttpPlan { values, .. }: &HttpPlan,
+    directory: &Path,
+) -> Result<HttpRequest, String> {
     let mut headers = plan.headers.clone();
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Host")) {
         headers.insert(0, ("Host".to_owned(), host.to_owned()));
@@ -126,7 +132,11 @@ fn request(plan: &HttpRequestPlan, host: &str, directory: &Path) -> Result<HttpR
     let body = match &plan.body {
         None => Vec::new(),
         Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
-        Some(BodyPlan::File(file)) => body(&directory.join(file))?,
+        // A body that is not UTF-8 has no values.
+        Some(BodyPlan::File(file)) => match String::from_utf8(body(&directory.join(file))?) {
+            Ok(text) => values::with_names(&text, values).into_bytes(),
+            Err(bytes) => bytes.into_bytes(),
+        },
     };
     Ok(HttpRequest { weight: plan.weight, method: plan.method.clone(), target: plan.path.clone(), headers, body })
 }
@@ -140,14 +150,20 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
-        let requests = http.requests.iter().map(|plan| request(plan, "", directory));
+        let requests = http.requests.iter().map(|plan| request(plan, "", http, directory));
         missing.extend(requests.filter_map(|request| match request {
             Ok(request) => unreadable_value(&request, directory),
             Err(why) => Some(why),
         }));
-        if let Some(file) = http.tls.as_ref().and_then(|tls| tls.ca_file.as_ref()) {
-            let path = directory.join(file);
-            let unreadable = |error| format!("cannot read the root certificates `{}`: {error}", path.display());
+        let Some(tls) = &http.tls else { continue };
+        let client = tls.client.as_ref();
+        for (what, file) in [
+            ("root certificates", tls.ca_file.as_ref()),
+            ("client certificate", client.map(|client| &client.cert_file)),
+            ("private key", client.map(|client| &client.key_file)),
+        ] {
+            let Some(path) = file.map(|file| directory.join(file)) else { continue };
+            let unreadable = |error| format!("cannot read the {what} `{}`: {error}", path.display());
             missing.extend(File::open(&path).err().map(unreadable));
         }
     }
@@ -254,9 +270,10 @@ mod tests {
             unreachable!()
         };
         assert_eq!(address, "127.0.0.1:7000");
-        let tls_wanted = Tls { server_name: "localhost".to_owned(), insecure: true, ca_file: None, resume: true };
+        let tls_wanted =
+            Tls { server_name: "localhost".to_owned(), insecure: true, ca_file: None, client: None, resume: true };
         assert_eq!(tls, Some(tls_wanted));
-        assert_eq!(expect, Expect { status: Some(vec![200]), body: Some(b"ok".to_vec()) });
+        assert_eq!(expect, Expect { status: Some(vec![200]), body: Some(b"ok".to_vec()), ..Expect::default() });
         let host = ("Host".to_owned(), "localhost:7000".to_owned());
         let request = |weight, method: &str, target: &str, body: &[u8]| HttpRequest {
             weight,

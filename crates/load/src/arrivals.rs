@@ -2,7 +2,7 @@
 
 use net::Nanos;
 use stats::Rng;
-use study::spec::Arrivals;
+use study::spec::{Arrivals, Stage};
 
 use crate::coordinator::NEVER;
 
@@ -22,25 +22,88 @@ pub(crate) enum Timetable {
 #[derive(Debug)]
 pub(crate) struct Drawn {
     rng: Rng,
-    /// Mean gap between sends, ns, with its fraction: the long-run rate is exact.
-    gap_ns: f64,
+    /// Mean gap between sends, ns, with its fraction: the long-run rate is exact. With a shape, the
+    /// gap is in requests of the whole load.
+    gap: f64,
     poisson: bool,
     start: Nanos,
-    first_ns: f64,
-    next_ns: f64,
+    first: f64,
+    next: f64,
     count: u64,
+    shape: Option<Shape>,
+    /// Next send after `start`, ns.
+    next_ns: f64,
 }
+
+/// The inverse of the number of requests that a shape schedules until a time.
+#[derive(Debug)]
+struct Shape {
+    stages: Box<[Stage]>,
+    at: usize,
+    /// Time and requests before the stage `at`, ns.
+    before_ns: f64,
+    before: f64,
+}
+
+impl Shape {
+    /// The time at which the shape has scheduled `requests`, which never decrease, ns.
+    fn time_ns(&mut self, requests: f64) -> f64 {
+        while let Some(stage) = self.stages.get(self.at) {
+            let inside = requests - self.before;
+            if inside < stage.requests() {
+                // The root of `from t + slope t^2 / 2 = inside` in a form without cancellation.
+                let slope = (stage.to_per_s - stage.from_per_s) / (stage.duration_ns as f64 / 1e9);
+                let root = (stage.from_per_s.powi(2) + 2.0 * slope * inside).max(0.0).sqrt();
+                let s = 2.0 * inside / (stage.from_per_s + root).max(f64::MIN_POSITIVE);
+                return self.before_ns + s * 1e9;
+            }
+            self.before += stage.requests();
+            self.before_ns += stage.duration_ns as f64;
+            self.at += 1;
+        }
+        AFTER_SHAPE_NS
+    }
+}
+
+/// A time after every load, ns.
+const AFTER_SHAPE_NS: f64 = 1e18;
 
 impl Timetable {
     /// Worker `index` of `workers`, which share the offered rate evenly. `None` in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
         let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
+        Some(Self::drawn(arrivals, gap_ns, None, seed, index, workers, start))
+    }
+
+    /// The same for a rate that changes.
+    pub(crate) fn shaped(
+        arrivals: Arrivals,
+        stages: &[Stage],
+        seed: u64,
+        index: u32,
+        workers: u32,
+        start: Nanos,
+    ) -> Self {
+        let shape = Shape { stages: stages.into(), at: 0, before_ns: 0.0, before: 0.0 };
+        Self::drawn(arrivals, f64::from(workers), Some(shape), seed, index, workers, start)
+    }
+
+    fn drawn(
+        arrivals: Arrivals,
+        gap: f64,
+        mut shape: Option<Shape>,
+        seed: u64,
+        index: u32,
+        workers: u32,
+        start: Nanos,
+    ) -> Self {
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
         // The workers' challenges use even streams, their schedules odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
         // Workers take turns at a constant rate. The sum of Poisson schedules is Poisson.
-        let next_ns = if poisson { rng.exponential(gap_ns) } else { gap_ns * f64::from(index) / f64::from(workers) };
-        Some(Timetable::Drawn(Drawn { rng, gap_ns, poisson, start, first_ns: next_ns, next_ns, count: 0 }))
+        let next = if poisson { rng.exponential(gap) } else { gap * f64::from(index) / f64::from(workers) };
+        let next_ns = shape.as_mut().map_or(next, |shape| shape.time_ns(next));
+        Timetable::Drawn(Drawn { rng, gap, poisson, start, first: next, next, count: 0, shape, next_ns })
     }
 
     pub(crate) fn due(&self) -> Nanos {
@@ -53,10 +116,14 @@ impl Timetable {
     pub(crate) fn advance(&mut self) {
         let Timetable::Drawn(drawn) = self else { return };
         drawn.count += 1;
-        drawn.next_ns = if drawn.poisson {
-            drawn.next_ns + drawn.rng.exponential(drawn.gap_ns)
+        drawn.next = if drawn.poisson {
+            drawn.next + drawn.rng.exponential(drawn.gap)
         } else {
-            drawn.first_ns + drawn.gap_ns * drawn.count as f64 // Adding up gaps would accumulate rounding errors.
+            drawn.first + drawn.gap * drawn.count as f64 // Adding up gaps would accumulate rounding errors.
+        };
+        drawn.next_ns = match &mut drawn.shape {
+            None => drawn.next,
+            Some(shape) => shape.time_ns(drawn.next),
         };
     }
 
@@ -107,6 +174,32 @@ mod tests {
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         assert!((mean / 10_000.0 - 1.0).abs() < 0.02, "{mean}");
         assert!((variance.sqrt() / mean - 1.0).abs() < 0.03, "an exponential's deviation is its mean: {variance}");
+    }
+
+    #[test]
+    fn shapes_schedule_the_area_under_their_rates() {
+        let stages = study::shape::parse("0..1k over 2s, 3k for 1s, 1k..0 over 2s").unwrap();
+        for (arrivals, allowed) in
+            [(Arrivals::Constant { rate_per_s: 1.0 }, 2), (Arrivals::Poisson { rate_per_s: 1.0 }, 200)]
+        {
+            let mut times = Vec::new();
+            for index in 0..3 {
+                let mut table = Timetable::shaped(arrivals, &stages, 3, index, 3, 1_000);
+                while table.due() < 100_000_000_000 {
+                    times.push(table.due() - 1_000);
+                    table.advance();
+                }
+            }
+            let count = |from_s: u64, to_s: u64| {
+                let span = from_s * 1_000_000_000..to_s * 1_000_000_000;
+                times.iter().filter(|at| span.contains(at)).count()
+            };
+            for (from_s, to_s, expected) in [(0, 1, 250), (1, 2, 750), (2, 3, 3_000), (3, 4, 750), (4, 5, 250)] {
+                let seen = count(from_s, to_s);
+                assert!(seen.abs_diff(expected) <= allowed, "{from_s} to {to_s} s: {seen}, expected {expected}");
+            }
+            assert_eq!(count(5, 90), 0);
+        }
     }
 
     #[test]

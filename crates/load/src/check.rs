@@ -4,6 +4,7 @@ use study::Workload;
 use study::keys::LOAD;
 use study::limits::TIMEOUT_MIN_NS;
 use study::load_rules;
+use study::shape;
 use study::spec::{Arrivals, Connection, Dialect, LoadSpec, Protocol, SPEC_VERSION, Stop, Target, Warmup};
 use study::url;
 use study::workload::Gaps;
@@ -121,13 +122,19 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             problems.unless(good, text);
         }
     }
-    if let Some(kind) = keeps_connections.filter(|_| connection == Connection::PerRequest) {
-        problems.0.push(format!("`connection` is `per-request`, not supported by {kind}"));
+    if let Some(kind) = keeps_connections.filter(|_| connection != Connection::KeepAlive) {
+        problems.0.push(format!("`connection` is not `keep-alive`, the only use that {kind} supports"));
     }
     problems.unless(
         is_recorded == matches!(spec.arrivals, Arrivals::Recorded),
         "`arrivals` must be `recorded` if the workload replays a trace with its gaps, and only then",
     );
+    if !spec.shape.is_empty() {
+        problems.unless(spec.arrivals.offered_per_s().is_some(), "`shape` needs Poisson or constant `arrivals`");
+        let duration_ns = shape::duration_ns(&spec.shape);
+        problems.unless(spec.stop == Stop::Duration { duration_ns }, "`stop` is not the duration of the `shape`");
+        problems.0.extend(shape::check(&spec.shape).err().map(|error| format!("`shape`: {}", error.message)));
+    }
     if let Some(rate) = spec.arrivals.offered_per_s() {
         problems.unless(
             rate.is_finite() && rate > 0.0 && rate <= 1e9,
@@ -213,6 +220,8 @@ pub(crate) mod tests {
             seed: 1,
             part: None,
             gate: false,
+            shape: Vec::new(),
+            log_one_in: 0,
         }
     }
 

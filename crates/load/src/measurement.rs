@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use stats::Histogram;
 use study::Workload;
-use study::record::{self, CacheCounts, CacheMeasurement, Measurement, MissCauses, Window};
+use study::record::{
+    self, CacheCounts, CacheMeasurement, LoggedRequest, Measurement, MissCauses, OperationMeasurement, Window,
+};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 
 use crate::censored;
 use crate::coordinator::{Ended, add_windows};
-use crate::protocol::{Class, Shared};
-use crate::recorder::{Fault, Faults, OpenLoop, Recorder};
+use crate::protocol::{Class, Shared, operations};
+use crate::recorder::{Fault, Faults, Log, OpenLoop, Recorder};
 use crate::worker::Done;
 
 #[derive(Clone, Debug, Default)]
@@ -95,6 +97,13 @@ pub(crate) fn build_measurement(
         lag_connection: open(|open| &open.lag_connection),
         connect: histogram(|recorder| &recorder.connect).unwrap_or_default(),
         handshake: merged(done.iter().filter_map(|worker| worker.recorder.handshake.as_deref())),
+        log: logged(done),
+        log_left_out: logs(done).map(|log| log.left_out).sum(),
+        checked: sum(|worker| worker.recorder.checked),
+        // The parts of a load are pooled, so each has it.
+        first_byte: histogram(|recorder| &recorder.first_byte)
+            .filter(|_| spec.part.is_some() || done.iter().any(|worker| worker.recorder.in_parts > 0))
+            .filter(|first_byte| first_byte.count > 0),
         resumed: sum(|worker| worker.recorder.resumed),
         window_ns: spec.window_ns,
         windows: windows(done, (ended.until - ended.from).div_ceil(spec.window_ns) as usize),
@@ -107,7 +116,33 @@ pub(crate) fn build_measurement(
         volley: ended.volley,
         cache,
         journey: None,
+        by_request: by_request(spec, done),
+        shape: spec.shape.clone(),
     }
+}
+
+fn logs(done: &[Done]) -> impl Iterator<Item = &Log> {
+    done.iter().filter_map(|worker| worker.recorder.log.as_deref())
+}
+
+fn logged(done: &[Done]) -> Vec<LoggedRequest> {
+    let mut all = logs(done).flat_map(|log| log.entries.iter().cloned()).collect::<Vec<_>>();
+    all.sort_by_key(|entry| entry.ended_ns);
+    all
+}
+
+fn by_request(spec: &LoadSpec, done: &[Done]) -> Vec<OperationMeasurement> {
+    let Target::Http { requests, .. } = &spec.target else { return Vec::new() };
+    let measured = |(nth, name): (usize, String)| {
+        let of_workers = || done.iter().filter_map(|worker| worker.recorder.operations.get(nth));
+        OperationMeasurement {
+            name,
+            requests: of_workers().map(|operation| operation.requests).sum(),
+            errors: of_workers().map(|operation| operation.errors).sum(),
+            service: merged(of_workers().map(|operation| &operation.latency)).unwrap_or_default(),
+        }
+    };
+    operations(requests).into_iter().enumerate().map(measured).collect()
 }
 
 fn cached(

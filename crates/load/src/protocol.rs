@@ -1,6 +1,7 @@
 //! The protocol interface of the engine: appends requests and parses responses.
 
 mod cache;
+mod checks;
 mod difference;
 mod http;
 mod http_cache;
@@ -15,7 +16,7 @@ use stats::Rng;
 
 pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::difference::Difference;
-pub(crate) use self::http::Http;
+pub(crate) use self::http::{Http, operations};
 pub(crate) use self::http_cache::HttpCache;
 pub(crate) use self::keys::Shared;
 pub(crate) use self::memcached::Memcached;
@@ -24,6 +25,15 @@ pub(crate) use self::redis::Redis;
 pub(crate) use self::variation::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::Fault;
+
+/// A response that was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Last {
+    /// When its first part arrived.
+    pub(crate) first_at: Nanos,
+    /// Length of its body.
+    pub(crate) bytes: u64,
+}
 
 /// The result of parsing the bytes at the front of a connection's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +76,29 @@ pub(crate) trait Protocol {
     /// Number of unsent requests that responses have caused. They are sent first.
     fn caused(&self, _: &Self::Stream) -> u32 {
         0
+    }
+
+    /// Whether the whole body of the response to this request is checked.
+    #[inline]
+    fn is_checked(&self, _: Self::Expected) -> bool {
+        false
+    }
+
+    /// The response that was read last, if the protocol keeps it.
+    #[inline]
+    fn last(&self) -> Option<Last> {
+        None
+    }
+
+    /// Index of a request in the mix.
+    fn index(&self, _: Self::Expected) -> u32 {
+        0
+    }
+
+    /// Index of its kind among those that are reported separately.
+    #[inline]
+    fn operation(&self, _: Self::Expected) -> Option<u32> {
+        None
     }
 
     /// Whether a response caused this request. Caused requests are not counted.

@@ -2,7 +2,8 @@
 
 use net::Nanos;
 use stats::Histogram;
-use study::record::CacheCounts;
+use stats::random::mix;
+use study::record::{CacheCounts, LoggedRequest};
 
 use crate::cache_outcome::{CacheOutcome, Class};
 
@@ -187,6 +188,53 @@ pub(crate) struct Recorder {
     pub(crate) service: Histogram,
     pub(crate) open_loop: Option<Box<OpenLoop>>,
     pub(crate) cache: Option<Box<CacheRecorder>>,
+    /// Responses whose whole body was checked.
+    pub(crate) checked: u64,
+    pub(crate) log: Option<Box<Log>>,
+    /// Time to the first part of a response, and the number of responses in several parts.
+    pub(crate) first_byte: Histogram,
+    pub(crate) in_parts: u64,
+    /// By kind of request, for mixes.
+    pub(crate) operations: Vec<Operation>,
+}
+
+/// A log of limited size.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) one_in: u32,
+    pub(crate) entries_max: usize,
+    pub(crate) ended: u64,
+    pub(crate) entries: Vec<LoggedRequest>,
+    pub(crate) left_out: u64,
+}
+
+impl Log {
+    /// Adds one of `one_in` requests.
+    pub(crate) fn add(&mut self, entry: impl FnOnce() -> LoggedRequest) {
+        self.ended += 1;
+        if self.one_in > 1 && !mix(self.ended).is_multiple_of(self.one_in.into()) {
+            return;
+        }
+        if self.entries.len() < self.entries_max {
+            self.entries.push(entry());
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+/// Requests of one kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) latency: Histogram,
+}
+
+impl Default for Operation {
+    fn default() -> Self {
+        Self { requests: 0, errors: 0, latency: Histogram::with_precision(Histogram::WINDOW_PRECISION) }
+    }
 }
 
 impl Recorder {
@@ -198,6 +246,7 @@ impl Recorder {
             window_end: Nanos::MAX,
             window: coarse(),
             connect: coarse(),
+            first_byte: coarse(),
             handshake: tls.then(|| Box::new(coarse())),
             open_loop: open_loop.then(Box::default),
             cache: cache.then(|| Box::new(CacheRecorder::new(window_ns))),
@@ -213,9 +262,30 @@ impl Recorder {
         }
     }
 
-    /// Records a response. A late one was already counted as a timeout, but its latency counts.
     #[inline]
-    pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) {
+    pub(crate) fn first_byte(&mut self, elapsed_ns: Nanos, in_parts: bool) {
+        self.first_byte.record(elapsed_ns);
+        self.in_parts += u64::from(in_parts);
+    }
+
+    pub(crate) fn operation(&mut self, nth: u32) -> &mut Operation {
+        let nth = nth as usize;
+        if nth >= self.operations.len() {
+            self.operations.resize_with(nth + 1, Operation::default);
+        }
+        &mut self.operations[nth]
+    }
+
+    pub(crate) fn failed_operation(&mut self, nth: Option<u32>) {
+        if let Some(nth) = nth {
+            self.operation(nth).errors += 1;
+        }
+    }
+
+    /// Records a response and returns its latency, ns. A late one was already counted as a timeout,
+    /// but its latency counts.
+    #[inline]
+    pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) -> Nanos {
         let Answered { intended, free_since, sent_at, at } = answered;
         if at >= self.window_end {
             self.roll(at);
@@ -237,6 +307,7 @@ impl Recorder {
         self.late_answers += u64::from(is_late);
         self.window_late += u64::from(is_late);
         self.last_answer = at;
+        latency_ns
     }
 
     /// Records an error at `at`. It counts as measured from [`Recorder::from`].

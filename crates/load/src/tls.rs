@@ -15,10 +15,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, PeerMisbehaved, RootCertStore};
-use study::spec::Tls;
+use study::spec::{ClientCertificate, Tls};
 
 use self::certificate::{CertificateVerifier, TrustedRoots};
 use self::tickets::Tickets;
@@ -54,12 +54,21 @@ impl Connector {
         let name = name.map_err(|_| format!("`{}` is neither a host name nor an IP address", tls.server_name))?;
         let trusted = if tls.insecure { None } else { Some(trusted_roots(tls.ca_file.as_deref())?) };
         let verifier = CertificateVerifier::new(trusted, &provider);
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("ring has suites for both versions")
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match &tls.client {
+            None => config.with_no_client_auth(),
+            Some(client) => {
+                let (chain, key) = certificate_and_key(client)?;
+                config.with_client_auth_cert(chain, key).map_err(|error| {
+                    let ClientCertificate { cert_file, key_file } = client;
+                    format!("the key in `{key_file}` does not fit the certificate in `{cert_file}`: {error}")
+                })?
+            }
+        };
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption =
             if tls.resume { Resumption::store(Arc::new(Tickets::default())) } else { Resumption::disabled() };
@@ -91,7 +100,19 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, String> {
         }
         return Ok(TrustedRoots { roots, named: Vec::new() });
     };
-    let failed = |reason: String| format!("cannot read the root certificates in `{path}`: {reason}");
+    let certificates = certificates("root certificates", path)?;
+    for (index, certificate) in certificates.iter().enumerate() {
+        let added = roots.add(certificate.clone());
+        added.map_err(|error| {
+            format!("cannot read the root certificates in `{path}`: certificate {} is invalid: {error}", index + 1)
+        })?;
+    }
+    Ok(TrustedRoots { roots, named: certificates })
+}
+
+/// Reads the certificates of a PEM file, at least one. Errors call them `what`.
+fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let failed = |reason: String| format!("cannot read the {what} in `{path}`: {reason}");
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let certificates = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<Vec<_>, _>>()
@@ -99,11 +120,23 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, String> {
     if certificates.is_empty() {
         return Err(failed("no `BEGIN CERTIFICATE` found, expected PEM".to_owned()));
     }
-    for (index, certificate) in certificates.iter().enumerate() {
-        let added = roots.add(certificate.clone());
-        added.map_err(|error| failed(format!("certificate {} is invalid: {error}", index + 1)))?;
-    }
-    Ok(TrustedRoots { roots, named: certificates })
+    Ok(certificates)
+}
+
+fn certificate_and_key(
+    client: &ClientCertificate,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    let chain = certificates("client certificate", &client.cert_file)?;
+    let path = &client.key_file;
+    let failed = |reason: String| format!("cannot read the private key in `{path}`: {reason}");
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
+        failed(match error {
+            pem::Error::NoItemsFound => "no unencrypted `BEGIN PRIVATE KEY` found, expected PEM".to_owned(),
+            error => format!("invalid PEM: {error}"),
+        })
+    })?;
+    Ok((chain, key))
 }
 
 #[derive(Debug)]
@@ -229,10 +262,14 @@ fn explain(error: rustls::Error, during: &str) -> String {
         }
         rustls::Error::AlertReceived(alert) => {
             let hint = match alert {
-                AlertDescription::HandshakeFailure => ": no cipher suite, key exchange or certificate in common",
+                AlertDescription::HandshakeFailure => {
+                    ": no cipher suite, key exchange or certificate in common, or no client certificate (`--cert`)"
+                }
                 AlertDescription::ProtocolVersion => ": it supports neither TLS 1.2 nor 1.3",
                 AlertDescription::UnrecognisedName => ": it serves no site by that name",
-                AlertDescription::CertificateRequired => ": it requires a client certificate, which is not supported",
+                AlertDescription::CertificateRequired => {
+                    ": it requires a client certificate, set `cert_file` (`--cert`)"
+                }
                 _ => "",
             };
             let name = alert.as_str().map_or_else(|| u8::from(alert).to_string(), snake);

@@ -251,6 +251,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                         self.connections.client(id).at_once = true;
                         return self.close_in_order(id, None, at); // The server would keep the connection open.
                     }
+                    if let Some(max) = self.connections.answers_max
+                        && self.connections.client(id).answers >= max
+                    {
+                        self.connections.client(id).by_plan = true;
+                        return self.end_after_last(id, at);
+                    }
                 }
                 Parsed::Broken(fault) => return self.broken(id, fault, at),
             }

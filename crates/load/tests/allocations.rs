@@ -61,7 +61,7 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, reques
         address: address.to_owned(),
         requests: vec![request],
         tls: None,
-        expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()) },
+        expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),
     };
     let mut workload = study::workload::preset("ycsb-a").unwrap();
@@ -86,6 +86,8 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, reques
         seed: 1,
         part: None,
         gate: false,
+        shape: Vec::new(),
+        log_one_in: 0,
     };
     let region = Region::new(COUNTING);
     let measurement = load::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap();

@@ -58,6 +58,8 @@ fn spec(address: &str) -> LoadSpec {
         seed: 7,
         part: None,
         gate: false,
+        shape: Vec::new(),
+        log_one_in: 0,
     }
 }
 

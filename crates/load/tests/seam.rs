@@ -65,6 +65,8 @@ fn spec(target: Target, backend: Backend, stop: Stop) -> LoadSpec {
         seed: 1,
         part: None,
         gate: false,
+        shape: Vec::new(),
+        log_one_in: 0,
     }
 }
 
@@ -130,6 +132,7 @@ fn journey_connections_stay_open_until_end_event_is_handled() {
         resolve: None,
         insecure: false,
         ca_file: None,
+        client: None,
         keep_calls: false,
         identities: Identities::Fresh,
     };

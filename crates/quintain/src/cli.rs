@@ -14,7 +14,8 @@ use servers::{CacheProtocol, Kind as Misbehaviour};
 use study::Metric;
 use study::keys::{LOAD, STUDY, words};
 use study::record::IdlePolicy;
-use study::spec::{Backend, Connection, Identities};
+use study::shape;
+use study::spec::{Backend, Connection, Identities, Stage};
 use study::units;
 use study::workload::trace;
 
@@ -30,7 +31,7 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`compare --fail-if`) or findings (`verify`, `contract check --strict`), 2 usage error, \
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`--fail-if`) or findings (`verify`, `contract check --strict`), 2 usage error, \
                           3 server under test failed, 4 not possible on this machine, 130 interrupted.\n\
                           Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
@@ -695,9 +696,13 @@ pub(crate) struct LoadArgs {
     /// Use volley's stop rule (95 % normal interval of the mean within 5 us, at most 3 minutes)
     #[arg(long)]
     pub(crate) volley: bool,
-    /// Open loop: offered rate over all connections, requests per second (`50k`)
-    #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = Collected(units::rate_per_s))]
-    pub(crate) rate: Option<f64>,
+    /// Exit with 1 if this load is beyond a limit, with 4 if it does not decide: `p99 > 5ms or errors > 0.1%`
+    #[arg(long, value_name = "CONDITIONS", conflicts_with = "find")]
+    pub(crate) fail_if: Option<String>,
+    /// Open loop: offered rate over all connections, requests per second (`50k`), or a shape: `1k..10k over 60s`, `1k, 2k,
+    /// 5k for 20s each`, `1k for 30s, 9k for 5s, 1k for 30s`
+    #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = Collected(offered_rate))]
+    pub(crate) rate: Option<OfferedRate>,
     /// Find the highest rate that meets an objective, e.g. `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration applies to each trial
     #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley", "cluster", "hosts"], help_heading = SEARCH)]
     pub(crate) find: Option<String>,
@@ -745,6 +750,12 @@ pub(crate) struct LoadArgs {
     /// Write the latencies as an HdrHistogram: percentiles in ms to FILE.hgrm, or a log in ns to FILE.hlog
     #[arg(long, value_name = "FILE", value_parser = hdr_file, conflicts_with = "find", help_heading = OUTPUT)]
     pub(crate) hdr: Option<HdrFile>,
+    /// Write each measured request to FILE, as CSV or, for FILE.jsonl, as JSON lines; at most a million
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["find", "journey", "cluster", "hosts"], help_heading = OUTPUT)]
+    pub(crate) log: Option<PathBuf>,
+    /// Fraction of the requests in --log [default: 100%]
+    #[arg(long, value_name = "PERCENT", requires = "log", value_parser = number("load.check"), help_heading = OUTPUT)]
+    pub(crate) log_share: Option<f64>,
     /// Serve /metrics as OpenMetrics at this IP:PORT while the load runs; port 0 picks a free one and prints it
     #[arg(long, value_name = "ADDR", value_parser = socket_address, conflicts_with = "find", help_heading = OUTPUT)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -777,6 +788,26 @@ pub(crate) struct JourneyArgs {
     /// Write the timing of every call to this CSV file
     #[arg(long, value_name = "FILE", requires = "journey", help_heading = JOURNEYS)]
     pub(crate) calls: Option<PathBuf>,
+}
+
+/// The rate of an open loop.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum OfferedRate {
+    Constant(f64),
+    Shape(Vec<Stage>),
+}
+
+impl Default for OfferedRate {
+    fn default() -> Self {
+        OfferedRate::Constant(0.0)
+    }
+}
+
+fn offered_rate(text: &str) -> Result<OfferedRate, Invalid> {
+    match shape::is_shape(text) {
+        true => shape::parse(text).map(OfferedRate::Shape),
+        false => units::rate_per_s(text).map(OfferedRate::Constant),
+    }
 }
 
 /// Warm-up before measuring.
@@ -862,10 +893,10 @@ fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) 
 }
 
 /// Flags of HTTP only. Values are text here and are parsed together, so that all errors are reported at once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(crate) struct HttpArgs {
-    /// File of requests instead of a URL: one `[WEIGHT] [METHOD] URL` per line, one server, picked by weight
-    #[arg(long, value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
+    /// File of requests instead of a URL, picked by weight: per line `[WEIGHT] [METHOD] URL`, or vegeta's JSON; one server
+    #[arg(long, visible_alias = "targets", value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
     pub(crate) urls: Option<PathBuf>,
     /// Method; with --urls, for lines without one [default: GET; POST for a URL with a body]
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUESTS)]
@@ -888,9 +919,15 @@ pub(crate) struct HttpArgs {
     /// Same as `--connection per-request`
     #[arg(long, visible_alias = "disable-keepalive", conflicts_with = "connection", help_heading = REQUESTS)]
     pub(crate) no_keepalive: bool,
+    /// Close each connection after N requests and open a new one
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.requests_per_connection"), conflicts_with_all = ["connection", "no_keepalive"], help_heading = REQUESTS)]
+    pub(crate) requests_per_connection: Option<u32>,
     /// Connect to this Unix socket; the URL sets the Host header and the path
     #[arg(long, value_name = "PATH", help_heading = REQUESTS)]
     pub(crate) unix_socket: Option<PathBuf>,
+    /// Connect to this address instead of the URL's, whose host stays in the Host header and the certificate
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket", help_heading = REQUESTS)]
+    pub(crate) connect_to: Option<String>,
     /// Valid status codes, `200,201`, `200-204` or `2xx` [default: 2xx]
     #[arg(long, value_name = "LIST", help_heading = RIGHT)]
     pub(crate) expect_status: Option<String>,
@@ -900,6 +937,18 @@ pub(crate) struct HttpArgs {
     /// Read the expected body from a file
     #[arg(long, value_name = "FILE", conflicts_with = "expect_body", help_heading = RIGHT)]
     pub(crate) expect_body_file: Option<PathBuf>,
+    /// Value in the JSON body of a valid response: `$.id == {{seq}}`, with a path of RFC 9535; repeatable
+    #[arg(long, value_name = "CHECK", help_heading = RIGHT)]
+    pub(crate) expect_json: Vec<String>,
+    /// Regular expression that matches the body of a valid response
+    #[arg(long, value_name = "REGEX", help_heading = RIGHT)]
+    pub(crate) expect_matches: Option<String>,
+    /// Length of the body of a valid response, bytes, `100..2000`
+    #[arg(long, value_name = "RANGE", help_heading = RIGHT)]
+    pub(crate) expect_length: Option<String>,
+    /// Fraction of the responses to which --expect-json, --expect-matches and --expect-length apply [default: 100%]
+    #[arg(long, value_name = "PERCENT", value_parser = number("load.check"), help_heading = RIGHT)]
+    pub(crate) check: Option<f64>,
     /// For users of wrk: the error names the alternative
     #[arg(short = 's', long, value_name = "FILE", hide = true)]
     pub(crate) script: Option<String>,
@@ -909,6 +958,12 @@ pub(crate) struct HttpArgs {
     /// https: trust these root certificates (PEM) instead of the public ones
     #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = TLS)]
     pub(crate) cacert: Option<PathBuf>,
+    /// https: client certificate (PEM), with the ones between it and its root; may include the key
+    #[arg(long, value_name = "FILE", help_heading = TLS)]
+    pub(crate) cert: Option<PathBuf>,
+    /// https: private key of --cert (PEM) [default: the file of --cert]
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = TLS)]
+    pub(crate) key: Option<PathBuf>,
     /// https: full handshake on every connection, no session resumption
     #[arg(long, help_heading = TLS)]
     pub(crate) no_resume: bool,

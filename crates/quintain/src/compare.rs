@@ -31,7 +31,7 @@ const WITHIN: f64 = 0.02;
 pub(crate) fn compare(mut args: CompareArgs) -> Done {
     return_operand(&mut args);
     let mut mistakes = Mistakes::of_flags();
-    let fail_if = args.fail_if.as_deref().and_then(|text| fail_if(text, &mut mistakes));
+    let fail_if = args.fail_if.as_deref().and_then(|text| fail_if(text, FailIf::parse, &mut mistakes));
     let fail_if = fail_if.as_ref();
     let commands = args.base.as_deref().zip(args.head.as_deref());
     let revisions = args.base_rev.as_deref().zip(args.head_rev.as_deref());
@@ -80,13 +80,16 @@ fn return_operand(args: &mut CompareArgs) {
 
 const FORMS: &str = "`quintain compare --base CMD --head CMD URL`, `... --base-rev REV --head-rev REV --command CMD URL`, `... STUDY FACTOR=BASE FACTOR=HEAD`, or `... RUN RUN`";
 
-fn fail_if(text: &str, mistakes: &mut Mistakes) -> Option<FailIf> {
+type Conditions = Result<FailIf, Vec<config::Invalid>>;
+
+/// Parses `--fail-if` with `parse`.
+pub(crate) fn fail_if(text: &str, parse: fn(&str) -> Conditions, mistakes: &mut Mistakes) -> Option<FailIf> {
     let wrong = |errors: Vec<config::Invalid>| {
         for error in errors {
             mistakes.add(error.of("`--fail-if`"));
         }
     };
-    FailIf::parse(text).map_err(wrong).ok()
+    parse(text).map_err(wrong).ok()
 }
 
 #[derive(Clone, Debug, Default)]

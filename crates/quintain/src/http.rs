@@ -1,10 +1,10 @@
 //! Turns URLs and HTTP flags into the target of a load.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use study::limits::BODY_MAX_BYTES;
-use study::spec::{Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
+use study::spec::{ClientCertificate, Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
 use study::url::Url;
 use study::urls::Entry;
 use study::{Workload, http};
@@ -43,7 +43,7 @@ pub(crate) fn asked(
         (Some(path), _) => entries(path, mistakes),
         (None, Some(text)) => {
             let url = mistakes.ok(study::url::parse(text));
-            url.map(|url| vec![Entry { weight: 1, method: None, url, line: 1 }])
+            url.map(|url| vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, line: 1 }])
         }
         (None, None) => None,
     };
@@ -62,10 +62,14 @@ pub(crate) fn asked(
         let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`";
         mistakes.add(usage("`--script`: wrk Lua scripts are not supported").hint(hint));
     }
-    let connection = if args.no_keepalive { Connection::PerRequest } else { args.connection.unwrap_or_default() };
+    let connection = match args.requests_per_connection {
+        Some(requests) => Connection::Requests(requests),
+        None if args.no_keepalive => Connection::PerRequest,
+        None => args.connection.unwrap_or_default(),
+    };
     let expect = expect(args, mistakes);
     let parts = Parts::read(args, mistakes);
-    let socket = mistakes.ok(socket(args)).flatten();
+    let elsewhere = elsewhere(args, mistakes);
     let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
 
     let (entries, first) = (entries?, first?);
@@ -76,7 +80,7 @@ pub(crate) fn asked(
     }
     let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
     let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
-    let (address, over) = address_over(socket, &first);
+    let (address, over) = address_over(elsewhere, &first);
     let name = match &args.urls {
         Some(path) => {
             let requests = analysis::number::count(entries.len() as u64, "request");
@@ -97,12 +101,12 @@ fn cache(
     mistakes: &mut Mistakes,
 ) -> Option<Asked> {
     let mut flags = given_flags(args);
-    flags.retain(|flag| !["`--pipeline`", "`--unix-socket`"].contains(flag));
+    flags.retain(|flag| !["`--pipeline`", "`--unix-socket`", "`--connect-to`"].contains(flag));
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
-    let socket = mistakes.ok(socket(args)).flatten();
+    let elsewhere = elsewhere(args, mistakes);
     let workload = Box::new(workload(mistakes)?);
-    let (address, over) = address_over(socket, url);
+    let (address, over) = address_over(elsewhere, url);
     let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
     let target = Target::Cache { address, dialect, workload };
     Some(Asked { pipeline: args.pipeline.unwrap_or(1), ..Asked::new(target, name) })
@@ -115,8 +119,26 @@ fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
     }
 }
 
-fn address_over(socket: Option<String>, url: &Url) -> (String, String) {
-    socket.map_or_else(|| (url.address(), String::new()), |path| (format!("unix:{path}"), format!(" over {path}")))
+/// The address to connect to, and how the name of the load ends.
+fn address_over(elsewhere: Option<(String, String)>, url: &Url) -> (String, String) {
+    elsewhere.unwrap_or_else(|| (url.address(), String::new()))
+}
+
+/// The same for `--unix-socket` and `--connect-to`.
+fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String)> {
+    if let Some(text) = &args.connect_to {
+        let address = mistakes.ok(connect_to(text))?;
+        return Some((address.clone(), format!(" at {address}")));
+    }
+    let path = mistakes.ok(socket(args)).flatten()?;
+    Some((format!("unix:{path}"), format!(" over {path}")))
+}
+
+fn connect_to(text: &str) -> Result<String, Problem> {
+    let url = study::url::parse(&format!("http://{text}")).ok();
+    let address = url.filter(|url| url.target == "/" && text.ends_with(&format!(":{}", url.port)));
+    let wrong = || usage(format!("`--connect-to`: `{text}` is not `HOST:PORT`")).hint("for example `10.0.0.5:8443`");
+    Ok(address.ok_or_else(wrong)?.address())
 }
 
 fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
@@ -136,13 +158,19 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--pipeline`", args.pipeline.is_some()),
         ("`--connection`", args.connection.is_some()),
         ("`--no-keepalive`", args.no_keepalive),
+        ("`--requests-per-connection`", args.requests_per_connection.is_some()),
         ("`--unix-socket`", args.unix_socket.is_some()),
+        ("`--connect-to`", args.connect_to.is_some()),
         ("`--expect-status`", args.expect_status.is_some()),
         ("`--expect-body`", args.expect_body.is_some()),
         ("`--expect-body-file`", args.expect_body_file.is_some()),
+        ("`--expect-json`", !args.expect_json.is_empty()),
+        ("`--expect-matches`", args.expect_matches.is_some()),
+        ("`--expect-length`", args.expect_length.is_some()),
         ("`--script`", args.script.is_some()),
         ("`--insecure`", args.insecure),
         ("`--cacert`", args.cacert.is_some()),
+        ("`--cert`", args.cert.is_some()),
         ("`--no-resume`", args.no_resume),
     ];
     all.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
@@ -152,7 +180,24 @@ pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
     let status = args.expect_status.as_deref().map(http::statuses);
     let status = status.and_then(|status| mistakes.ok(status.map_err(|error| error.of("`--expect-status`"))));
     let body = body(&args.expect_body, "--expect-body-file", args.expect_body_file.as_deref(), mistakes);
-    Expect { status, body }
+    let json = args.expect_json.iter().filter_map(|text| {
+        let Some((path, value)) = text.split_once("==") else {
+            mistakes.add(usage(format!("`--expect-json`: `{text}` has no `==`")).hint("write `$.id == 7`"));
+            return None;
+        };
+        let path = path.trim();
+        let value = http::json_check(path, value.trim()).map_err(|error| error.of("`--expect-json`"));
+        Some((path.to_owned(), mistakes.ok(value)?))
+    });
+    let json = json.collect();
+    let matches = args.expect_matches.as_deref();
+    let matches =
+        matches.and_then(|text| mistakes.ok(http::regex(text).map_err(|error| error.of("`--expect-matches`"))));
+    let length = args.expect_length.as_deref();
+    let length =
+        length.and_then(|text| mistakes.ok(http::length_range(text).map_err(|error| error.of("`--expect-length`"))));
+    let check_one_in = args.check.map_or(0, http::one_in);
+    Expect { status, body, json, matches, length, check_one_in }
 }
 
 fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
@@ -176,19 +221,36 @@ fn socket(args: &HttpArgs) -> Result<Option<String>, Problem> {
 
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     if url.protocol != Protocol::Https {
-        let flags =
-            [("--insecure", args.insecure), ("--cacert", args.cacert.is_some()), ("--no-resume", args.no_resume)];
+        let flags = [
+            ("--insecure", args.insecure),
+            ("--cacert", args.cacert.is_some()),
+            ("--cert", args.cert.is_some()),
+            ("--no-resume", args.no_resume),
+        ];
         let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
         mistakes.refuse(flags, &hint, |flag| format!("`{flag}` needs `https://`, found `{}`", url.origin()));
         return None;
     }
-    let ca_file = args.cacert.as_ref().and_then(|path| {
-        // The TLS code checks the content.
-        mistakes.ok(read_file("--cacert", path, BODY_MAX_BYTES))?;
+    let (ca_file, client) = certificates(args, mistakes);
+    Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, client, resume: !args.no_resume })
+}
+
+/// Files of `--cacert`, `--cert` and `--key`, which must be readable. The TLS code checks the
+/// content.
+pub(crate) fn certificates(args: &HttpArgs, mistakes: &mut Mistakes) -> (Option<String>, Option<ClientCertificate>) {
+    let mut file = |flag: &str, path: Option<&PathBuf>| {
+        let path = path?;
+        mistakes.ok(read_file(flag, path, BODY_MAX_BYTES))?;
         let text = path.to_str().map(str::to_owned);
-        mistakes.ok(text.ok_or_else(|| format!("`--cacert`: `{}` is not UTF-8", path.display())))
-    });
-    Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, resume: !args.no_resume })
+        mistakes.ok(text.ok_or_else(|| format!("`{flag}`: `{}` is not UTF-8", path.display())))
+    };
+    let (ca_file, cert_file) = (file("--cacert", args.cacert.as_ref()), file("--cert", args.cert.as_ref()));
+    let key_file = match &args.key {
+        Some(key) => file("--key", Some(key)),
+        None => cert_file.clone(),
+    };
+    let client = cert_file.zip(key_file).map(|(cert_file, key_file)| ClientCertificate { cert_file, key_file });
+    (ca_file, client)
 }
 
 /// Parses header fields, `Name: value`.
@@ -221,18 +283,26 @@ impl Parts {
         connection: Connection,
         mistakes: &mut Mistakes,
     ) -> Vec<HttpRequest> {
-        let has_host = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
         let default = if self.body.is_some() && args.urls.is_none() { "POST" } else { "GET" };
         let request = |entry: &Entry| {
             let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
             let takes_body = args.urls.is_none() || !matches!(method, "GET" | "HEAD");
-            let host = (!has_host).then(|| ("Host".to_owned(), entry.url.host_field()));
+            let is_in = |name: &str, headers: &[(String, String)]| {
+                headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+            };
+            // A request's own headers replace those of the flags.
+            let common = self.headers.iter().filter(|(name, _)| !is_in(name, &entry.headers));
+            let mut headers = common.chain(&entry.headers).cloned().collect::<Vec<_>>();
+            if !is_in("Host", &headers) {
+                headers.insert(0, ("Host".to_owned(), entry.url.host_field()));
+            }
+            let body = entry.body.clone().or_else(|| self.body.clone().filter(|_| takes_body));
             HttpRequest {
                 weight: entry.weight,
                 method: method.to_owned(),
                 target: entry.url.target.clone(),
-                headers: host.into_iter().chain(self.headers.iter().cloned()).collect(),
-                body: self.body.clone().filter(|_| takes_body).unwrap_or_default(),
+                headers,
+                body: body.unwrap_or_default(),
             }
         };
         let requests = entries.iter().map(request).collect::<Vec<_>>();
@@ -372,14 +442,19 @@ mod tests {
         ] {
             assert_eq!(good(words).connection, Connection::PerRequest, "{words:?}");
         }
+        assert_eq!(good(&["http://h", "--requests-per-connection", "3"]).connection, Connection::Requests(3));
         let tls = |server_name: &str, insecure, resume| {
-            Some(Tls { server_name: server_name.to_owned(), insecure, ca_file: None, resume })
+            Some(Tls { server_name: server_name.to_owned(), insecure, ca_file: None, client: None, resume })
         };
         assert_eq!(requests(&["https://H"]).2, tls("h", false, true));
         assert_eq!(requests(&["https://[::1]:8443/", "-k", "--no-resume"]).2, tls("::1", true, false));
         let (address, requests, ..) = requests(&["http://h/x", "--unix-socket", "/run/s"]);
         assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("unix:/run/s", "GET /x|Host: h|"));
         assert_eq!(good(&["http://h/x", "--unix-socket", "/run/s"]).name, "http://h/x over /run/s");
+        let asked = good(&["http://h/x", "--connect-to", "[::1]:81"]);
+        assert_eq!(asked.name, "http://h/x at [::1]:81");
+        let Target::Http { address, requests, .. } = asked.target else { panic!("not HTTP") };
+        assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("[::1]:81", "GET /x|Host: h|"));
         assert_eq!(good(&["http://h/x#y"]).notes, ["`#y` is not sent: fragments are not part of a request"]);
     }
 
@@ -403,6 +478,11 @@ mod tests {
             (&["http://h", "-s", "x.lua"], "wrk Lua scripts are not supported"),
             (&["http://h", "-k"], "`--insecure` needs `https://`"),
             (&["https://h", "--cacert", "/no/such"], "`--cacert`: cannot read"),
+            (&["https://h", "--cert", "/no/such"], "`--cert`: cannot read"),
+            (&["https://h", "--cert", "/dev/null", "--key", "/no/such"], "`--key`: cannot read"),
+            (&["http://h", "--cert", "/dev/null"], "`--cert` needs `https://`"),
+            (&["http://h", "--connect-to", "h"], "`--connect-to`: `h` is not `HOST:PORT`"),
+            (&["http://h", "--connect-to", "h:1/x"], "`--connect-to`: `h:1/x` is not `HOST:PORT`"),
             (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are HTTP only"),
             (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is HTTP only"),
             (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are HTTP only, and redis://h is a cache"),

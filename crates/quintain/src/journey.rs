@@ -9,13 +9,13 @@ use study::record::Measurement;
 use study::spec::{Identities, Target};
 
 use crate::cli::{HttpArgs, JourneyArgs};
-use crate::http::Asked;
+use crate::http::{self, Asked};
 use crate::message::Problem;
 use crate::mistakes::Mistakes;
 use crate::output;
 
 /// Reads the journey and its flags; `None` if errors leave no target.
-pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+pub(crate) fn asked(name: &str, args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {
         if targets.insert(name.clone(), url.clone()).is_some() {
@@ -24,13 +24,14 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
     }
     let journey = journey(name, mistakes)?;
     let name = journey.name.clone();
-    let ca_file = http.cacert.as_ref().map(|path| path.display().to_string());
+    let (ca_file, client) = http::certificates(flags, mistakes);
     let target = Target::Journey {
         journey: Box::new(journey),
         targets,
         resolve: args.resolve.clone(),
-        insecure: http.insecure,
+        insecure: flags.insecure,
         ca_file,
+        client,
         keep_calls: args.calls.is_some(),
         identities: args.identities,
     };

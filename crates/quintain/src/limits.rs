@@ -16,7 +16,7 @@ const PORTS_SHARE: f64 = 0.8;
 pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
     let others =
         net::thread::open_files().unwrap_or(FILES_SPARE) + FILES_SPARE + FILES_A_WORKER * u64::from(spec.threads);
-    if spec.connection == Connection::PerRequest {
+    if spec.connection != Connection::KeepAlive {
         // Best effort: a connection may be closed a moment after the next one opens.
         let _ = net::thread::raise_open_files(others + 2 * u64::from(spec.clients));
     }

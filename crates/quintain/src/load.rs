@@ -3,21 +3,24 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use analysis::LoadLimitOutcome;
 use lab::clock::nanos;
 use load::Progress;
+use study::gate::FailIf;
 use study::limits::WINDOW_NS;
 use study::load_rules;
 use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind};
+use study::shape;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-use crate::cli::{Cpus, LoadArgs};
+use crate::cli::{Cpus, LoadArgs, OfferedRate};
 use crate::http::Asked;
 use crate::live::{Live, live, problem};
 use crate::message::{Done, Exit, Problem, usage};
 use crate::metrics::Metrics;
 use crate::mistakes::Mistakes;
-use crate::{cache, cluster, find, generator, http, journey, limits, output, signals};
+use crate::{cache, cluster, compare, find, generator, http, journey, limits, output, request_log, signals};
 
 /// How long the open loop polls before each intended send, in ns.
 const SPIN_NS: u64 = 100_000;
@@ -38,6 +41,7 @@ pub(crate) struct Prepared {
     pub(crate) name: String,
     pub(crate) search: Option<SearchPlan>,
     pub(crate) metrics: Option<SocketAddr>,
+    pub(crate) fail_if: Option<FailIf>,
 }
 
 pub(crate) fn load(args: LoadArgs) -> Done {
@@ -46,7 +50,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     let interrupted = signals::interrupted()?;
     let stopped = || signals::is_set(&interrupted);
-    let (Prepared { spec, name, search, metrics }, generators) = if args.cluster.is_given() {
+    let (Prepared { spec, name, search, metrics, fail_if }, generators) = if args.cluster.is_given() {
         // Report errors in the flags before connecting to other machines.
         let (prepared, notes) = read(&args)?;
         let generators = cluster::generators(&args.cluster, &prepared.spec, &stopped)?;
@@ -88,6 +92,9 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.journey.calls {
         journey::write_calls(path, &measurement)?;
     }
+    if let Some(path) = &args.log {
+        request_log::write(path, &measurement, &spec.target)?;
+    }
     if let Some(file) = &args.hdr {
         // The measurement has just ended.
         let start_s = lab::clock::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
@@ -97,18 +104,27 @@ pub(crate) fn load(args: LoadArgs) -> Done {
             None => output::message(&format!("no latency to write to `{}`", file.path.display())),
         }
     }
-    if args.json {
-        output::json(&analysis::load(&measurement, &agents, &name))?;
-    } else {
-        output::text(&report::load_terminal(&measurement, &agents, &name, &output::style(false)))?;
-    }
-    Ok(if signals::is_set(&interrupted) {
+    let limits = fail_if.map_or_else(Vec::new, |fail_if| analysis::load_limits(&measurement, &fail_if));
+    let has = |outcome| limits.iter().any(|limit| limit.outcome == outcome);
+    let exit = if signals::is_set(&interrupted) {
         Exit::Interrupted
     } else if measurement.requests == 0 {
         Exit::Subject
+    } else if has(LoadLimitOutcome::Fails) {
+        Exit::Findings
+    } else if has(LoadLimitOutcome::Unknown) {
+        Exit::Machine
     } else {
         Exit::Fine
-    })
+    };
+    if args.json {
+        output::json(&analysis::LoadReport { limits, ..analysis::load(&measurement, &agents, &name) })?;
+    } else {
+        let style = output::style(false);
+        let text = report::load_terminal(&measurement, &agents, &name, &style);
+        output::text(&(text + &report::load_limits_terminal(&limits, &style)))?;
+    }
+    Ok(exit)
 }
 
 pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
@@ -148,7 +164,24 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     });
     let duration_ns = args.duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
     let search = find::plan(args, duration_ns, &mut mistakes);
+    let fail_if = args.fail_if.as_deref();
+    let fail_if = fail_if.and_then(|text| compare::fail_if(text, FailIf::parse_absolute, &mut mistakes));
+    let shape = match &args.rate {
+        Some(OfferedRate::Shape(stages)) => stages.clone(),
+        Some(OfferedRate::Constant(_)) | None => Vec::new(),
+    };
+    if !shape.is_empty() {
+        let flags = [
+            ("--duration", args.duration.is_some()),
+            ("--requests", args.requests.is_some()),
+            ("--until", args.until.is_some()),
+            ("--volley", args.volley),
+        ];
+        mistakes
+            .refuse(flags, "drop it", |flag| format!("`{flag}` cannot be combined with a shape, which ends the load"));
+    }
     let stop = match (args.volley, args.until, args.requests) {
+        _ if !shape.is_empty() => Stop::Duration { duration_ns: shape::duration_ns(&shape) },
         (true, ..) => VOLLEY,
         (_, Some(relative), _) => {
             Stop::Interval { relative, level: 0.95, max_ns: duration_ns.saturating_mul(UNTIL_DURATIONS) }
@@ -164,7 +197,11 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         mistakes.refuse(flags, "drop it, or replay the trace without its gaps", text);
     }
     // The search sets the rate of each trial.
-    let arrivals = match args.rate.or(args.find.as_ref().map(|_| 1.0)) {
+    let rate = args.rate.as_ref().map(|rate| match rate {
+        OfferedRate::Constant(rate) => *rate,
+        OfferedRate::Shape(stages) => shape::mean_per_s(stages),
+    });
+    let arrivals = match rate.or(args.find.as_ref().map(|_| 1.0)) {
         Some(rate_per_s) if args.are_poisson => Arrivals::Poisson { rate_per_s },
         Some(rate_per_s) => Arrivals::Constant { rate_per_s },
         None if recorded => Arrivals::Recorded,
@@ -202,8 +239,10 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         seed: args.seed,
         part: None,
         gate: false,
+        log_one_in: if args.log.is_some() { study::http::one_in(args.log_share.unwrap_or(1.0)) } else { 0 },
+        shape,
     };
-    Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics }, asked.notes))
+    Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics, fail_if }, asked.notes))
 }
 
 /// The default window length, or the multiple that keeps the number of windows within the limit.

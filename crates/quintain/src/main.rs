@@ -35,6 +35,7 @@ mod progress;
 mod quiet;
 mod references;
 mod report;
+mod request_log;
 mod run;
 mod runs;
 mod serve;

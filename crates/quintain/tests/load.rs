@@ -52,6 +52,46 @@ fn a_number_of_requests_over_threads() {
 }
 
 #[test]
+fn log_has_each_request() {
+    let server = Server::start(&["http"]);
+    let folder = Folder::new();
+    let url = format!("http://127.0.0.1:{}/bytes/100", server.port);
+    for file in ["log.csv", "log.jsonl"] {
+        folder.quintain(&["load", &url, "-c", "2", "-n", "300", "--warmup", "0s", "--log", file]).expect(0);
+    }
+    let lines = |file: &str| std::fs::read_to_string(folder.path().join(file)).unwrap();
+    let csv = lines("log.csv");
+    assert_eq!(csv.lines().count(), 301);
+    let fields = csv.lines().nth(1).unwrap().split(',').collect::<Vec<_>>();
+    assert_eq!(fields[4..], ["200", "100", "\"GET /bytes/100\"", ""]);
+    let time = |at: usize| fields[at].parse::<i64>().unwrap();
+    assert!(time(0) == time(1) && time(1) <= time(2) && time(2) <= time(3), "{fields:?}");
+    for line in lines("log.jsonl").lines() {
+        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&entry["status"], &entry["request"]), (&200.into(), &"GET /bytes/100".into()));
+    }
+}
+
+#[test]
+fn limits_decide_the_exit_code() {
+    let server = Server::start(&["pingpong"]);
+    let folder = Folder::new();
+    let load = |condition: &str, code: i32| {
+        let url = server.url();
+        let args = ["load", &url, "-c", "2", "-n", "2000", "--warmup", "0s", "--json", "--fail-if", condition];
+        folder.quintain(&args).expect(code).json()["limits"].clone()
+    };
+    assert_eq!(load("p50 > 1h or errors > 0", 0)[1]["outcome"], "passes");
+    let failed = load("p50 > 1h or mean > 1ns", 1);
+    assert_eq!((&failed[0]["outcome"], &failed[1]["outcome"]), (&"passes".into(), &"fails".into()));
+    assert_eq!(load("handshake_mean > 1ms", 4)[0]["outcome"], "unknown");
+    let ran = folder.quintain(&["load", "pingpong://127.0.0.1:1", "--fail-if", "p99 > 1.05 or rss > 1MiB"]).expect(2);
+    for said in ["relative, and one load has no baseline", "not measured by a load of a running server"] {
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+}
+
+#[test]
 fn wrong_input_is_explained() {
     let folder = Folder::new();
     for (args, code, words) in [

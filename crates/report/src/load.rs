@@ -7,7 +7,8 @@ use analysis::failed_requests::{FailedRequests, count_and_share, explanation};
 use analysis::findings::{AgentFinding, Clock, MedianRange};
 use analysis::number::{self, percent, quantity};
 use analysis::{
-    CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, hangs, load, verdict,
+    CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadLimit, LoadLimitOutcome, LoadReport,
+    OperationReport, SpreadNs, StageReport, hangs, load, verdict,
 };
 use study::record::{Agent, Limit, Measurement, TraceReplay};
 use study::spec::Connection;
@@ -42,6 +43,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     }
     let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
     let all = format!("{} in {time}, {received} received", report.requests);
+    stage_lines(&report.stages, &mut line);
     if let Some(cache) = &report.cache {
         cache_lines(cache, &mut line);
     }
@@ -54,6 +56,12 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         _ => "",
     };
     line("requests", all + valid);
+    if report.checked > 0 {
+        let text =
+            format!("the body of {} of {} responses", report.checked, report.requests.saturating_add(failed.count()));
+        line("checked", text);
+    }
+    operation_lines("by request", &report.by_request, &mut line);
     if let Some(counted) = measurement.censored.as_deref().and_then(hangs::counted) {
         line("unanswered", counted);
     }
@@ -72,6 +80,9 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
             let words = if words.is_empty() { String::new() } else { format!(": {words}") };
             line("", format!("{count} {kind}{}", paint.dim(&words)));
         }
+    }
+    if let Some(first_byte) = &report.first_byte_ns {
+        line("first byte", spread_words(first_byte, "response"));
     }
     if report.connect_ns.count > 0 {
         line("connect", spread_words(&report.connect_ns, "connection"));
@@ -102,6 +113,18 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         line("warning", paint.warn(warning));
     }
     out + &crate::paint::wrap(&lines, style.width, 15)
+}
+
+/// Renders the limits of a load, to follow its other lines.
+pub fn load_limits_terminal(limits: &[LoadLimit], style: &Style) -> String {
+    let paint = Paint(style);
+    let lines = limits.iter().enumerate().map(|(at, limit)| {
+        let name = paint.dim(if at == 0 { "limits     " } else { "           " });
+        let text = limit.to_string();
+        let text = if limit.outcome == LoadLimitOutcome::Passes { text } else { paint.bad(&text) };
+        format!("  {name}  {text}\n")
+    });
+    crate::paint::wrap(&lines.collect::<String>(), style.width, 15)
 }
 
 fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
@@ -164,8 +187,12 @@ fn load_words(report: &LoadReport) -> String {
     if report.pipeline > 1 {
         words.push(format!("up to {} requests in flight on each connection", report.pipeline));
     }
-    if report.connection == Connection::PerRequest {
-        words.push("a connection per request".to_owned());
+    match report.connection {
+        Connection::KeepAlive => {}
+        Connection::PerRequest => words.push("a connection per request".to_owned()),
+        Connection::Requests(requests) => {
+            words.push(format!("a new connection after {}", number::count(u64::from(requests), "request")));
+        }
     }
     words.join(", ")
 }
@@ -173,7 +200,7 @@ fn load_words(report: &LoadReport) -> String {
 fn clock_words(report: &LoadReport) -> &'static str {
     match (report.latency_ns.clock, report.connection) {
         (Clock::Response, _) => "response time: from intended send time to response",
-        (Clock::Service, Connection::KeepAlive) => "service time: from write to response",
+        (Clock::Service, Connection::KeepAlive | Connection::Requests(_)) => "service time: from write to response",
         (Clock::Service, Connection::PerRequest) => "service time: from connect to response",
     }
 }
@@ -292,6 +319,35 @@ fn cache_lines(cache: &CacheReport, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
+/// One line per stage, or the parts of a single one.
+fn stage_lines(stages: &[StageReport], line: &mut dyn FnMut(&str, String)) {
+    let shown = match stages {
+        [one] => one.over_time.as_slice(),
+        stages => stages,
+    };
+    for (at, stage) in shown.iter().enumerate() {
+        let rate = |per_s: f64| quantity(per_s, "1/s");
+        let offered = match stage.from_per_s == stage.to_per_s {
+            true => rate(stage.from_per_s),
+            false => format!("{} to {}", rate(stage.from_per_s), rate(stage.to_per_s)),
+        };
+        let errors = match stage.errors {
+            0 => String::new(),
+            errors => format!(", errors: {}", count_and_share(errors, stage.requests)),
+        };
+        let latency = [("p50", stage.p50_ns), ("p95", stage.p95_ns), ("p99", stage.p99_ns)];
+        let latency = latency.into_iter().filter_map(|(name, ns)| Some(format!(", {name} {}", quantity(ns?, "ns"))));
+        let (answered, latency) = (rate(stage.rate_per_s), latency.collect::<String>());
+        line(if at == 0 { "stages" } else { "" }, format!("{offered} offered: {answered} answered{latency}{errors}"));
+    }
+    if !stages.is_empty() {
+        line(
+            "",
+            "responses count in the stage in which they arrive; stages of one load are not repetitions".to_owned(),
+        );
+    }
+}
+
 fn p50_and_p99(spread: &SpreadNs) -> String {
     let [p50, p99] =
         [spread.p50, spread.p99].map(|value| value.map_or("not enough".to_owned(), |ns| quantity(ns, "ns")));
@@ -304,14 +360,26 @@ fn journey_lines(journey: &JourneyReport, line: &mut dyn FnMut(&str, String)) {
         abandoned => format!(", {abandoned} abandoned at an error"),
     };
     line("journeys", format!("{} to the end{abandoned}", journey.completed));
-    let width = journey.operations.iter().map(|operation| operation.name.chars().count()).max().unwrap_or(0);
-    for operation in &journey.operations {
+    operation_lines("", &journey.operations, line);
+}
+
+fn operation_lines(head: &str, operations: &[OperationReport], line: &mut dyn FnMut(&str, String)) {
+    let width = operations.iter().map(|operation| operation.name.chars().count()).max().unwrap_or(0);
+    let asked = |operation: &OperationReport| operation.requests.saturating_add(operation.errors);
+    let all = number::total(operations.iter().map(asked)).max(1);
+    for (at, operation) in operations.iter().enumerate() {
         let errors = match operation.errors {
             0 => String::new(),
             errors => format!(", errors: {}", count_and_share(errors, operation.requests)),
         };
         let latency = p50_and_p99(&operation.latency_ns);
-        line("", format!("{:<width$}  {}, {latency}{errors}", operation.name, operation.requests));
+        // The operations of a journey have the same share.
+        let share = match head {
+            "" => String::new(),
+            _ => format!(" ({})", percent(asked(operation) as f64 / all as f64)),
+        };
+        let head = if at == 0 { head } else { "" };
+        line(head, format!("{:<width$}  {}{share}, {latency}{errors}", operation.name, operation.requests));
     }
 }
 

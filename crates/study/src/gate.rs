@@ -152,6 +152,27 @@ impl FailIf {
         }
         if errors.is_empty() { Ok(Self { conditions }) } else { Err(errors) }
     }
+
+    /// Parses conditions for one load, which has no baseline and does not start the server. Fails
+    /// with all errors, in the order of the text.
+    pub fn parse_absolute(text: &str) -> Result<Self, Vec<Invalid>> {
+        let read = Self::parse(text)?;
+        let errors = read.conditions.iter().filter_map(|condition| {
+            let metric = condition.metric;
+            if metric.needs_run() {
+                let message = format!("`{}` is not measured by a load of a running server", metric.short_name());
+                return Some(
+                    Invalid::new(message).hint("use `quintain run` or `quintain compare`, which start the server"),
+                );
+            }
+            let Bound::Factor(_) = condition.bound else { return None };
+            let message = format!("`{condition}` is relative, and one load has no baseline");
+            let hint = "write a value with its unit, such as `p99 > 5ms`; `quintain compare` compares two servers";
+            Some(Invalid::new(message).hint(hint))
+        });
+        let errors = errors.collect::<Vec<_>>();
+        if errors.is_empty() { Ok(read) } else { Err(errors) }
+    }
 }
 
 fn condition(text: &str) -> Result<Condition, Invalid> {
@@ -318,6 +339,23 @@ mod tests {
             assert_eq!(read.to_string(), printed);
             assert_eq!(FailIf::parse(&read.to_string()), Ok(read));
         }
+    }
+
+    #[test]
+    fn limits_of_one_load_are_absolute() {
+        let texts = |text: &str| match FailIf::parse_absolute(text) {
+            Ok(read) => vec![read.to_string()],
+            Err(errors) => errors.into_iter().map(|error| error.message).collect(),
+        };
+        assert_eq!(texts("p99 > 5ms or errors > 0.1%"), ["p99 > 5ms or errors > 0.1%"]);
+        assert_eq!(
+            texts("p99 > 1.05 or rss > 64MiB or p50 > 1ms"),
+            [
+                "`p99 > 1.05` is relative, and one load has no baseline",
+                "`rss` is not measured by a load of a running server"
+            ]
+        );
+        assert_eq!(texts("p99"), ["`p99` has no bound"]);
     }
 
     #[test]

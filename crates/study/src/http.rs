@@ -209,12 +209,48 @@ pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: 
         let option = |wanted: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case(wanted));
         if option("upgrade") {
             ends("Connection", value, ONLY_HTTP1);
-        } else if option("close") && connection == Connection::KeepAlive {
+        } else if option("close") && connection != Connection::PerRequest {
             ends("Connection", value, to_close);
         }
     }
     named("Upgrade").into_iter().for_each(|value| ends("Upgrade", value, ONLY_HTTP1));
     mistakes
+}
+
+/// Checks a JSON path (RFC 9535), and returns the text of its value, which may have values.
+pub fn json_check(path: &str, text: &str) -> Result<String, Invalid> {
+    if let Err(error) = serde_json_path::JsonPath::parse(path) {
+        let message = format!("`{}` is not a JSON path: {error}", path.escape_debug());
+        return Err(Invalid::new(message).hint("a path looks like `$.items[0].id`"));
+    }
+    values::parts(text).map(|_| text.to_owned())
+}
+
+/// Checks a regular expression.
+pub fn regex(text: &str) -> Result<String, Invalid> {
+    match regex::bytes::Regex::new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(Invalid::new(format!("`{}` is not a regular expression: {error}", text.escape_debug()))),
+    }
+}
+
+/// Parses the least and the greatest length of a body: `100`, `100..2000`, `100..`.
+pub fn length_range(text: &str) -> Result<(u64, u64), Invalid> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let number = |text: &str, default: u64| match text.trim() {
+        "" => Some(default),
+        text => text.parse().ok(),
+    };
+    match (number(least, 0), number(most, u64::MAX)) {
+        (Some(least), Some(most)) if least <= most && !text.trim().is_empty() => Ok((least, most)),
+        _ => Err(Invalid::new(format!("`{}` is not a range of lengths", text.escape_debug()))
+            .hint("write `100..2000`, in bytes")),
+    }
+}
+
+/// The number of responses of which one is checked, for a fraction of them.
+pub fn one_in(fraction: f64) -> u32 {
+    if fraction > 0.0 { (1.0 / fraction).round().min(f64::from(u32::MAX)) as u32 } else { u32::MAX }
 }
 
 /// Whether the text is a `token` (RFC 9110, 5.6.2).
@@ -267,6 +303,20 @@ mod tests {
         ] {
             assert_eq!(say(method(text)), said);
         }
+    }
+
+    #[test]
+    fn checks_of_bodies() {
+        assert_eq!(length_range("100..2000"), Ok((100, 2000)));
+        assert_eq!((length_range("7"), length_range("7..")), (Ok((7, 7)), Ok((7, u64::MAX))));
+        for text in ["", "9..7", "a", "1..b"] {
+            assert!(length_range(text).unwrap_err().message.contains("is not a range of lengths"), "{text}");
+        }
+        assert_eq!([1.0, 0.01, 0.3, 0.0].map(one_in), [1, 100, 3, u32::MAX]);
+        assert_eq!(json_check("$.a", "{{seq}}"), Ok("{{seq}}".to_owned()));
+        assert!(json_check("a", "1").unwrap_err().message.starts_with("`a` is not a JSON path"));
+        assert!(json_check("$.a", "{{x}}").unwrap_err().message.starts_with("unknown value"));
+        assert!(regex("(").unwrap_err().message.starts_with("`(` is not a regular expression"));
     }
 
     #[test]

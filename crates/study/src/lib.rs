@@ -70,6 +70,7 @@ pub mod schema;
 pub mod seam;
 mod section;
 mod sets;
+pub mod shape;
 mod source;
 pub mod spec;
 mod template;

@@ -26,9 +26,9 @@ pub fn problems(
         }
     };
     rule(
-        pipeline > 1 && connection == Connection::PerRequest,
+        pipeline > 1 && connection != Connection::KeepAlive,
         "pipeline",
-        "`pipeline` must be 1 with one connection per request",
+        "`pipeline` must be 1 if a connection ends after a number of requests",
         "drop `pipeline`, or keep connections alive",
     );
     rule(

@@ -151,6 +151,12 @@ impl Metric {
         short.chain(METRICS.iter().map(|metric| metric.name))
     }
 
+    /// Whether only a run measures it: it describes processes that quintain starts.
+    pub fn needs_run(&self) -> bool {
+        const OF_PROCESSES: [&str; 8] = ["subject_", "proxy_", "client_", "m1", "m2", "m3", "entries_", "store_"];
+        OF_PROCESSES.iter().any(|prefix| self.name.starts_with(prefix))
+    }
+
     /// Its short name; the full one if there is none.
     pub fn short_name(&self) -> &'static str {
         self.short_names.first().copied().unwrap_or(self.name)

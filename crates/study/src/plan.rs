@@ -14,7 +14,7 @@ pub use crate::level::Level;
 use crate::objective::Objective;
 pub use crate::process::ProcessPlan;
 pub use crate::proxy::ProxyPlan;
-use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
+use crate::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
 
 /// An expanded study.
@@ -252,6 +252,9 @@ pub struct HttpPlan {
     pub tls: Option<Tls>,
     /// Which responses are valid.
     pub expect: Expect,
+    /// Named values, which body files may use; in other places the forms have replaced them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
 }
 
 /// A journey of several operations. The lab reads the file and fills in the ports.
@@ -270,6 +273,9 @@ pub struct JourneyPlan {
     pub insecure: bool,
     /// https: trusted root certificates (PEM).
     pub ca_file: Option<String>,
+    /// https: the certificate for servers that ask for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientCertificate>,
     /// Whether the record includes the timing of every call.
     pub keep_calls: bool,
     /// Identities of the users.

@@ -44,6 +44,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
         all.unfinished += part.unfinished;
         all.in_flight_mean += part.in_flight_mean;
         all.resumed += part.resumed;
+        all.checked += part.checked;
         all.process_cpu_ns += part.process_cpu_ns;
         all.process_rss_max_bytes = all.process_rss_max_bytes.max(part.process_rss_max_bytes);
         all.sent_bytes += part.sent_bytes;
@@ -63,6 +64,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     all.lag_thread = merged(parts, "lag of the thread", |part| part.lag_thread.as_ref())?;
     all.lag_connection = merged(parts, "lag for a connection", |part| part.lag_connection.as_ref())?;
     all.handshake = merged(parts, "handshake time", |part| part.handshake.as_ref())?;
+    all.first_byte = merged(parts, "time to the first byte", |part| part.first_byte.as_ref())?;
     all.windows = (0..first.windows.len())
         .map(|index| {
             let latency = merged(parts, "window", |part| Some(&part.windows[index].latency))?.unwrap_or_default();
@@ -70,6 +72,14 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
             Ok(Window { requests: sum(|window| window.requests), errors: sum(|window| window.errors), latency })
         })
         .collect::<Result<_, String>>()?;
+    all.log.clear(); // A load of several machines has no log.
+    for (nth, operation) in all.by_request.iter_mut().enumerate() {
+        let of_parts = || parts.iter().filter_map(|part| part.by_request.get(nth));
+        operation.requests = of_parts().map(|part| part.requests).sum();
+        operation.errors = of_parts().map(|part| part.errors).sum();
+        let service = merged(parts, "requests by name", |part| Some(&part.by_request.get(nth)?.service))?;
+        operation.service = service.unwrap_or_default();
+    }
     all.censored = censored(parts)?.map(Box::new);
     Ok(all)
 }
@@ -84,7 +94,8 @@ pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<
         Ok::<_, String>(Histogram::from(&coarse))
     };
     let optional = |what, stored: &Option<Histogram>| stored.as_ref().map(|stored| coarse(what, stored)).transpose();
-    let mut outline = Measurement { windows: Vec::new(), journey: None, cache: None, ..part.clone() };
+    let mut outline = Measurement { windows: Vec::new(), by_request: Vec::new(), first_byte: None, ..part.clone() };
+    (outline.journey, outline.cache) = (None, None);
     outline.service = coarse("service time", &part.service)?;
     outline.connect = coarse("connect time", &part.connect)?;
     outline.response = optional("response time", &part.response)?;

@@ -11,7 +11,7 @@ use crate::buckets::Buckets;
 use crate::calls::Calls;
 use crate::cpu_profile::CpuProfile;
 use crate::plan::{Level, Plan};
-use crate::spec::{Connection, Protocol};
+use crate::spec::{Connection, Protocol, Stage};
 use crate::warning::Warning;
 pub use stats::search::{Purpose, Step};
 
@@ -928,6 +928,30 @@ pub struct Measurement {
     /// Journey results; `None`: the load is not a journey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<Box<JourneyMeasurement>>,
+    /// Measured requests in the order they ended, as [`crate::spec::LoadSpec::log_one_in`] asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<LoggedRequest>,
+    /// Requests that the log would also have, but for its size.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_left_out: u64,
+    /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] asks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checked: u64,
+    /// Time from the write of a request to the first part of its response, as coarse as windows, ns;
+    /// `None` if each response arrived in one part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Histogram>,
+    /// Requests of a mix by method and target, in the order of the mix; empty for other loads, and
+    /// for a mix with more than 64 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<OperationMeasurement>,
+    /// The rate over the measured time, if it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<Stage>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Requests that were due and had no response, valid or not, when measuring ended. A request is due
@@ -981,7 +1005,7 @@ pub struct JourneyMeasurement {
     pub calls_left_out: u64,
 }
 
-/// One operation of a journey.
+/// One operation of a journey, or one kind of request in a mix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationMeasurement {
     /// Its name.
@@ -990,8 +1014,31 @@ pub struct OperationMeasurement {
     pub requests: u64,
     /// Calls without one.
     pub errors: u64,
-    /// Latency, from the write of the request to the end of its response, as coarse as that of windows.
+    /// Latency, as coarse as that of windows. Of a journey from the write of the request; of a mix
+    /// on the clock of the load.
     pub service: Histogram,
+}
+
+/// A request of the log. Times are in ns since measuring began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoggedRequest {
+    /// Intended send time; in a closed loop, the actual one.
+    pub intended_ns: i64,
+    /// When it was written.
+    pub sent_ns: i64,
+    /// When the first part of its response arrived; `None` if none did, or if it is unknown.
+    pub first_byte_ns: Option<i64>,
+    /// When its response was complete, or it failed.
+    pub ended_ns: i64,
+    /// Status of its response; 0: none.
+    pub status: u16,
+    /// Length of the body of its response.
+    pub bytes: u64,
+    /// Index of the request in the mix.
+    pub request: u32,
+    /// Kind of error; empty for a valid response.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
 }
 
 /// Timing of one call.

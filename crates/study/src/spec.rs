@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::journey::Journey;
 pub use crate::protocol::{Dialect, Protocol};
+pub use crate::shape::Stage;
 use crate::workload::Workload;
 
 /// The version of [`LoadSpec`] and [`crate::record::Measurement`] that this build supports.
@@ -57,6 +58,13 @@ pub struct LoadSpec {
     /// Once connected, wait for [`Heard::Go`](crate::seam::Heard::Go) before the first request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate: bool,
+    /// Log one of this many requests on average; 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_one_in: u32,
+    /// Open loop: the rate over the measured time; empty: that of [`LoadSpec::arrivals`], which is
+    /// otherwise the mean. The warm-up has the first rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<Stage>,
 }
 
 impl LoadSpec {
@@ -156,6 +164,9 @@ pub enum Target {
         insecure: bool,
         /// https: PEM file with the trusted root certificates, instead of the public ones.
         ca_file: Option<String>,
+        /// https: the certificate for servers that ask for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<ClientCertificate>,
         /// Include the timing of every call in the measurement.
         #[serde(default)]
         keep_calls: bool,
@@ -214,6 +225,8 @@ pub enum Connection {
     KeepAlive,
     /// For one request. Latency then starts when the connection is requested.
     PerRequest,
+    /// For this many requests, after which the client closes it. Latency excludes the connect.
+    Requests(u32),
 }
 
 /// One request of a mix.
@@ -245,8 +258,21 @@ pub struct Tls {
     pub insecure: bool,
     /// PEM file with the trusted root certificates, instead of the public ones.
     pub ca_file: Option<String>,
+    /// The certificate for servers that ask for one; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientCertificate>,
     /// Resume sessions on later connections.
     pub resume: bool,
+}
+
+/// The certificate of the generator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientCertificate {
+    /// PEM file with the certificate, then those between it and its root.
+    pub cert_file: String,
+    /// PEM file with its private key; often the same file.
+    pub key_file: String,
 }
 
 /// Which responses are valid. Their length is always checked.
@@ -255,8 +281,26 @@ pub struct Tls {
 pub struct Expect {
     /// These statuses; `None`: 200 to 299.
     pub status: Option<Vec<u16>>,
-    /// Exactly this body; `None`: any.
+    /// Exactly this body, which may have values; `None`: any.
     pub body: Option<Vec<u8>>,
+    /// Values in a JSON body: a path (RFC 9535) that selects one value, and its text, which may have
+    /// values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub json: Vec<(String, String)>,
+    /// A regular expression that matches the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matches: Option<String>,
+    /// The least and the greatest length of the body, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<(u64, u64)>,
+    /// Checks of the whole body (JSON, regular expression, length, and a body with values) apply to
+    /// one of this many requests on average; 0 and 1: to all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub check_one_in: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// I/O backend of the generator.
@@ -301,6 +345,17 @@ impl Arrivals {
         match *self {
             Arrivals::Closed { .. } | Arrivals::Recorded => None,
             Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s } => Some(rate_per_s),
+        }
+    }
+
+    /// The same law at another rate, at least one request per hour; unchanged without a rate.
+    #[must_use]
+    pub fn at(self, rate_per_s: f64) -> Self {
+        let rate_per_s = rate_per_s.max(1.0 / 3600.0);
+        match self {
+            Arrivals::Poisson { .. } => Arrivals::Poisson { rate_per_s },
+            Arrivals::Constant { .. } => Arrivals::Constant { rate_per_s },
+            Arrivals::Closed { .. } | Arrivals::Recorded => self,
         }
     }
 

@@ -1,7 +1,8 @@
-//! Parses files of URLs with weights for a load on one server.
+//! Parses files of requests with weights for a load on one server.
 //!
-//! One request per line, `[WEIGHT] [METHOD] URL`, separated by blanks. Empty lines are ignored, and
-//! everything after a `#` that begins a line or a part.
+//! One request per line, either all as `[WEIGHT] [METHOD] URL`, separated by blanks, or all as JSON
+//! objects in the format of vegeta, whose bodies are base64. Empty lines are ignored, and in the
+//! first format everything after a `#` that begins a line or a part.
 //!
 //! ```text
 //! # weight  method  URL
@@ -9,10 +10,19 @@
 //! 1         POST    http://127.0.0.1:8080/orders
 //! http://127.0.0.1:8080/health
 //! ```
+//!
+//! ```text
+//! {"url": "http://127.0.0.1:8080/", "weight": 8}
+//! {"method": "POST", "url": "http://127.0.0.1:8080/orders", "header": {"X-Id": ["{{seq}}"]}, "body": "e30="}
+//! ```
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use config::{Diagnostic, Invalid, Place, Report};
+use serde::Deserialize;
 
 use crate::http;
 use crate::url::{self, Url};
@@ -35,6 +45,10 @@ pub struct Entry {
     pub method: Option<String>,
     /// URL of the request.
     pub url: Url,
+    /// Headers of this request alone.
+    pub headers: Vec<(String, String)>,
+    /// Body of this request, bytes, if given.
+    pub body: Option<Vec<u8>>,
     /// Line, from 1.
     pub line: usize,
 }
@@ -49,11 +63,15 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     }
     let mut entries = Vec::<Entry>::new();
     let mut start = text.len() - text.trim_start_matches('\u{feff}').len();
+    let is_json = text[start..].trim_start().starts_with('{');
     for (line, number) in text[start..].split('\n').zip(1..) {
         if report.count() >= MISTAKES_MAX || text.len() > FILE_MAX_BYTES || entries.len() > ENTRIES_MAX {
             break;
         }
-        let entry = entry(line, start, number, entries.first(), &report);
+        let entry = match is_json {
+            true => json_entry(line, start, number, entries.first(), &report),
+            false => entry(line, start, number, entries.first(), &report),
+        };
         entries.extend(entry);
         start += line.len() + 1;
     }
@@ -105,18 +123,67 @@ fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report:
         }
     };
     let method = method.map(|(part, span)| http::method(part).map_err(|error| mistake(span, error))).transpose();
-    let url = url::parse(text).map_err(|error| mistake(span.clone(), error)).ok()?;
+    let url = url_beside(text, first).map_err(|error| mistake(span, error)).ok()?;
+    Some(Entry { weight: weight?, method: method.ok()?, url, headers: Vec::new(), body: None, line: number })
+}
+
+/// Parses a URL, which must have the origin of the first entry.
+fn url_beside(text: &str, first: Option<&Entry>) -> Result<Url, Invalid> {
+    let url = url::parse(text)?;
     if !url.protocol.has_path() {
-        mistake(span, Invalid::new("only `http` and `https` URLs can be listed"));
+        return Err(Invalid::new("only `http` and `https` URLs can be listed"));
+    }
+    match first.filter(|first| !first.url.same_origin(&url)) {
+        None => Ok(url),
+        Some(first) => {
+            let (own, other) = (url.origin(), first.url.origin());
+            let message = format!("`{own}` is not the same server as `{other}` in line {}", first.line);
+            Err(Invalid::new(message).hint("load one server at a time"))
+        }
+    }
+}
+
+/// A line in vegeta's JSON format, with a weight.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonEntry {
+    weight: Option<u32>,
+    method: Option<String>,
+    url: String,
+    #[serde(default)]
+    header: BTreeMap<String, Vec<String>>,
+    /// base64
+    body: Option<String>,
+}
+
+/// Parses a line with a JSON object, as [`entry`] does one with a URL.
+fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report: &Report) -> Option<Entry> {
+    if line.trim().is_empty() {
         return None;
     }
-    if let Some(first) = first.filter(|first| !first.url.same_origin(&url)) {
-        let message =
-            format!("`{}` is not the same server as `{}` in line {}", url.origin(), first.url.origin(), first.line);
-        mistake(span, Invalid::new(message).hint("load one server at a time"));
-        return None;
+    let mistake = |error: Invalid| report.invalid(place(start..start + line.trim_end().len()), error);
+    let read = serde_json::from_str::<JsonEntry>(line).map_err(|error| {
+        // The end of the message is the place within the line, `at line 1 column 9`.
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line").map_or(message.as_str(), |(message, _)| message);
+        let column = error.column().saturating_sub(1);
+        let at = start + (0..=column).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+        let hint = "a line looks like `{\"method\": \"POST\", \"url\": \"http://host/path\", \"body\": \"base64\"}`";
+        report.invalid(place(at..start + line.trim_end().len().max(at - start)), Invalid::new(message).hint(hint));
+    });
+    let JsonEntry { weight, method, url, header, body } = read.ok()?;
+    let weight = weight.unwrap_or(1);
+    if !(1..=WEIGHT_MAX).contains(&weight) {
+        mistake(Invalid::new(format!("`{weight}` is not a weight from 1 to {WEIGHT_MAX}")));
     }
-    Some(Entry { weight: weight?, method: method.ok()?, url, line: number })
+    let method = method.map(|method| http::method(&method)).transpose().map_err(mistake);
+    let url = url_beside(&url, first).map_err(mistake);
+    let fields = header.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    let headers = fields.map(|(name, value)| Ok((http::field_name(name)?, http::field_value(name, value)?)));
+    let headers = headers.collect::<Result<Vec<_>, _>>().map_err(mistake);
+    let body = body.map(|text| BASE64_STANDARD.decode(text)).transpose();
+    let body = body.map_err(|error| mistake(Invalid::new(format!("`body` is not base64: {error}"))));
+    Some(Entry { weight, method: method.ok()?, url: url.ok()?, headers: headers.ok()?, body: body.ok()?, line: number })
 }
 
 fn place(span: Range<usize>) -> Place {
@@ -131,8 +198,10 @@ mod tests {
         match parse(text) {
             Ok(entries) => entries
                 .iter()
-                .map(|Entry { weight, method, url, line }| {
-                    format!("{line}: {weight} {} {url}", method.as_deref().unwrap_or("-"))
+                .map(|Entry { weight, method, url, headers, body, line }| {
+                    let headers = headers.iter().map(|(name, value)| format!(" {name}={value}")).collect::<String>();
+                    let body = body.as_ref().map_or(String::new(), |body| format!(" {}", body.escape_ascii()));
+                    format!("{line}: {weight} {} {url}{headers}{body}", method.as_deref().unwrap_or("-"))
                 })
                 .collect(),
             Err(mistakes) => mistakes
@@ -151,6 +220,45 @@ mod tests {
         assert_eq!(
             said(text),
             ["3: 8 GET http://h/a", "4: 1 - http://h/b", "5: 3 - http://h/c", "6: 1 POST http://h/"]
+        );
+    }
+
+    #[test]
+    fn json_lines_have_headers_and_bodies() {
+        let text = concat!(
+            "\n{\"url\": \"http://h/a\"}\r\n\n",
+            r#"{"method":"POST","url":"http://h/{{seq}}","header":{"B":["2","3"],"A":["{{uuid}}"]},"body":"e30K","weight":7}"#,
+        );
+        assert_eq!(said(text), ["2: 1 - http://h/a", "4: 7 POST http://h/{{seq}} A={{uuid}} B=2 B=3 {}\\n"]);
+    }
+
+    #[test]
+    fn json_errors_have_places() {
+        let text = concat!(
+            "{\"url\": \"http://h/\"}\n",
+            "{\"url\": 7}\n",
+            "{\"uri\": \"http://h/\"}\n",
+            "{\"url\": \"http://h/\", \"weight\": 0}\n",
+            "{\"url\": \"http://h/\", \"method\": \"get\"}\n",
+            "{\"url\": \"http://i/\"}\n",
+            "{\"url\": \"http://h/\", \"body\": \"?\"}\n",
+            "http://h/\n",
+            "{\"url\": \"http://h/\", \"header\": {\"A\": [\"1\\r\\n\"]}}",
+        );
+        let said = said(text);
+        let short = said.iter().map(|text| text.split(" [").next().unwrap_or_default()).collect::<Vec<_>>();
+        assert_eq!(
+            short,
+            [
+                "2:9: invalid type: integer `7`, expected a string",
+                "3:6: unknown field `uri`, expected one of `weight`, `method`, `url`, `header`, `body`",
+                "4:1: `0` is not a weight from 1 to 1000000",
+                "5:1: `get` is not `GET`: HTTP methods are case-sensitive",
+                "6:1: `http://i` is not the same server as `http://h` in line 1",
+                "7:1: `body` is not base64: Invalid symbol 63, offset 0.",
+                "8:1: expected value",
+                "9:1: '\\r' is not allowed in the value of `A`",
+            ]
         );
     }
 

@@ -4,6 +4,7 @@
 //! field. So a resent request has the same bytes, and a field that occurs twice in a request has the
 //! same value in both places.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use config::Invalid;
@@ -106,6 +107,29 @@ pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
         parts.push(Part::Text(rest));
     }
     Ok(parts)
+}
+
+/// Checks an entry of `[load.values]`: a name that is not that of a form, and a field without its
+/// braces.
+pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
+    if FORMS.iter().any(|(known, _)| *known == name) {
+        let message = format!("`{name}` is a form of values and cannot name one");
+        return Err(Invalid::new(message).hint(format!("choose another name, such as `my_{name}`")));
+    }
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
+        return Err(Invalid::new(format!("`{}` cannot name a value", name.escape_debug()))
+            .hint("use letters, digits, `_` and `-`"));
+    }
+    parse(form).map(|_| ())
+}
+
+/// Replaces the fields that name one of `values` by its form. Two names with one form have different
+/// values, except that all columns of a CSV file come from the same row.
+pub fn with_names(text: &str, values: &BTreeMap<String, String>) -> String {
+    values.iter().fold(text.to_owned(), |text, (name, form)| {
+        let label = if form.starts_with("csv:") { String::new() } else { format!("@{name}") };
+        text.replace(&format!("{{{{{name}}}}}"), &format!("{{{{{form}{label}}}}}"))
+    })
 }
 
 /// Whether the text has a field, valid or not.
@@ -251,6 +275,24 @@ mod tests {
             field("{{csv:u.csv:name:random}}"),
             Field::Csv { file: "u.csv".to_owned(), column: "name".to_owned(), random: true }
         );
+    }
+
+    #[test]
+    fn names_stand_for_forms() {
+        let values = [("user", "csv:users.csv:email"), ("order", "seq:1000"), ("other", "seq:1000")];
+        let values = values.map(|(name, form)| (name.to_owned(), form.to_owned())).into();
+        assert_eq!(
+            with_names("/{{user}}/{{order}}?a={{other}}&{{uuid}}", &values),
+            "/{{csv:users.csv:email}}/{{seq:1000@order}}?a={{seq:1000@other}}&{{uuid}}"
+        );
+        assert!(check_named("order", "seq:1000").is_ok());
+        for (name, form, said) in [
+            ("uuid", "seq", "`uuid` is a form of values and cannot name one"),
+            ("a b", "seq", "`a b` cannot name a value"),
+            ("a", "sq", "unknown value `{{sq}}`"),
+        ] {
+            assert_eq!(check_named(name, form).unwrap_err().message, said);
+        }
     }
 
     #[test]

@@ -495,7 +495,7 @@ fn checks_http_requests() {
     insta::assert_snapshot!(
         http("protocol = \"http\"\nconnection = \"per-request\"\npipeline = 16\nthink = \"1ms\"\nmethod = \"HEAD\"\nexpect_body = \"x\"\nheaders = { Content-Length = 3, Upgrade = \"h2c\" }\nbody = \"four\"\nexpect_status = []"),
         @r#"
-    8:12: `pipeline` must be 1 with one connection per request
+    8:12: `pipeline` must be 1 if a connection ends after a number of requests
         here: "16"
         hint: drop `pipeline`, or keep connections alive
     9:9: `pipeline` must be 1 with think time

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use study::plan::{BodyPlan, HttpRequestPlan, TableKind, TrialRule};
-use study::spec::{Arrivals, Backend, Connection, Expect, Protocol, Stop, Tls, Warmup};
+use study::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Protocol, Stop, Tls, Warmup};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 
 const STUDY: &str = r#"
@@ -114,8 +114,10 @@ headers = { Accept = "text/plain", X-Server = "{server}" }
 expect_status = [200, "3xx"]
 expect_body = "test"
 ca_file = "roots.pem"
+cert_file = "client.pem"
+values = { item = "rand:1..{depth}" }
 [[load.request]]
-path = "/{server}?depth={depth}"
+path = "/{server}?item={{item}}&depth={depth}"
 weight = 3
 headers = { accept = "*/*", X-Number = 7 }
 [[load.request]]
@@ -166,7 +168,7 @@ fn plans_http_requests() {
     assert_eq!(
         requests,
         [
-            "3 GET /b?depth=16 (X-Server: b, accept: */*, X-Number: 7)",
+            "3 GET /b?item={{rand:1..16@item}}&depth=16 (X-Server: b, accept: */*, X-Number: 7)",
             "1 POST /echo (Accept: text/plain, X-Server: b) [{ \"server\": \"b\" }]",
             "1 PUT / (Accept: text/plain, X-Server: b) <bodies/b.json>",
         ]
@@ -179,6 +181,7 @@ fn plans_http_requests() {
         server_name: "localhost".to_owned(),
         insecure: false,
         ca_file: Some("roots.pem".to_owned()),
+        client: Some(ClientCertificate { cert_file: "client.pem".to_owned(), key_file: "client.pem".to_owned() }),
         resume: true,
     };
     assert_eq!(http.tls, Some(tls));
@@ -199,6 +202,9 @@ fn http_defaults_to_one_get_request() {
     };
     assert_eq!((method.as_str(), path.as_str(), headers.len()), ("GET", "/", 0));
     assert_eq!((plan.points[0].load.pipeline, plan.points[0].load.connection), (1, Connection::KeepAlive));
+    let text = text.replace("clients = 400", "clients = 400\nrequests_per_connection = 9");
+    let plan = expand(&parse(&text).unwrap(), &options(1, Profile::Default, 2, &[])).unwrap();
+    assert_eq!(plan.points[0].load.connection, Connection::Requests(9));
 }
 
 #[test]

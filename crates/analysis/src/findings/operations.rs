@@ -1,4 +1,4 @@
-//! Results per operation of a journey.
+//! Results per operation of a journey, or kind of request of a mix.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,13 +10,13 @@ use super::Estimate;
 pub struct RowOperations {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
-    /// Name of the journey.
-    pub journey: String,
+    /// Name of the journey; `null` for the requests of a mix, by method and target.
+    pub journey: Option<String>,
     /// Completed journeys, over all trials.
     pub completed: u64,
     /// Journeys that ended at an error, over all trials.
     pub abandoned: u64,
-    /// Operations in the order of the journey.
+    /// Operations in the order of the journey or mix.
     pub operations: Vec<OperationFinding>,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use net::Nanos;
 use stats::Histogram;
 use study::record::CallTime;
-use study::spec::{Identities, Tls};
+use study::spec::{ClientCertificate, Identities, Tls};
 use study::url::Url;
 
 use super::connection::{Connection, Piece, SLICE};
@@ -80,6 +80,7 @@ pub(crate) struct Common<'a> {
     pub(crate) tls: HashMap<String, Connector>,
     pub(crate) insecure: bool,
     pub(crate) ca_file: Option<&'a str>,
+    pub(crate) certificate: Option<&'a ClientCertificate>,
     pub(crate) seed: u64,
     pub(crate) identities: Identities,
     pub(crate) timeout_ns: Nanos,
@@ -94,7 +95,8 @@ pub(crate) struct Common<'a> {
 impl Common<'_> {
     pub(crate) fn connector(&self, host: &str) -> Result<Connector, String> {
         let ca_file = self.ca_file.map(str::to_owned);
-        Connector::new(&Tls { server_name: host.to_owned(), insecure: self.insecure, ca_file, resume: true })
+        let client = self.certificate.cloned();
+        Connector::new(&Tls { server_name: host.to_owned(), insecure: self.insecure, ca_file, client, resume: true })
     }
 }
 

@@ -26,7 +26,8 @@ const START_STEP: Duration = Duration::from_micros(200);
 const PUBLISH_NS: Nanos = 10_000_000;
 
 pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Told), abort: &AtomicBool) -> Result<Measurement, LoadError> {
-    let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities } = &spec.target else {
+    let Target::Journey { journey, targets, resolve, insecure, ca_file, client, keep_calls, identities } = &spec.target
+    else {
         unreachable!("the caller has looked");
     };
     let program = Program::new(journey, targets).map_err(LoadError::Spec)?;
@@ -49,6 +50,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Told), abort: &AtomicBoo
         tls: HashMap::new(),
         insecure: *insecure,
         ca_file: ca_file.as_deref(),
+        certificate: client.as_ref(),
         seed: spec.seed,
         identities: *identities,
         timeout_ns: spec.timeout_ns,

@@ -90,6 +90,7 @@ fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
         resolve: None,
         insecure: true,
         ca_file: None,
+        client: None,
         keep_calls: true,
         identities: study::spec::Identities::Fresh,
     }
@@ -216,9 +217,9 @@ fn reused_identities_make_each_client_one_user() {
     let log = Log::default();
     let twitter = Logged { inner: Twitter::new(Identities::Reused), log: Arc::clone(&log) };
     let reused = |journey: &str, targets: &[(&str, String)]| match target(preset(journey), targets) {
-        Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, .. } => {
+        Target::Journey { journey, targets, resolve, insecure, ca_file, client, keep_calls, .. } => {
             let identities = study::spec::Identities::Reused;
-            Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities }
+            Target::Journey { journey, targets, resolve, insecure, ca_file, client, keep_calls, identities }
         }
         other => other,
     };
@@ -253,7 +254,16 @@ fn verifies_certificates_against_written_root() {
                 else {
                     unreachable!()
                 };
-                Target::Journey { journey, targets, resolve, insecure: false, ca_file, keep_calls, identities }
+                Target::Journey {
+                    journey,
+                    targets,
+                    resolve,
+                    insecure: false,
+                    ca_file,
+                    client: None,
+                    keep_calls,
+                    identities,
+                }
             };
             let root = path.to_str().map(str::to_owned);
             for host in ["127.0.0.1", "localhost"] {

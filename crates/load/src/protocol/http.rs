@@ -7,8 +7,9 @@ use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
+use super::checks::{self, Checks};
 use super::variation::{Values, Varied};
-use super::{CacheOutcome, Difference, Parsed, Protocol};
+use super::{CacheOutcome, Difference, Last, Parsed, Protocol};
 use crate::recorder::Fault;
 
 #[derive(Debug)]
@@ -19,6 +20,26 @@ struct Composed {
     asked: RequestMethod,
     /// Sum of the weights up to and including this request.
     weight_until: u64,
+    operation: Option<u32>,
+}
+
+/// Maximum number of kinds of requests that are reported separately.
+const OPERATIONS_MAX: usize = 64;
+
+/// The kinds of requests in a mix, by method and target as written; empty for a single kind, or too
+/// many.
+pub(crate) fn operations(requests: &[HttpRequest]) -> Vec<String> {
+    let mut names = Vec::<String>::new();
+    for HttpRequest { method, target, .. } in requests {
+        let name = format!("{method} {target}");
+        if names.len() > OPERATIONS_MAX {
+            break;
+        }
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if (2..=OPERATIONS_MAX).contains(&names.len()) { names } else { Vec::new() }
 }
 
 #[derive(Clone, Debug)]
@@ -32,20 +53,30 @@ pub(crate) struct Http {
     body: Option<Vec<u8>>,
     memo: Memo,
     problem: Option<Problem>,
+    last: Last,
+    checks: Option<Arc<Checks>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Problem {
+    Check(String),
     Framing(ResponseError),
     Status(u16),
     Body { status: u16, bytes: u64, difference: Difference },
 }
 
 /// A sent request: its index, and its number in the load.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     index: u32,
     number: u64,
+}
+
+/// Not sent.
+impl Default for Sent {
+    fn default() -> Self {
+        Self { index: u32::MAX, number: 0 }
+    }
 }
 
 #[derive(Debug)]
@@ -54,6 +85,10 @@ pub(crate) struct Stream {
     /// Bytes of the body so far, if all are as expected.
     as_expected: usize,
     difference: Option<Box<Difference>>,
+    /// When the first part of the current response arrived; 0: it has not.
+    first_at: Nanos,
+    /// The body so far, for checks of the whole.
+    body: Vec<u8>,
 }
 
 impl Http {
@@ -66,6 +101,7 @@ impl Http {
         let mut composed = Vec::new();
         let mut mistakes = Vec::new();
         let mut weight_until = 0;
+        let operations = operations(requests);
         for request in requests {
             weight_until += u64::from(request.weight);
             let mut bytes = Vec::new();
@@ -77,11 +113,16 @@ impl Http {
                 .and_then(|()| Varied::compile(&bytes, body.len(), media_type, &mut values));
             match varied {
                 Ok(varied) => {
-                    composed.push(Composed { bytes, varied, asked: RequestMethod::parse(method), weight_until });
+                    let name = format!("{method} {target}");
+                    let operation = operations.iter().position(|known| *known == name).map(|index| index as u32);
+                    let asked = RequestMethod::parse(method);
+                    composed.push(Composed { bytes, varied, asked, weight_until, operation });
                 }
                 Err(error) => mistakes.push(format!("request `{method} {target}`: {error}")),
             }
         }
+        let checks = Checks::new(expect, values.seed(), &mut values);
+        let checks = checks.map_err(|found| mistakes.extend(found)).ok().flatten();
         if weight_until == 0 {
             mistakes.push("no request has a weight above 0".to_owned());
         }
@@ -94,9 +135,12 @@ impl Http {
             workers: 1,
             scratch: Vec::new(),
             statuses: expect.status.clone(),
-            body: expect.body.clone(),
+            // A body with values is compared as a whole.
+            body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| !checks.has_body())),
+            checks: checks.map(Arc::new),
             memo: Memo::new(),
             problem: None,
+            last: Last::default(),
         })
     }
 
@@ -119,9 +163,11 @@ impl Http {
         }
     }
 
-    fn judge(&mut self, stream: &mut Stream, response: http1::Response, asked: RequestMethod) -> Option<Fault> {
+    fn judge(&mut self, stream: &mut Stream, response: http1::Response, sent: Sent) -> Option<Fault> {
+        let asked = self.requests[sent.index as usize].asked;
         let as_expected = std::mem::take(&mut stream.as_expected);
         let difference = stream.difference.take();
+        let whole = std::mem::take(&mut stream.body);
         let good_status = match &self.statuses {
             None => (200..=299).contains(&response.status),
             Some(statuses) => statuses.contains(&response.status),
@@ -137,6 +183,13 @@ impl Http {
             let difference = difference.map_or(Difference::end(as_expected as u64), |difference| *difference);
             self.problem = Some(Problem::Body { status: response.status, bytes: response.body_bytes, difference });
             return Some(Fault::Body);
+        }
+        if self.is_checked(sent)
+            && let Some(checks) = &self.checks
+        {
+            let problem = checks.problem(sent.number, response.body_bytes, &whole);
+            self.problem = problem.map(Problem::Check);
+            return self.problem.as_ref().map(|_| Fault::Body);
         }
         None
     }
@@ -154,7 +207,13 @@ impl Protocol for Http {
     const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Stream {
-        Stream { reader: ResponseReader::new(Limits::DEFAULT), as_expected: 0, difference: None }
+        Stream {
+            reader: ResponseReader::new(Limits::DEFAULT),
+            as_expected: 0,
+            difference: None,
+            first_at: 0,
+            body: Vec::new(),
+        }
     }
 
     #[inline]
@@ -173,17 +232,43 @@ impl Protocol for Http {
         sent
     }
 
+    #[inline]
+    fn is_checked(&self, sent: Sent) -> bool {
+        self.checks.as_ref().is_some_and(|checks| checks.applies_to(sent.number))
+    }
+
+    #[inline]
+    fn last(&self) -> Option<Last> {
+        Some(self.last)
+    }
+
+    fn index(&self, sent: Sent) -> u32 {
+        sent.index
+    }
+
+    #[inline]
+    fn operation(&self, sent: Sent) -> Option<u32> {
+        self.requests.get(sent.index as usize)?.operation
+    }
+
     fn again(&mut self, _: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
         self.push(sent, now, out);
         sent
     }
 
     #[inline]
-    fn read(&mut self, stream: &mut Stream, sent: Sent, bytes: &[u8], _: Nanos) -> Parsed {
+    fn read(&mut self, stream: &mut Stream, sent: Sent, bytes: &[u8], at: Nanos) -> Parsed {
         let asked = self.requests[sent.index as usize].asked;
-        let Stream { reader, as_expected, difference } = stream;
+        let Stream { reader, as_expected, difference, first_at, body: whole } = stream;
+        if *first_at == 0 {
+            *first_at = at;
+        }
         let body = self.body.as_deref();
+        let is_checked = self.is_checked(sent);
         let compare = |piece: &[u8]| {
+            if is_checked && whole.len() <= checks::BODY_MAX_BYTES {
+                whole.extend_from_slice(piece);
+            }
             let Some(body) = body else { return };
             let at = *as_expected;
             if difference.is_none() && body.get(at..at + piece.len()) == Some(piece) {
@@ -195,7 +280,8 @@ impl Protocol for Http {
         match reader.read(&mut self.memo, asked, bytes, compare) {
             Ok(None) => Parsed::More,
             Ok(Some((used, response))) => {
-                let fault = self.judge(stream, response, asked);
+                self.last = Last { first_at: std::mem::take(first_at), bytes: response.body_bytes };
+                let fault = self.judge(stream, response, sent);
                 Parsed::Answer {
                     used,
                     fault,
@@ -211,7 +297,8 @@ impl Protocol for Http {
     fn end(&mut self, stream: &mut Stream, sent: Sent) -> Parsed {
         match stream.reader.end() {
             Ok(Some(response)) => {
-                let fault = self.judge(stream, response, self.requests[sent.index as usize].asked);
+                self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
+                let fault = self.judge(stream, response, sent);
                 Parsed::Answer { used: 0, fault, status: response.status, last: true, seen: CacheOutcome::NOTHING }
             }
             Ok(None) => {
@@ -223,7 +310,8 @@ impl Protocol for Http {
     }
 
     fn explain(&self) -> Option<String> {
-        Some(match self.problem? {
+        Some(match self.problem.clone()? {
+            Problem::Check(text) => text,
             Problem::Framing(error) => error.to_string(),
             Problem::Status(status) => {
                 study::http::unexpected_status(status, self.statuses.as_deref().unwrap_or_default())

@@ -294,6 +294,10 @@ impl<'a> Values<'a> {
         Self { directory, seed, known: Vec::new() }
     }
 
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     fn value(&mut self, text: &str, field: Field, escape: Escape, in_header: bool) -> Result<Arc<Value>, String> {
         // Headers allow fewer characters, so their values are always checked.
         let mut known = self.known.iter().filter(|_| !in_header);

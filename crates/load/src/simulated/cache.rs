@@ -353,7 +353,7 @@ fn rejects_unsupported_cache_workloads() {
         *dialect = Dialect::HttpCache;
     }
     let mistakes = crate::check(&spec).join("\n");
-    for words in ["operations", "keys.count", "ttl", "per-request", "volley"] {
+    for words in ["operations", "keys.count", "ttl", "not `keep-alive`", "volley"] {
         assert!(mistakes.contains(words), "{words}: {mistakes}");
     }
     let steady = LoadSpec { warmup: Warmup::Steady { max_ns: S }, ..crate::check::tests::spec() };

@@ -23,7 +23,7 @@ pub(super) fn http() -> LoadSpec {
         address: "a:80".to_owned(),
         requests: vec![get("/", 1)],
         tls: None,
-        expect: Expect { status: None, body: Some(b"test".to_vec()) },
+        expect: Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),
     };
     LoadSpec { target, ..spec() }
@@ -380,6 +380,28 @@ fn connection_per_request_works_in_open_loop_and_without_server_close() {
 }
 
 #[test]
+fn connection_ends_after_its_number_of_requests() {
+    let (closed, think) = (Arrivals::Closed { think_ns: 0 }, Arrivals::Closed { think_ns: MS });
+    for arrivals in [closed, think, Arrivals::Poisson { rate_per_s: 1000.0 }] {
+        let spec = LoadSpec { connection: Connection::Requests(5), clients: 20, arrivals, ..http() };
+        let measurement = measure(&spec, |_| {
+            server(|number, head, to| {
+                assert!(number < 5, "request {number} on one connection");
+                assert!(!head.contains("Connection:"), "{head}");
+                to.send(MS, GOOD);
+            })
+        });
+        assert_eq!(errors(&measurement), []);
+        assert!(measurement.requests > 900, "{}", measurement.requests);
+        let sent = measurement.sent;
+        assert!(measurement.connect.count >= sent / 5, "{} connections, {sent} requests", measurement.connect.count);
+        assert!(measurement.connect.count <= sent / 5 + 40, "{} connections", measurement.connect.count);
+        assert_eq!((measurement.reconnects, measurement.asked_again), (0, 0));
+        assert_eq!(measurement.service.min, Some(MS + ROUND_TRIP));
+    }
+}
+
+#[test]
 fn refused_connection_fails_its_request() {
     let spec = LoadSpec { connection: Connection::PerRequest, clients: 1, ..http() };
     let measurement = measure(&spec, |number| {
@@ -402,6 +424,62 @@ fn mix_is_sampled_by_weight() {
         })
     });
     near(measurement.requests as f64, 3.0 * measurement.errors["status"] as f64, 0.1);
+    let [a, b] = &measurement.by_request[..] else { panic!("{:?}", measurement.by_request) };
+    assert_eq!((a.name.as_str(), a.requests, a.errors), ("GET /a", measurement.requests, 0));
+    assert_eq!((b.name.as_str(), b.requests, b.errors), ("GET /b", 0, measurement.errors["status"]));
+    assert_eq!((a.service.count, b.service.count), (measurement.requests, 0));
+}
+
+#[test]
+fn first_byte_is_apart_from_the_last() {
+    let measurement = measure(&http(), |_| {
+        server(|number, _, to| {
+            let (head, body) = GOOD.split_at(GOOD.len() - 2);
+            if number % 2 == 0 {
+                to.send(MS, head);
+                to.send(3 * MS, body);
+            } else {
+                to.send(3 * MS, GOOD);
+            }
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    let first = measurement.first_byte.unwrap();
+    assert_eq!((first.min, first.count), (Some(MS + ROUND_TRIP), measurement.requests));
+    assert!(first.max >= Some(3 * MS) && first.mean() < measurement.service.mean());
+    let whole = measure(&http(), |_| server(|_, _, to| to.send(MS, GOOD)));
+    assert_eq!(whole.first_byte, None);
+}
+
+#[test]
+fn rate_follows_its_shape() {
+    let shape = study::shape::parse("500 for 500ms, 4k..0 over 500ms").unwrap();
+    let arrivals = Arrivals::Constant { rate_per_s: study::shape::mean_per_s(&shape) };
+    let stop = Stop::Duration { duration_ns: 1000 * MS };
+    let spec = LoadSpec { arrivals, shape, stop, clients: 40, ..http() };
+    let measurement = measure(&spec, |_| server(|_, _, to| to.send(MS, GOOD)));
+    assert_eq!(errors(&measurement), []);
+    let seen = measurement.windows.iter().map(|window| window.requests as f64).collect::<Vec<_>>();
+    for (seen, expected) in seen.iter().zip([50.0, 50.0, 50.0, 50.0, 50.0, 360.0, 280.0, 200.0, 120.0, 40.0]) {
+        assert!((seen - expected).abs() <= 6.0, "{seen}, expected {expected}");
+    }
+    // The warm-up has the first rate.
+    near(measurement.warmup_requests as f64, 500.0 * measurement.warmup_ns as f64 / 1e9, 0.05);
+}
+
+#[test]
+fn timeouts_count_by_request() {
+    let arrivals = Arrivals::Poisson { rate_per_s: 400.0 };
+    let mut spec = LoadSpec { timeout_ns: 50 * MS, arrivals, clients: 40, ..http() };
+    let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
+    (*requests, expect.body) = (vec![get("/a", 3), get("/b", 1)], None);
+    let measurement =
+        measure(&spec, |_| server(|_, head, to| to.send(if head.starts_with("GET /a ") { MS } else { 80 * MS }, GOOD)));
+    let [a, b] = &measurement.by_request[..] else { panic!("{:?}", measurement.by_request) };
+    assert!(a.requests > 100 && b.errors > 50, "{measurement:?}");
+    assert_eq!(a.requests + b.requests, measurement.requests);
+    assert_eq!(a.errors + b.errors, measurement.errors.values().sum::<u64>());
+    assert!(b.service.mean().unwrap() >= (80 * MS) as f64 && a.service.min.unwrap() >= MS);
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn unsolicited_bytes_fail_one_request_at_any_time() {
             headers: vec![("Host".to_owned(), "a".to_owned())],
             body: Vec::new(),
         };
-        let expect = Expect { status: None, body: Some(b"test".to_vec()) };
+        let expect = Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() };
         let of_http = Http::new(&[request], &expect, spec.connection, Values::new("", 1)).unwrap();
         check("ping-pong", "wrong-answer", measure(&spec, Pingpong::default(), None, pingpong, junk_after));
         check("http", "framing", measure(&spec, of_http, None, http, junk_after));
@@ -155,8 +155,13 @@ fn bytes_before_orderly_end_fail_no_request() {
         body: Vec::new(),
     };
     let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 5 * MS }, ..spec() };
-    let protocol =
-        Http::new(&[request], &Expect { status: None, body: None }, spec.connection, Values::new("", 1)).unwrap();
+    let protocol = Http::new(
+        &[request],
+        &Expect { status: None, body: None, ..Expect::default() },
+        spec.connection,
+        Values::new("", 1),
+    )
+    .unwrap();
     let measurement = outcome_with(&spec, protocol, Network::PERFECT, |_| Timeout.into(), None).unwrap();
     assert_eq!(errors(&measurement), []);
     assert!(measurement.requests > 400, "{}", measurement.requests);

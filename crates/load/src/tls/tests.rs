@@ -9,7 +9,7 @@ use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::ServerSessionMemoryCache;
+use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 
 use super::*;
@@ -112,7 +112,7 @@ impl Drop for PemFile {
 }
 
 fn tls(name: &str) -> Tls {
-    Tls { server_name: name.to_owned(), insecure: false, ca_file: None, resume: false }
+    Tls { server_name: name.to_owned(), insecure: false, ca_file: None, client: None, resume: false }
 }
 
 fn trusting(pem: &str, name: &str) -> Connector {
@@ -192,6 +192,48 @@ fn trusts_chain_to_root() {
     let names = ["bench.example", "*.wild.example", "127.0.0.1", "::1"];
     for name in ["bench.example", "BENCH.example", "a.wild.example", "127.0.0.1", "::1", "[::1]"] {
         assert_eq!(fare(&authority.root_pem, name, authority.leaf(&leaf_params(&names))), "ok", "{name}");
+    }
+}
+
+#[test]
+fn presents_a_client_certificate() {
+    let (authority, clients) = (Authority::new(), Authority::named("Client Root"));
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(clients.root_pem.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().unwrap();
+    let identity = authority.leaf(&leaf_params(&["h"]));
+    let server = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(identity.chain.clone(), identity.private_key())
+        .unwrap();
+    let server = Arc::new(server);
+    let root = PemFile::new(&authority.root_pem);
+    let connector =
+        |client: Option<ClientCertificate>| Connector::new(&Tls { ca_file: Some(root.path()), client, ..tls("h") });
+
+    let client = clients.leaf(&leaf_params(&["client"]));
+    let chain = PemFile::new(&(client.pem.clone() + &clients.intermediate.pem()));
+    let key = PemFile::new(&client.key.serialize_pem());
+    let both = PemFile::new(&(client.pem + &clients.intermediate.pem() + &client.key.serialize_pem()));
+    for (cert_file, key_file) in [(&chain, &key), (&both, &both)] {
+        let client = ClientCertificate { cert_file: cert_file.path(), key_file: key_file.path() };
+        Pair::new(&connector(Some(client)).unwrap(), &server).converse().unwrap();
+    }
+    let refused = Pair::new(&connector(None).unwrap(), &server).converse();
+    assert!(refused.is_err(), "the server accepts a client without a certificate");
+
+    let other = PemFile::new(&KeyPair::generate().unwrap().serialize_pem());
+    for (cert_file, key_file, said) in [
+        (chain.path(), other.path(), "does not fit the certificate"),
+        (chain.path(), chain.path(), "no unencrypted `BEGIN PRIVATE KEY` found"),
+        (key.path(), key.path(), "no `BEGIN CERTIFICATE` found"),
+        ("/no/such".to_owned(), key.path(), "cannot read the client certificate in `/no/such`"),
+    ] {
+        let error = connector(Some(ClientCertificate { cert_file, key_file })).unwrap_err();
+        assert!(error.contains(said), "{error}");
     }
 }
 
@@ -364,7 +406,7 @@ fn alerts_are_explained() {
     };
     assert_eq!(said(120), "the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`)");
     let expected = "the server ended the TLS handshake with the alert `handshake_failure`: no cipher suite, key \
-                    exchange or certificate in common";
+                    exchange or certificate in common, or no client certificate (`--cert`)";
     assert_eq!(said(40), expected);
     assert!(said(70).ends_with("`protocol_version`: it supports neither TLS 1.2 nor 1.3"));
     assert!(said(80).ends_with("with the alert `internal_error`"));

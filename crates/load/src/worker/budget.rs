@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use net::Nanos;
 use stats::volley::Moments;
-use study::spec::{Arrivals, Stop, Target, Warmup, even_share};
+use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup, even_share};
 
 use super::Task;
 use crate::arrivals::Timetable;
@@ -61,7 +61,10 @@ impl Budget {
         let start = task.control.start.load(Relaxed);
         self.timetable = match task.spec.arrivals {
             Arrivals::Recorded => Some(Timetable::Recorded { start, next: protocol.next_at() }),
-            arrivals => Timetable::new(arrivals, task.spec.seed, task.index, task.workers, start),
+            arrivals => {
+                let arrivals = task.spec.shape.first().map_or(arrivals, |stage| arrivals.at(stage.from_per_s));
+                Timetable::new(arrivals, task.spec.seed, task.index, task.workers, start)
+            }
         };
     }
 
@@ -70,6 +73,11 @@ impl Budget {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
         self.reported_spent = false;
+        let LoadSpec { arrivals, seed, ref shape, .. } = *task.spec;
+        if !shape.is_empty() {
+            let seed = stats::random::mix(seed);
+            self.timetable = Some(Timetable::shaped(arrivals, shape, seed, task.index, task.workers, from));
+        }
         if self.of_warmup.is_none() || !self.has_started {
             return false;
         }

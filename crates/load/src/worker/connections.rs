@@ -46,7 +46,10 @@ pub(super) struct Client<S> {
     pub(super) due_at: Option<Nanos>,
     /// Whether to reconnect at once, after an orderly close.
     pub(super) at_once: bool,
-    pub(super) served: bool,
+    /// Number of responses on this connection, up to `u32::MAX`.
+    pub(super) answers: u32,
+    /// Whether the next connection follows one that ended after its number of requests.
+    pub(super) by_plan: bool,
     /// Number of requests to resend on the next connection: its oldest flights.
     pub(super) again: u32,
     /// These requests, and those caused by responses on the previous connection.
@@ -109,6 +112,8 @@ pub(super) struct Connections<S, E> {
     flights: Vec<Flight<E>>,
     pub(super) depth: u32,
     pub(super) per_request: bool,
+    /// Number of responses after which the client closes a connection.
+    pub(super) answers_max: Option<u32>,
     by_slot: Vec<u32>,
     unconnected: VecDeque<u32>,
     connecting: usize,
@@ -143,7 +148,8 @@ impl<S, E: Copy + Default> Connections<S, E> {
             wakes_at: 0,
             due_at: None,
             at_once: false,
-            served: false,
+            answers: 0,
+            by_plan: false,
             again: 0,
             owed: 0,
             unsolicited: None,
@@ -153,6 +159,10 @@ impl<S, E: Copy + Default> Connections<S, E> {
             flights: vec![Flight::default(); places],
             depth,
             per_request: task.spec.connection == Connection::PerRequest,
+            answers_max: match task.spec.connection {
+                Connection::Requests(requests) => Some(requests),
+                Connection::KeepAlive | Connection::PerRequest => None,
+            },
             by_slot: vec![u32::MAX; count],
             unconnected: (0..task.clients).collect(),
             connecting: 0,
@@ -229,7 +239,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.pop(id, at, phase);
         let client = self.client(id);
         client.backoff_ns = BACKOFF_NS.0;
-        client.served = true;
+        client.answers = client.answers.saturating_add(1);
     }
 
     /// Moves requests in flight, which get no response on this connection, to the next one.
@@ -303,7 +313,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         let client = &mut self.clients[id as usize];
         client.state = State::Open;
         client.since = at;
-        client.served = false;
+        client.answers = 0;
         client.unsolicited = None;
         let is_first = !std::mem::replace(&mut client.connected_before, true);
         self.reached += u32::from(is_first);

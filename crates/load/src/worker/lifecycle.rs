@@ -79,7 +79,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.connect_ended();
         let per_request = self.connections.per_request;
         let is_first = self.connections.established(id, at);
-        if !is_first && !per_request {
+        let by_plan = std::mem::take(&mut self.connections.client(id).by_plan);
+        if !is_first && !per_request && !by_plan {
             self.tally.recorder.reconnects += self.tally.measured(1);
         }
         self.protocol.renew(&mut self.connections.client(id).stream);
@@ -124,7 +125,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     self.lost_request(id, Some(Fault::Truncated), at);
                 }
                 // After an idle timeout, the server may not have received the request.
-                Parsed::Broken(Fault::Closed) if client.served => {
+                Parsed::Broken(Fault::Closed) if client.answers > 0 => {
                     return self.give_up(id, Some(Fault::ClosedBetween), at);
                 }
                 Parsed::Broken(fault) => {
@@ -234,7 +235,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if let Some(fault) = fault
             && !flight.timed_out
         {
-            self.tally.fail(&self.protocol, fault, &flight, at);
+            self.tally.fail(&self.protocol, fault, 0, &flight, at);
         }
     }
 
@@ -288,7 +289,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                         }
                         if !std::mem::replace(&mut flight.timed_out, true) {
                             self.tally.in_vain += 1;
-                            self.tally.fail(&self.protocol, Fault::Timeout, flight, now);
+                            self.tally.fail(&self.protocol, Fault::Timeout, 0, flight, now);
                         }
                     }
                 }

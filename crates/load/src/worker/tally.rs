@@ -1,14 +1,18 @@
 //! Counts a worker's requests in the part of the load to which each belongs.
 
 use net::Nanos;
+use study::record::LoggedRequest;
 use study::spec::{Stop, Target};
 
 use super::Task;
 use super::connections::{Connections, Flight, State};
 use crate::censored::Waits;
 use crate::phase_tracker::PhaseTracker;
-use crate::protocol::{CacheOutcome, Protocol};
-use crate::recorder::{Answered, Fault, Recorder};
+use crate::protocol::{CacheOutcome, Last, Protocol};
+use crate::recorder::{Answered, Fault, Log, Recorder};
+
+/// Maximum number of requests in a log, over all workers: about 100 MB.
+const LOG_MAX: usize = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Span {
@@ -23,6 +27,7 @@ struct Beyond {
     intended: Nanos,
     sent_at: Nanos,
     timed_out: bool,
+    operation: Option<u32>,
 }
 
 pub(super) struct Tally<'a> {
@@ -40,9 +45,14 @@ impl<'a> Tally<'a> {
     pub(super) fn new(task: &Task<'a>) -> Self {
         let spec = task.spec;
         let is_cache = matches!(spec.target, Target::Cache { .. });
+        let mut recorder = Recorder::new(spec.window_ns, spec.arrivals.is_open(), task.tls.is_some(), is_cache);
+        if spec.log_one_in > 0 {
+            let entries_max = LOG_MAX / task.workers.max(1) as usize;
+            recorder.log = Some(Box::new(Log { one_in: spec.log_one_in, entries_max, ..Log::default() }));
+        }
         Self {
             phase: PhaseTracker::new(task.control, task.place),
-            recorder: Recorder::new(spec.window_ns, spec.arrivals.is_open(), task.tls.is_some(), is_cache),
+            recorder,
             timeout_ns: spec.timeout_ns,
             is_counted: matches!(spec.stop, Stop::Requests { .. }),
             beyond: Vec::new(),
@@ -86,13 +96,28 @@ impl<'a> Tally<'a> {
             Span::Warmup => self.recorder.warmup_requests += u64::from(!caused && !is_late),
             Span::Measured if caused => self.recorder.last_answer = at,
             Span::Measured => {
-                self.recorder.answer(Answered { intended, free_since, sent_at, at }, is_late);
+                let latency_ns = self.recorder.answer(Answered { intended, free_since, sent_at, at }, is_late);
+                self.recorder.checked += u64::from(protocol.is_checked(flight.expected));
+                if let Some(Last { first_at, .. }) = protocol.last() {
+                    self.recorder.first_byte(first_at.saturating_sub(sent_at), first_at < at);
+                }
+                if self.recorder.log.is_some() && !is_late {
+                    self.log(protocol, flight, status, None, at);
+                }
+                if let Some(nth) = protocol.operation(flight.expected) {
+                    let operation = self.recorder.operation(nth);
+                    operation.requests += u64::from(!is_late);
+                    operation.latency.record(latency_ns);
+                }
                 if status != 0 {
                     self.recorder.status(status);
                 }
             }
             Span::Beyond if caused => {}
-            Span::Beyond => self.beyond.push(Beyond { intended, sent_at, timed_out }),
+            Span::Beyond => {
+                let operation = protocol.operation(flight.expected);
+                self.beyond.push(Beyond { intended, sent_at, timed_out, operation });
+            }
         }
         if span != Span::Beyond
             && let Some(cache) = &mut self.recorder.cache
@@ -111,7 +136,7 @@ impl<'a> Tally<'a> {
         if flight.timed_out {
             self.in_vain = self.in_vain.saturating_sub(1);
         } else if span != Span::Beyond {
-            self.fail(protocol, Fault::Timeout, flight, at);
+            self.fail(protocol, Fault::Timeout, 0, flight, at);
         }
     }
 
@@ -133,7 +158,8 @@ impl<'a> Tally<'a> {
                 Span::Measured => self.recorder.timed_out_request_ended(at),
                 Span::Beyond => {
                     let Flight { intended, sent_at, timed_out, .. } = *flight;
-                    self.beyond.push(Beyond { intended, sent_at, timed_out });
+                    let operation = protocol.operation(flight.expected);
+                    self.beyond.push(Beyond { intended, sent_at, timed_out, operation });
                 }
             }
             return self.late(protocol, flight, span, at);
@@ -141,23 +167,61 @@ impl<'a> Tally<'a> {
         if status != 0 && span == Span::Measured {
             self.recorder.status(status);
         }
-        self.fail(protocol, fault, flight, at);
+        self.fail(protocol, fault, status, flight, at);
     }
 
     #[cold]
-    pub(super) fn fail<P: Protocol>(&mut self, protocol: &P, fault: Fault, flight: &Flight<P::Expected>, at: Nanos) {
+    pub(super) fn fail<P: Protocol>(
+        &mut self,
+        protocol: &P,
+        fault: Fault,
+        status: u16,
+        flight: &Flight<P::Expected>,
+        at: Nanos,
+    ) {
         match self.span(flight.is_measured, at) {
             Span::Warmup => self.recorder.warmup_faults[fault as usize] += 1,
             Span::Measured => {
                 self.recorder.fault(fault, at);
+                self.recorder.checked += u64::from(fault == Fault::Body && protocol.is_checked(flight.expected));
                 self.recorder.last_failed = at;
+                self.recorder.failed_operation(protocol.operation(flight.expected));
+                self.log(protocol, flight, status, Some(fault), at);
             }
             Span::Beyond if protocol.is_caused(flight.expected) => {}
             Span::Beyond => {
                 let Flight { intended, sent_at, .. } = *flight;
-                self.beyond.push(Beyond { intended, sent_at, timed_out: false });
+                let operation = protocol.operation(flight.expected);
+                self.beyond.push(Beyond { intended, sent_at, timed_out: false, operation });
             }
         }
+    }
+
+    #[cold]
+    fn log<P: Protocol>(
+        &mut self,
+        protocol: &P,
+        flight: &Flight<P::Expected>,
+        status: u16,
+        fault: Option<Fault>,
+        at: Nanos,
+    ) {
+        let from = self.phase.from;
+        let Some(log) = &mut self.recorder.log else { return };
+        log.add(|| {
+            let since = |at: Nanos| at as i64 - from as i64;
+            let last = protocol.last().filter(|_| status != 0);
+            LoggedRequest {
+                intended_ns: since(flight.intended),
+                sent_ns: since(flight.sent_at),
+                first_byte_ns: last.map(|last| since(last.first_at)),
+                ended_ns: since(at),
+                status,
+                bytes: last.map_or(0, |last| last.bytes),
+                request: protocol.index(flight.expected),
+                error: fault.map_or_else(String::new, |fault| Fault::NAMES[fault as usize].to_owned()),
+            }
+        });
     }
 
     /// Counts a failed connection attempt, as a failure of the request if one waits for the connection.
@@ -184,6 +248,7 @@ impl<'a> Tally<'a> {
                 let mut is_counted = flight.timed_out;
                 if !is_counted && is_overdue(flight.sent_at) {
                     self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
+                    self.recorder.failed_operation(protocol.operation(flight.expected));
                     is_counted = true;
                 }
                 if nth == 0 {
@@ -207,9 +272,10 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        for Beyond { intended, sent_at, timed_out } in self.beyond.drain(..) {
+        for Beyond { intended, sent_at, timed_out, operation } in std::mem::take(&mut self.beyond) {
             if !timed_out && is_overdue(sent_at) {
                 self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
+                self.recorder.failed_operation(operation);
             } else if !timed_out {
                 self.recorder.left_in_flight += 1;
             }

@@ -1,5 +1,7 @@
 //! Reads the keys of `[load]` for `protocol = "http"` and `"https"`, and `[[load.request]]`.
 
+use std::collections::BTreeMap;
+
 use config::Invalid;
 use config::node::Value;
 
@@ -7,10 +9,11 @@ use crate::http;
 use crate::keys::words::CONNECTIONS;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::Section;
-use crate::spec::{Connection, Expect, HttpRequest, Protocol, Tls};
+use crate::spec::{ClientCertificate, Connection, Expect, HttpRequest, Protocol, Tls};
+use crate::values::{self, with_names};
 
-const TLS: [&str; 4] = ["insecure", "ca_file", "server_name", "resume"];
-const OWN: [&str; 10] = [
+const TLS: [&str; 6] = ["insecure", "ca_file", "cert_file", "key_file", "server_name", "resume"];
+const OWN: [&str; 16] = [
     "path",
     "method",
     "headers",
@@ -19,8 +22,14 @@ const OWN: [&str; 10] = [
     "request",
     "expect_status",
     "expect_body",
+    "expect_json",
+    "expect_matches",
+    "expect_length",
+    "check",
     "pipeline",
     "connection",
+    "requests_per_connection",
+    "values",
 ];
 const REQUESTS_MAX: usize = 1000;
 
@@ -38,16 +47,24 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
         load.refuse(own, &format!("does not apply to protocol `{protocol}`"), hint);
         return (None, pipeline, Connection::KeepAlive);
     }
-    let connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
-    let requests = mix(load, connection);
-    let expect = expect(load, &requests);
-    (Some(HttpPlan { requests, tls: tls(load, protocol), expect }), pipeline, connection)
+    let mut connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
+    if let Some(requests) = load.small("requests_per_connection") {
+        if load.has("connection") {
+            let hint = "drop one of the two".to_owned();
+            load.mistake("connection", "`requests_per_connection` decides when connections end", hint);
+        }
+        connection = Connection::Requests(requests);
+    }
+    let values = named_values(load);
+    let requests = mix(load, &values, connection);
+    let expect = expect(load, &values, &requests);
+    (Some(HttpPlan { requests, tls: tls(load, protocol), expect, values }), pipeline, connection)
 }
 
 /// The requests of `[[load.request]]`, or the only one, in `[load]` itself.
-fn mix(load: &Section, connection: Connection) -> Vec<HttpRequestPlan> {
+fn mix(load: &Section, values: &BTreeMap<String, String>, connection: Connection) -> Vec<HttpRequestPlan> {
     if !load.has("request") {
-        return vec![request(load, &[], connection)];
+        return vec![request(load, &[], values, connection)];
     }
     for key in ["path", "method", "body", "body_file"].iter().filter(|key| load.has(key)) {
         let hint = format!("write `{key}` in each request, or drop the requests");
@@ -63,11 +80,16 @@ fn mix(load: &Section, connection: Connection) -> Vec<HttpRequestPlan> {
         load.mistake("request", message, None);
         return Vec::new();
     }
-    sections.iter().flatten().map(|section| request(section, &common, connection)).collect()
+    sections.iter().flatten().map(|section| request(section, &common, values, connection)).collect()
 }
 
 /// A request of `[load]` or `[[load.request]]`. Its own headers override the `common` ones.
-fn request(section: &Section, common: &[(String, String)], connection: Connection) -> HttpRequestPlan {
+fn request(
+    section: &Section,
+    common: &[(String, String)],
+    values: &BTreeMap<String, String>,
+    connection: Connection,
+) -> HttpRequestPlan {
     let own = headers(section);
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let common = common.iter().filter(|(name, _)| !is_own(name)).cloned().collect::<Vec<_>>();
@@ -77,9 +99,12 @@ fn request(section: &Section, common: &[(String, String)], connection: Connectio
     let plan = HttpRequestPlan {
         weight: weight.unwrap_or(1),
         method: method.unwrap_or_default(),
-        path: path.unwrap_or_default(),
-        headers: [common, own].concat(),
-        body: body(section),
+        path: with_names(&path.unwrap_or_default(), values),
+        headers: [common, own].concat().into_iter().map(|(name, text)| (name, with_names(&text, values))).collect(),
+        body: body(section).map(|body| match body {
+            BodyPlan::Text(text) => BodyPlan::Text(with_names(&text, values)),
+            file @ BodyPlan::File(_) => file,
+        }),
     };
     check_whole(section, &plan, connection);
     plan
@@ -110,6 +135,14 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
     let request = HttpRequest { weight: plan.weight, method, target, headers, body };
     let to_close = "for one connection per request, set `connection = \"per-request\"`";
     http::mistakes(&request, connection, to_close).into_iter().for_each(|(field, error)| mistake(field, error));
+}
+
+fn named_values(load: &Section) -> BTreeMap<String, String> {
+    let Some(table) = load.section("values") else { return BTreeMap::new() };
+    let form = |name: &str| {
+        table.text_as(name, |form| values::check_named(name, form).map(|()| form.to_owned())).unwrap_or_default()
+    };
+    table.table.keys().map(|name| (name.to_owned(), form(name))).collect()
 }
 
 fn headers(section: &Section) -> Vec<(String, String)> {
@@ -156,6 +189,17 @@ pub(super) fn trust(load: &Section) -> (bool, Option<String>) {
     (insecure, ca_file)
 }
 
+/// Reads `cert_file` and `key_file`. A file may hold both, as curl's `--cert` allows.
+pub(super) fn client_certificate(load: &Section) -> Option<ClientCertificate> {
+    if load.has("key_file") && !load.has("cert_file") {
+        let hint = "add `cert_file`, or drop it".to_owned();
+        load.mistake("key_file", "`key_file` needs the certificate of the key", hint);
+    }
+    let cert_file = load.text("cert_file")?;
+    let key_file = load.text("key_file").unwrap_or_else(|| cert_file.clone());
+    Some(ClientCertificate { cert_file, key_file })
+}
+
 fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
     if protocol != Protocol::Https {
         load.refuse(TLS, "needs `https`", "set `protocol = \"https\"`, or drop it");
@@ -163,15 +207,25 @@ fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
     }
     let (insecure, ca_file) = trust(load);
     let server_name = load.text("server_name").unwrap_or_default();
-    Some(Tls { server_name, insecure, ca_file, resume: load.flag("resume").unwrap_or_default() })
+    let client = client_certificate(load);
+    Some(Tls { server_name, insecure, ca_file, client, resume: load.flag("resume").unwrap_or_default() })
 }
 
-fn expect(load: &Section, requests: &[HttpRequestPlan]) -> Expect {
+fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpRequestPlan]) -> Expect {
     if load.has("expect_body") && requests.iter().any(|request| request.method == "HEAD") {
         let hint = "drop `expect_body`, or use `GET`".to_owned();
         load.mistake("expect_body", "the response to `HEAD` has no body", hint);
     }
-    Expect { status: statuses(load), body: load.text("expect_body").map(String::into_bytes) }
+    let json = load.section("expect_json").map_or_else(Vec::new, |paths| {
+        let keys = paths.table.keys().map(str::to_owned).collect::<Vec<_>>();
+        let value = |path: String| Some((paths.text_as(&path, |text| http::json_check(&path, text))?, path));
+        keys.into_iter().filter_map(value).map(|(text, path)| (path, with_names(&text, values))).collect()
+    });
+    let body = load.text("expect_body").map(|text| with_names(&text, values).into_bytes());
+    let matches = load.text_as("expect_matches", http::regex);
+    let length = load.text_as("expect_length", http::length_range);
+    let check_one_in = load.fraction("check").filter(|share| *share < 1.0).map_or(0, http::one_in);
+    Expect { status: statuses(load), body, json, matches, length, check_one_in }
 }
 
 /// The valid statuses: one, a text with several, or a list of both.

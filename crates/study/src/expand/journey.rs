@@ -12,12 +12,14 @@ use crate::spec::Protocol;
 use crate::{template, url};
 
 const OWN: [&str; 4] = ["targets", "resolve", "keep_calls", "identities"];
-const SHARED: [&str; 14] = [
+const SHARED: [&str; 16] = [
     "variants",
     "protocol",
     "journey",
     "insecure",
     "ca_file",
+    "cert_file",
+    "key_file",
     "clients",
     "threads",
     "cpus",
@@ -61,6 +63,7 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
         resolve: section.text_as("resolve", |text| origin(text, &[Protocol::Http], &PORTS)),
         insecure,
         ca_file,
+        client: super::http::client_certificate(section),
         keep_calls: section.flag("keep_calls").unwrap_or_default(),
         identities: section.choice("identities", IDENTITIES).unwrap_or_default(),
     }

@@ -251,12 +251,27 @@ pub static LOAD: Keys = Keys {
         .text("HTTP: valid status codes"),
         key("expect_body", Text, "\"ok\"", Means("any of the right length"))
             .text("HTTP: exact body of a valid response"),
+        key("expect_json", Named(&Text), "{ \"$.id\" = \"{{seq}}\" }", Means("not checked"))
+            .text("HTTP: values in JSON bodies, by path (RFC 9535)"),
+        key("expect_matches", Text, "\"^ok\"", Means("not checked"))
+            .text("HTTP: regular expression that matches bodies"),
+        key("expect_length", Text, "\"100..2000\"", Means("not checked"))
+            .text("HTTP: least and greatest length of bodies, bytes"),
+        key("check", Fraction(0.0, 1.0), "\"1%\"", Is("1"))
+            .text("HTTP: fraction of the responses whose JSON, length and regular expression are checked"),
         key("pipeline", Count(1, PIPELINE_MAX as u64), "16", Is("1"))
             .text("HTTP and caches: requests in flight per connection"),
         key("connection", Word("connection use", words::connections), "\"per-request\"", Is("\"keep-alive\""))
             .text("HTTP: whether connections are reused"),
+        key("values", Named(&Text), "{ user = \"csv:users.csv:email\", order = \"seq:1000\" }", NONE)
+            .text("HTTP: names for values, `{{user}}`"),
+        key("requests_per_connection", Count(1, u32::MAX as u64), "100", Means("no limit"))
+            .text("HTTP: the client closes a connection after this many requests"),
         key("insecure", Flag, "true", Is("false")).text("https: accept any certificate"),
         key("ca_file", Text, "\"roots.pem\"", Means("the public roots")).text("https: trusted root certificates (PEM)"),
+        key("cert_file", Text, "\"client.pem\"", Means("no client certificate"))
+            .text("https: certificate of the generator (PEM)"),
+        key("key_file", Text, "\"client.key\"", Means("`cert_file`")).text("https: its private key (PEM)"),
         key("server_name", Text, "\"example.org\"", Is("\"localhost\""))
             .text("https: expected name in the certificate"),
         key("resume", Flag, "false", Is("true")).text("https: whether sessions are resumed"),

@@ -1,0 +1,117 @@
+//! The stages of a load whose rate changes.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use study::record::{Measurement, Window};
+use study::spec::Stage;
+
+use crate::duration_summary::known_quantile;
+use crate::histogram;
+use crate::number::total;
+
+/// What one stage of a shape showed. Responses and errors count in the stage in which they ended, so
+/// a queue that builds up in one stage is answered in the next. There are no intervals: the stages of
+/// one load are not repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StageReport {
+    /// Rate at its start, requests per second.
+    pub from_per_s: f64,
+    /// Rate at its end, requests per second.
+    pub to_per_s: f64,
+    /// Its length, s; shorter than planned if the load was cut off.
+    pub duration_s: f64,
+    /// Valid responses.
+    pub requests: u64,
+    /// Errors.
+    pub errors: u64,
+    /// Valid responses per second.
+    pub rate_per_s: f64,
+    /// Median latency, ns; `null` without responses.
+    pub p50_ns: Option<f64>,
+    /// p95, ns; `null` for too few responses.
+    pub p95_ns: Option<f64>,
+    /// p99, ns; `null` for too few responses.
+    pub p99_ns: Option<f64>,
+    /// The load in shorter parts, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<StageReport>,
+}
+
+/// Maximum number of parts of a stage.
+const PARTS_MAX: usize = 20;
+
+/// Reports the stages of a load; empty if its rate did not change.
+pub(crate) fn stages(measurement: &Measurement) -> Vec<StageReport> {
+    let mut rest = measurement.windows.as_slice();
+    let window_ns = measurement.window_ns.max(1);
+    let mut stages = Vec::new();
+    for stage in &measurement.shape {
+        let count = usize::try_from(stage.duration_ns / window_ns).unwrap_or(usize::MAX).min(rest.len());
+        let (own, later) = rest.split_at(count);
+        rest = later;
+        if own.is_empty() {
+            break;
+        }
+        let planned = (stage.duration_ns / window_ns) as f64;
+        let rate_at = |window: usize| {
+            let share = (window as f64 / planned).min(1.0);
+            stage.from_per_s + (stage.to_per_s - stage.from_per_s) * share
+        };
+        let part_of = |from: usize, windows: &[Window]| {
+            let (from_per_s, to_per_s) = (rate_at(from), rate_at(from + windows.len()));
+            let duration_ns = windows.len() as u64 * window_ns;
+            part(windows, Stage { from_per_s, to_per_s, duration_ns })
+        };
+        let length = own.len().div_ceil(PARTS_MAX);
+        let over_time = own.chunks(length).enumerate().map(|(at, windows)| part_of(at * length, windows));
+        stages.push(StageReport { over_time: over_time.collect(), ..part_of(0, own) });
+    }
+    stages
+}
+
+fn part(windows: &[Window], stage: Stage) -> StageReport {
+    let latency = histogram::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
+    let requests = total(windows.iter().map(|window| window.requests));
+    let duration_s = stage.duration_ns as f64 / 1e9;
+    StageReport {
+        from_per_s: stage.from_per_s,
+        to_per_s: stage.to_per_s,
+        duration_s,
+        requests,
+        errors: total(windows.iter().map(|window| window.errors)),
+        rate_per_s: requests as f64 / duration_s,
+        p50_ns: known_quantile(&latency, 0.5),
+        p95_ns: known_quantile(&latency, 0.95),
+        p99_ns: known_quantile(&latency, 0.99),
+        over_time: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_belong_to_the_stage_in_which_they_end() {
+        let window = |requests, ns: u64| {
+            let mut latency = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
+            (0..requests).for_each(|_| latency.record(ns));
+            Window { requests, errors: 1, latency: (&latency).into() }
+        };
+        let stage = |from_per_s, to_per_s, duration_ns| Stage { from_per_s, to_per_s, duration_ns };
+        let (_, records) = fixtures::volley();
+        let mut measurement = records.iter().find_map(|record| record.measurement()).unwrap().clone();
+        assert_eq!(stages(&measurement), []);
+        measurement.window_ns = 100_000_000;
+        measurement.windows = (0..30).map(|at| window(at * 10 + 10, if at < 20 { 1_000 } else { 9_000 })).collect();
+        measurement.shape = vec![stage(0.0, 2000.0, 2_000_000_000), stage(3000.0, 3000.0, 2_000_000_000)];
+        let found = stages(&measurement);
+        let [ramp, step] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((ramp.requests, ramp.errors, ramp.duration_s, ramp.rate_per_s), (2100, 20, 2.0, 1050.0));
+        assert_eq!((ramp.over_time.len(), ramp.over_time[19].to_per_s), (20, 2000.0));
+        assert_eq!((ramp.over_time[10].from_per_s, ramp.over_time[10].requests), (1000.0, 110));
+        assert_eq!((step.requests, step.errors, step.duration_s), (2550, 10, 1.0), "the load was cut off");
+        assert!(ramp.p99_ns.unwrap() < 1_100.0 && step.p50_ns.unwrap() > 8_000.0);
+        assert_eq!(ramp.over_time.iter().map(|part| part.requests).sum::<u64>(), 2100);
+    }
+}

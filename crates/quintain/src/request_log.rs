@@ -1,0 +1,52 @@
+//! Writes the log of requests (`quintain load --log`).
+
+use std::path::Path;
+
+use study::record::Measurement;
+use study::spec::Target;
+
+use crate::message::Problem;
+use crate::output;
+
+/// Writes every logged request as CSV, or as JSON lines to a file that ends in `.jsonl`. Times are in
+/// ns since measuring began.
+pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> Result<(), Problem> {
+    let requests = match target {
+        Target::Http { requests, .. } => requests.as_slice(),
+        _ => &[],
+    };
+    let name = |index: u32| {
+        let request = requests.get(index as usize);
+        request.map_or_else(String::new, |request| format!("{} {}", request.method, request.target))
+    };
+    let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
+    let mut text = String::new();
+    if !is_json {
+        text.push_str("intended_ns,sent_ns,first_byte_ns,ended_ns,status,bytes,request,error\n");
+    }
+    for entry in &measurement.log {
+        let name = name(entry.request);
+        if is_json {
+            let mut line =
+                serde_json::to_value(entry).map_err(|error| Problem::text(crate::message::Exit::Machine, error))?;
+            line["request"] = name.into();
+            text.push_str(&format!("{line}\n"));
+        } else {
+            let first = entry.first_byte_ns.map_or_else(String::new, |ns| ns.to_string());
+            let (name, error) = (name.replace('"', "\"\""), &entry.error);
+            text.push_str(&format!(
+                "{},{},{first},{},{},{},\"{name}\",{error}\n",
+                entry.intended_ns, entry.sent_ns, entry.ended_ns, entry.status, entry.bytes
+            ));
+        }
+    }
+    output::file(path, &text)?;
+    if measurement.log_left_out > 0 {
+        let left_out = measurement.log_left_out;
+        output::message(&format!(
+            "{left_out} requests are not in `{}`, which is full; use --log-share",
+            path.display()
+        ));
+    }
+    Ok(())
+}
