@@ -81,8 +81,7 @@ pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
 pub use journey::{JourneyReport, OperationReport};
 pub use load::{
-    CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport,
-    is_elsewhere, load,
+    CensoredReport, Generator, IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load,
 };
 pub use load_description::describe_load;
 pub use load_limits::{LoadLimit, LoadLimitOutcome, load_limits};
@@ -90,7 +89,7 @@ pub use load_stages::StageReport;
 pub use raw_whip::raw_whip;
 pub use search::{FIND_VERSION, FindReport, Search, find, next, step};
 pub use unfinished_run::progress;
-pub use value::metric_value;
+pub use value::{LOAD_LEVEL, metric_value};
 pub use verdict::{BUSY, generator_busy, judge, judge_again, judge_load, starved, subject_busy};
 pub use visible::visible;
 pub use volley::volley;

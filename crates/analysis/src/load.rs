@@ -16,12 +16,11 @@ use crate::journey::{self, JourneyReport, OperationReport};
 use crate::latency::{self, Latency};
 use crate::load_limits::LoadLimit;
 use crate::load_stages::{self, StageReport};
-use crate::{agents, hangs, histogram, value, verdict};
+use crate::value::{self, LOAD_LEVEL};
+use crate::{agents, hangs, histogram, verdict};
 
 /// Version of [`LoadReport`].
 pub const LOAD_VERSION: u32 = 1;
-/// Confidence level of the intervals.
-pub const LOAD_LEVEL: f64 = 0.95;
 /// Reported quantiles: name and fraction.
 pub const LOAD_QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];

@@ -8,9 +8,8 @@ use study::gate::{Bound, Condition, FailIf};
 use study::metric::{Better, Metric};
 use study::record::{Measurement, Outcome, Record};
 
-use crate::load::LOAD_LEVEL;
 use crate::number;
-use crate::value::values_and_bounds;
+use crate::value::{LOAD_LEVEL, values_and_bounds};
 
 /// A condition of `--fail-if` and what one load shows of it. It says nothing about the next load:
 /// `quintain compare` repeats loads and gives an error rate.

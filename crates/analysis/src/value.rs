@@ -11,6 +11,9 @@ use crate::latency::{self, Latency};
 use crate::metric_values::{MetricValues, Values};
 use crate::number::total;
 
+/// Confidence level of the intervals of one load, and of its quantiles.
+pub const LOAD_LEVEL: f64 = 0.95;
+
 /// How to read each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 38] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),

@@ -45,7 +45,7 @@ pub struct Entry {
     pub method: Option<String>,
     /// URL of the request.
     pub url: Url,
-    /// Headers of this request alone.
+    /// Headers that only this request has.
     pub headers: Vec<(String, String)>,
     /// Body of this request, bytes, if given.
     pub body: Option<Vec<u8>>,
