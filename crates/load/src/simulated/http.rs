@@ -452,6 +452,23 @@ fn first_byte_is_apart_from_the_last() {
 }
 
 #[test]
+fn sampled_checks_find_their_share_of_planted_errors() {
+    let mut spec = LoadSpec { clients: 40, ..http() };
+    let Target::Http { expect, .. } = &mut spec.target else { unreachable!() };
+    *expect = Expect { matches: Some("^test$".to_owned()), check_one_in: 10, ..Expect::default() };
+    let measurement = measure(&spec, |connection| {
+        server(move |number, _, to| {
+            let wrong = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nTEST".as_slice();
+            to.send(MS, if (number + connection).is_multiple_of(100) { wrong } else { GOOD });
+        })
+    });
+    let all = (measurement.requests + measurement.errors["body"]) as f64;
+    near(measurement.checked as f64, all / 10.0, 0.1);
+    near(measurement.errors["body"] as f64, all / 1000.0, 0.5);
+    assert!(measurement.error_examples["body"].contains("`TEST` does not match `^test$`"));
+}
+
+#[test]
 fn rate_follows_its_shape() {
     let shape = study::shape::parse("500 for 500ms, 4k..0 over 500ms").unwrap();
     let arrivals = Arrivals::Constant { rate_per_s: study::shape::mean_per_s(&shape) };
