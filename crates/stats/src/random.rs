@@ -115,9 +115,30 @@ impl Rng {
     }
 }
 
+/// Takes steps of xorshift (Marsaglia 2003): six register operations, each dependent on the last, so
+/// that their time shows the speed of a CPU. Not for random numbers.
+pub fn xorshift(mut state: u64, steps: u32) -> u64 {
+    for _ in 0..steps {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    state
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // python3: s = 1
+    // for _ in range(n): s ^= s << 13 & (1 << 64) - 1; s ^= s >> 7; s ^= s << 17 & (1 << 64) - 1
+    #[test]
+    fn xorshift_is_fixed() {
+        assert_eq!(
+            [0, 1, 2, 1000].map(|steps| xorshift(1, steps)),
+            [1, 1_082_269_761, 1_152_992_998_833_853_505, 11_424_263_524_947_540_013]
+        );
+    }
 
     // Computed from the definition in Python 3 integers. The first five of state 1, 2, 3, 4 and the
     // four of seed 1477776061723855037 are also in the tests of the crate rand_xoshiro, made with
