@@ -30,7 +30,6 @@ const PLOT_HEIGHT: f64 = 190.0;
 const BOTTOM: f64 = 42.0;
 /// Gap between stacked plots, in addition to the value label.
 const BETWEEN: f64 = 8.0;
-/// Line height of text, then of titles.
 const LINE: f64 = 14.0;
 const TITLE_LINE: f64 = 16.0;
 const RADIUS: f64 = 3.1;
@@ -64,27 +63,18 @@ pub(crate) struct Panel {
     pub(crate) below: Vec<Panel>,
 }
 
-/// Data of one series, or background.
+/// `aside` shifts a series so that markers do not hide each other.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Layer {
-    /// A dashed horizontal line at a value of y.
-    Rule(f64),
-    /// A line through points.
+    Rule(f64), // a dashed horizontal line at a value of y
     Curve { series: usize, points: Vec<(f64, f64)> },
-    /// A dotted line for a fit.
-    Fit { series: usize, points: Vec<(f64, f64)> },
-    /// A thin dashed line behind the data, for a replay of the same operations.
-    Simulated { series: usize, points: Vec<(f64, f64)> },
-    /// Interval around a fitted line: x, lower end, upper end.
-    Band { series: usize, points: Vec<(f64, f64, f64)> },
-    /// Markers with bars; `aside` shifts the series so that they do not hide each other.
+    Fit { series: usize, points: Vec<(f64, f64)> },       // dotted
+    Simulated { series: usize, points: Vec<(f64, f64)> }, // thin, dashed, behind the data: a replay
+    Band { series: usize, points: Vec<(f64, f64, f64)> }, // around a fit: x, lower end, upper end
     Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
-    /// Many small dots without tooltips.
-    Dust { series: usize, points: Vec<(f64, f64)>, hollow: bool, aside: f64 },
-    /// Cells between two x and two y values; darker means more.
+    Dust { series: usize, points: Vec<(f64, f64)>, hollow: bool, aside: f64 }, // without tooltips
     Heat { series: usize, cells: Vec<Cell> },
-    /// A line in the color of text, without a series, named at its end.
-    Plain { name: String, points: Vec<(f64, f64)>, dashed: bool },
+    Plain { name: String, points: Vec<(f64, f64)>, dashed: bool }, // in the color of text, named at its end
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,7 +95,6 @@ impl Layer {
         }
     }
 
-    /// Marks as dots, in one layer for filled and one for hollow ones.
     pub(crate) fn dust(series: usize, marks: &[Mark], aside: f64) -> impl Iterator<Item = Layer> {
         [false, true].into_iter().filter_map(move |hollow| {
             let points = marks.iter().filter(|mark| mark.hollow == hollow).map(|mark| (mark.x, mark.y));
@@ -114,7 +103,6 @@ impl Layer {
         })
     }
 
-    /// Deviations from 0 per series, as dust if there are many.
     pub(crate) fn deviations(all: impl Iterator<Item = (usize, Vec<Mark>)>, is_many: bool) -> Vec<Layer> {
         let layers = all.filter(|(_, marks)| !marks.is_empty()).flat_map(|(series, marks)| match is_many {
             true => Layer::dust(series, &marks, 0.0).collect(),
@@ -156,8 +144,7 @@ impl Panel {
         std::iter::once(self).chain(&self.below)
     }
 
-    /// Names the lines at their ends if all names fit, and returns whether they do. `names` covers
-    /// all series of the figure.
+    /// Names the lines at their ends if all fit, and returns whether they do. `names` covers all series of the figure.
     pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
         let lines = self.line_ends();
         let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);
@@ -231,7 +218,6 @@ impl Panel {
         ends
     }
 
-    /// Height in user units; the width is [`WIDTH`].
     pub(crate) fn height(&self) -> f64 {
         let frames = self.frames();
         let (Some(last), Some(frame)) = (self.all().last(), frames.last()) else { return BOTTOM };
@@ -317,7 +303,6 @@ impl Panel {
         frames
     }
 
-    /// `named` adds labels and values of x.
     fn draw_axes(&self, svg: &mut Svg, frame: &Frame, named: bool) {
         let lying = self.lying();
         // Grid lines only mark values.
@@ -442,8 +427,7 @@ impl Panel {
         }
     }
 
-    /// Draws one path per shade and one stroke per cell, as thick as the cell is high. Adjacent
-    /// cells share a stroke.
+    /// Draws one path per shade and one stroke per cell, as thick as the cell is high. Adjacent cells share a stroke.
     fn draw_cells(&self, svg: &mut Svg, frame: &Frame, cells: &[Cell]) {
         for shade in 1..=style::SHADES {
             // Thickness in tenths of a unit, because floats cannot be keys.
@@ -512,7 +496,6 @@ impl Panel {
         Some((frame.x(&self.x.scale, x)? + dx, frame.y(&self.y.scale, y)? + dy))
     }
 
-    /// Minimum space per slot for slots side by side.
     pub(crate) fn slot_room(count: usize) -> f64 {
         (WIDTH - NAMES) / count.max(1) as f64
     }
@@ -559,7 +542,6 @@ fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
     }
 }
 
-/// Whether names do not overlap and stay within the plot.
 fn ends_fit(ends: &[EndName], frame: &Frame) -> bool {
     let apart = ends.windows(2).all(|two| two[1].y - two[0].y >= (two[0].height() + two[1].height()) / 2.0 - 0.1);
     let within = |end: &EndName| {

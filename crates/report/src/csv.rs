@@ -1,5 +1,4 @@
-//! Findings as CSV, with one row per design point or per trial. Full precision, units as stored
-//! (ns, 1/s, bytes).
+//! Findings as CSV, with one row per design point or per trial. Full precision, units as stored (ns, 1/s, bytes).
 
 use std::collections::BTreeMap;
 
@@ -11,8 +10,7 @@ use analysis::findings::{
 };
 use study::record::Limit;
 
-/// One row per design point, with the columns `_mean`, `_low`, `_high` and `_stddev` per metric.
-/// Unknown values are empty fields.
+/// One row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty fields.
 pub fn csv(findings: &Findings) -> String {
     let of_metric =
         |metric: &MetricInfo| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));

@@ -2,8 +2,7 @@
 
 #[derive(Default)]
 pub(crate) struct Document {
-    /// Study, run or comparison, and time: `volley`, `run volley-20261120-210500`,
-    /// `2026-11-20T21:05:00Z`.
+    /// Study, run or comparison, and time: `volley`, `run volley-20261120-210500`, `2026-11-20T21:05:00Z`.
     pub(crate) study: String,
     pub(crate) what: String,
     pub(crate) started: String,
@@ -34,7 +33,6 @@ pub(crate) struct Section {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Short enough for a terminal.
     All,
     /// All but the terminal.
     Long,
@@ -43,10 +41,8 @@ pub(crate) enum Reach {
 pub(crate) enum Block {
     Heading(String),
     Text(String),
-    /// An explanation of the block above.
     Note(String),
     List(Vec<Item>),
-    /// Names and values.
     Pairs(Vec<(String, String)>),
     Table(Table),
     /// Text with fixed lines, such as a command or a study.
@@ -108,7 +104,6 @@ pub(crate) struct Cell {
     pub(crate) tone: Tone,
     /// Whether the text may wrap.
     pub(crate) sentence: bool,
-    /// Small labels behind the text.
     pub(crate) tags: Vec<String>,
 }
 
@@ -159,8 +154,7 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// A table without tooltips. If too wide, it drops columns from the end, but keeps the first
-    /// three and the last.
+    /// A table without tooltips. If too wide, it drops columns from the end, but keeps the first three and the last.
     pub(crate) fn plain(
         title: impl Into<String>,
         heads: impl IntoIterator<Item = Head>,

@@ -1,5 +1,3 @@
-//! Builds figures from findings: rows per panel, hollow markers and omitted data with reasons.
-
 mod colours;
 mod distribution;
 mod file;
@@ -39,7 +37,6 @@ pub(crate) struct Drawing {
     /// Meaning of hollow markers; empty if there are none.
     pub(crate) hollow: String,
     pub(crate) panels: Vec<Panel>,
-    /// Flame graphs below the panels, at full width.
     pub(crate) flames: Vec<Flame>,
     /// Omitted data with reasons.
     pub(crate) notes: Vec<String>,
@@ -69,8 +66,6 @@ impl Drawing {
 pub(crate) struct Key {
     pub(crate) series: usize,
     pub(crate) label: String,
-    /// Whether the line comes from a replay.
-    /// How its line is drawn.
     pub(crate) face: Face,
 }
 
@@ -83,7 +78,6 @@ impl Key {
 /// Level of detail: a large report draws less in each figure instead of omitting figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Detail {
-    /// Whether markers have tooltips.
     pub(crate) tips: bool,
     pub(crate) curve_points: usize,
     pub(crate) panels: usize,
@@ -109,9 +103,9 @@ const ALL: &str = "all";
 /// Maximum trials in a figure that get markers with tooltips; more become dots.
 const MARKS: usize = 700;
 
-/// Every figure of a report: those of the study, or by default throughput and mean latency. Always
-/// adds the latency distribution and the trials over time, which are needed to judge the others,
-/// and the steps of searches and the CPU speed.
+/// Every figure of a report: those of the study, or by default throughput and mean latency. Adds the latency
+/// distribution and the trials over time, which are needed to judge the others, the steps of searches and the CPU
+/// speed.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain =
         |kind, y: Option<&str>| Wanted { kind, y: y.map(str::to_owned), interval: findings.level, ..Wanted::default() };
@@ -215,8 +209,7 @@ impl<'a> Grid<'a> {
         Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
     }
 
-    /// The panels with measurements in the order of the study, and how many were omitted to keep
-    /// the report readable.
+    /// The panels with measurements in the order of the study, and how many were omitted to keep the report readable.
     fn facets(&self) -> (Vec<Facet<'a>>, usize) {
         let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
         for row in &self.findings.rows {
@@ -266,7 +259,6 @@ fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
     factor.levels.iter().position(|known| known == level)
 }
 
-/// Unit and description of a metric, even if no row has it.
 fn metric_of(findings: &Findings, name: &str) -> (String, String) {
     let words = |unit: &str, text: &str| (unit.to_owned(), text.to_owned());
     match (findings.metric_info(name), study::Metric::named(name)) {

@@ -11,16 +11,13 @@ use crate::paint::Style;
 use crate::render::html::{HtmlError, page};
 use crate::{figure, render};
 
-/// Default number of design points.
 const POINTS: usize = 6;
 
-/// Maximum listed steps per machine.
 const STEPS: usize = 8;
 
 const BAR: usize = 25;
 
-/// Renders for a terminal: a table per design point, a bar per interval, and with each step the
-/// command that would judge it.
+/// Renders for a terminal: a table per design point, a bar per interval, and per step the command that would judge it.
 pub fn history_terminal(history: &History, style: &Style) -> String {
     render::terminal::terminal(&document(history, true), style)
 }

@@ -1,5 +1,3 @@
-//! A gate as JUnit XML, for CI systems.
-
 use std::time::Duration;
 
 use analysis::Findings;

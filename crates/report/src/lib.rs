@@ -1,5 +1,4 @@
-//! Renders findings: as documents for terminal, Markdown and HTML, as CSV and JSON, and as figures
-//! in SVG and PNG.
+//! Renders findings: as documents for terminal, Markdown and HTML, as CSV and JSON, and as figures in SVG and PNG.
 //!
 //! ```
 //! let (run, records) = fixtures::compared();

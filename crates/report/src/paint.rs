@@ -1,5 +1,3 @@
-//! Terminal colors and line wrapping.
-
 /// How to render text; the caller knows whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {

@@ -1,5 +1,3 @@
-//! The sections of a report, one file each, in the order of [`SECTIONS`].
-
 mod agents;
 mod cells;
 mod comparisons;

@@ -1,5 +1,3 @@
-//! Two stored runs side by side on a terminal, and the command that would give a verdict.
-
 use analysis::display_names::capitalised;
 use analysis::findings::SideBySide;
 use analysis::number::quantity;

@@ -1,5 +1,4 @@
-//! A small SVG writer: everything escaped, every number finite and short. The output is
-//! deterministic, so that figures can be snapshots.
+//! A small SVG writer: all is escaped, numbers are finite and short, output is deterministic for snapshots.
 
 use std::fmt::Write;
 
@@ -10,15 +9,13 @@ pub(crate) struct Svg {
 }
 
 impl Svg {
-    /// Begins an element; finish it with [`Element::open`], [`Element::empty`] or
-    /// [`Element::text`].
+    /// Begins an element; finish it with [`Element::open`], [`Element::empty`] or [`Element::text`].
     pub(crate) fn element(&mut self, name: &'static str) -> Element<'_> {
         self.text.push('<');
         self.text.push_str(name);
         Element { svg: self, name }
     }
 
-    /// An image of its own, for a page.
     pub(crate) fn image((width, height): (f64, f64), label: &str, draw: impl FnOnce(&mut Svg)) -> String {
         let mut svg = Svg::default();
         let view = format!("0 0 {width} {}", height.ceil());
@@ -184,7 +181,6 @@ impl Path {
         self.shut()
     }
 
-    /// `z`: closes the path.
     pub(crate) fn shut(&mut self) -> &mut Self {
         self.0.push('z');
         self

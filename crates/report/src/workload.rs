@@ -1,5 +1,4 @@
-//! Samples of a workload compared with its distributions, as table, JSON and figure. Every fit is
-//! tested and has a p-value.
+//! Samples of a workload compared with its distributions, as table, JSON and figure. Every fit has a p-value.
 
 use std::collections::BTreeMap;
 

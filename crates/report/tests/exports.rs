@@ -241,7 +241,6 @@ fn hlog() {
     }
 }
 
-/// The standard alphabet, with padding.
 fn base64(text: &str) -> Vec<u8> {
     let value = |c: u8| {
         b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".iter().position(|&known| known == c)

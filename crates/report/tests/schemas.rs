@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-/// The schema in the file `schemas/NAME.json`.
 fn schema(name: &str) -> serde_json::Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schemas/{name}.json"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Keys that a schema requires of an object, and those it describes.
 fn keys(schema: &serde_json::Value) -> (Vec<String>, Vec<String>) {
     let required =
         schema["required"].as_array().into_iter().flatten().filter_map(|key| key.as_str().map(str::to_owned));

@@ -20,14 +20,12 @@ const ROOM: f64 = 0.05;
 const LOG_FROM: f64 = 25.0;
 
 impl Axis {
-    /// An axis for measured values; ignores values that are not [drawable](super::drawable). Linear
-    /// from zero if the smallest is small relative to the largest. Log if they differ by an order
-    /// of magnitude or more. Otherwise linear over the range, which the label states.
+    /// An axis for measured values: linear from zero if the smallest is small relative to the largest, log if they
+    /// differ by an order of magnitude or more, otherwise linear over the range, which the label states.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
             .filter(|value| analysis::number::drawable(*value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        // No values, or counts that are all zero.
         if low > high || (low == 0.0 && high == 0.0) {
             return Axis::linear(0.0, 1.0, unit, label);
         }
@@ -71,8 +69,7 @@ impl Axis {
         Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
     }
 
-    /// An axis for at least two ascending levels of a numeric factor, with a mark each, and
-    /// `margin` of the length free on both sides.
+    /// An axis for at least two ascending levels of a numeric factor, with `margin` of the length free on both sides.
     pub(crate) fn levels(levels: &[(f64, String)], label: &str, margin: f64) -> Axis {
         let values: Vec<f64> = levels.iter().map(|level| level.0).collect();
         let scale = Scale::for_levels(&values);

@@ -1,23 +1,13 @@
-//! Maps values to positions on an axis.
-
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
-    /// Equal differences take equal space.
     Linear { low: f64, high: f64 },
-    /// Equal ratios take equal space; both ends are positive.
-    Log { low: f64, high: f64 },
-    /// Quantiles `q` in `[0, 1)` by their number of nines: 0.9, 0.99 and 0.999 are equally spaced.
-    Nines {
-        /// Nines at the end: 3 is p99.9.
-        nines: f64,
-    },
-    /// Slots for words, the first at the start; the value is the slot's index.
-    Slots { count: usize },
+    Log { low: f64, high: f64 }, // both ends are positive
+    Nines { nines: f64 },        // quantiles in `[0, 1)` by their number of nines; at the end 3 is p99.9
+    Slots { count: usize },      // for words, the first at the start; the value is the slot's index
 }
 
 impl Scale {
-    /// Position of `value`: 0 at the start of the axis, 1 at the end, possibly outside. `None` if
-    /// not finite, or not positive on a log axis.
+    /// 0 at the start of the axis, 1 at the end, possibly outside. `None` if not finite, or not positive on a log axis.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let place = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
@@ -28,8 +18,7 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// The scale that separates at least two ascending `levels` best: log for 1, 2, 4, 8, linear
-    /// for 1, 2, 3, 4.
+    /// The scale that separates at least two ascending `levels` best: log for 1, 2, 4, 8, linear for 1, 2, 3, 4.
     pub(crate) fn for_levels(levels: &[f64]) -> Scale {
         let (low, high) = (levels[0], levels[levels.len() - 1]);
         let linear = Scale::Linear { low, high };

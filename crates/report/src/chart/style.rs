@@ -1,5 +1,3 @@
-//! Colors and shapes of series, and the style sheet shared by figures.
-
 use std::fmt::Write;
 
 use crate::svg::Path;
@@ -8,7 +6,6 @@ use crate::svg::Path;
 /// strong colors first, yellow darkened for white pages.
 const ON_LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#8f8500"];
 
-/// The same hues, lighter, for a dark page.
 const ON_DARK: [&str; 8] = ["#4a9fe0", "#f0803c", "#1fc493", "#e09ac2", "#8ad3ff", "#f5b938", "#e8e8e8", "#f0e442"];
 
 /// Differs from the number of colors, so that a repeated color gets another shape.
@@ -28,10 +25,8 @@ pub(crate) fn dashed(series: usize, times: usize) -> usize {
     series + ON_LIGHT.len() * times
 }
 
-/// Number of shades in a heat map.
 pub(crate) const SHADES: usize = 6;
 
-/// Class of a simulated line; consecutive series have different dashes.
 pub(crate) fn simulated(series: usize) -> &'static str {
     ["l s0", "l s1", "l s2", "l s3"][series % 4]
 }
@@ -65,7 +60,6 @@ pub enum Background {
     Dark,
 }
 
-/// Context of a style sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sheet {
     /// Inside a page: light or dark like the reader's system.

@@ -1,5 +1,3 @@
-//! Positions of axis marks, at round numbers only.
-
 /// About `target` round numbers that cover `[low, high]`, with a step of 1, 2 or 5 times a power of
 /// ten. Source: Heckbert, "Nice numbers for graph labels", Graphics Gems 1990.
 pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
@@ -12,14 +10,12 @@ pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
         (low, high)
     };
     let step = round_up((high - low) / target.max(1) as f64);
-    // Whole multiples avoid accumulated errors and keep 0 exact. The tolerance accepts bounds that
-    // are multiples except for rounding.
+    // Whole multiples avoid accumulated errors and keep 0 exact; the tolerance accepts inexact multiples as bounds.
     let first = (low / step + 1e-6).floor();
     let last = (high / step - 1e-6).ceil();
     (0..=(last - first) as usize).map(|index| (first + index as f64) * step).collect()
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is at least `step`.
 fn round_up(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let mantissa = [1.0, 2.0, 5.0].into_iter().find(|m| m * power >= step * (1.0 - 1e-9)).unwrap_or(10.0);

@@ -1,5 +1,3 @@
-//! Axis labels in a unit that suits their size.
-
 use analysis::number;
 
 /// A round number with its unit, as short as possible: `10 µs`.
@@ -10,7 +8,6 @@ pub(crate) fn short(value: f64, unit: &str) -> String {
     if name.is_empty() { text.to_owned() } else { format!("{text} {name}") }
 }
 
-/// Decimals needed for values in steps of the round number `step`.
 pub(crate) fn decimals(step: f64) -> usize {
     if step > 0.0 && step.is_finite() { (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize } else { 0 }
 }

@@ -1,8 +1,6 @@
-//! HdrHistogram's two formats: percentiles as text (`.hgrm`) and histograms in a log (`.hlog`).
-//!
-//! An HdrHistogram with three significant digits, starting at 1, has the buckets of
-//! [`stats::Histogram`] at its default precision: one per integer below 2048, then 1024 per octave.
-//! Coarser buckets count at their midpoint. No count is lost.
+//! HdrHistogram's two formats: percentiles as text (`.hgrm`) and histograms in a log (`.hlog`). With three significant
+//! digits, starting at 1, an HdrHistogram has the buckets of [`stats::Histogram`] at its default precision: one per
+//! integer below 2048, then 1024 per octave. Coarser buckets count at their midpoint. No count is lost.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -108,7 +106,6 @@ pub(super) fn hlog(findings: &Findings, records: &[Record]) -> Vec<File> {
     log(&intervals.collect::<Vec<_>>()).map(|text| File { name, text }).into_iter().collect()
 }
 
-/// `None` without responses.
 fn log(intervals: &[Interval<'_>]) -> Option<String> {
     let intervals = intervals.iter().filter_map(|found| Some((found, read(found.measurement.latency())?)));
     let intervals = intervals.collect::<Vec<_>>();

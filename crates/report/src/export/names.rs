@@ -1,5 +1,3 @@
-//! Stable names of design points for other tools.
-
 use std::fmt::Write;
 
 use analysis::Findings;

@@ -35,9 +35,8 @@ struct Column {
     scale: u8,
 }
 
-/// A table for each design point of `latest`, and `otava.yaml`, which names them. Rows are the runs
-/// of `history` with that point. Otava cannot read empty numbers, so the configuration lists the
-/// metrics that all of them have.
+/// A table for each design point of `latest`, and `otava.yaml`, which names them. Rows are the runs of `history` with
+/// that point. Otava cannot read empty numbers, so the configuration lists the metrics that all of them have.
 pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
     let (mut files, mut tests) = (Vec::new(), BTreeMap::new());
     for (key, newest) in measured(latest) {

@@ -6,7 +6,6 @@ use study::record::{Measurement, Outcome, Record, SubjectUse};
 
 use super::{ExportError, File, Source, names};
 
-/// Rows of the timeline, in order.
 const TRIAL: usize = 1;
 const LOAD: usize = 2;
 const SERVER: usize = 3;

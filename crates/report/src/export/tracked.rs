@@ -1,5 +1,4 @@
-//! Exports for services that track results over commits: Bencher, github-action-benchmark. Values
-//! are means over trials with intervals.
+//! Exports for services that track results over commits. Values are means over trials with intervals.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,6 @@ use crate::chart::style;
 use analysis::display_names::idle_word;
 use analysis::findings::{Factor, Findings, Row};
 
-/// The factor whose levels are the contenders, and the numbers of its levels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Colours<'a> {
     contender: Option<&'a Factor>,

@@ -1,5 +1,3 @@
-//! Latency distributions: cumulative, and by quantiles with a stretched tail.
-
 use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Detail, Drawing, Facet, Grid, left_out, tip};
@@ -8,7 +6,6 @@ use analysis::findings::{Clock, Findings, Row};
 use analysis::latency::Latency;
 use analysis::number;
 
-/// Quantiles with a marker.
 const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
 
 /// Minimum number of values beyond a quantile for it to be drawn.

@@ -1,5 +1,3 @@
-//! A figure as an SVG file, for a paper or a slide: a grid of panels with legend and notes.
-
 use super::Drawing;
 use crate::chart::style::{self, Background, Sheet};
 use crate::chart::{FONT, Panel, TITLE, WIDTH, text};
@@ -76,11 +74,8 @@ pub(crate) fn key_svg(series: usize, face: Face) -> String {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Face {
-    /// Line and marker.
     Measured,
-    /// Line and hollow marker.
     Hollow,
-    /// A thin dashed line.
     Simulated,
 }
 

@@ -10,13 +10,11 @@ use analysis::number;
 
 /// Width of a flame graph: three panels with gaps.
 const WIDE: f64 = WIDTH * 3.0 + 36.0;
-/// Height of a row, and of the box within it.
 const ROW: f64 = 17.0;
 const BOX: f64 = 16.0;
 const BOXES_MAX: usize = 500;
 const NARROW: f64 = 1.0;
 const NAME_ROOM: f64 = 24.0;
-/// Box classes of the program's functions, kernel functions and other samples.
 const OWN: &str = "c5";
 const KERNEL: &str = "c4";
 const REST: &str = "c7";
@@ -32,11 +30,9 @@ struct Frame {
     /// Left and right end, as fractions of the width.
     from: f64,
     to: f64,
-    /// Number of boxes below.
     depth: usize,
     class: &'static str,
     name: String,
-    /// Tooltip; may be empty.
     tip: String,
 }
 

@@ -1,5 +1,3 @@
-//! A metric over the runs of a study on one machine, with the speed of the machine.
-
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel, style};
 use analysis::display_names::capitalised;
@@ -12,7 +10,6 @@ const SPEED_WIDTH: f64 = 5.0;
 /// Distance between markers of different design points at one run.
 const ASIDE: f64 = 4.0;
 
-/// A figure for each machine with at least two runs, of its first `points` design points.
 pub(crate) fn history(history: &History, points: usize, detail: Detail) -> Vec<Drawing> {
     let machines = history.machines.iter().filter(|machine| machine.runs.len() > 1);
     machines.enumerate().map(|(index, machine)| drawing(history, machine, index, points, detail)).collect()

@@ -1,5 +1,4 @@
-//! Miss ratio over cache capacity: measured, and behind it, thin and dashed, simulated for eviction
-//! policies with the same operations.
+//! Miss ratio over cache capacity: measured, and thin and dashed behind it, simulated with the same operations.
 
 use std::collections::BTreeSet;
 

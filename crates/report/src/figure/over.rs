@@ -1,5 +1,3 @@
-//! A metric over a factor: estimates with intervals, or a point per trial.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use study::Metric;
@@ -41,9 +39,8 @@ enum Across<'a> {
     Series(Vec<usize>),
 }
 
-/// Lines over a numeric factor with at least two measured levels; otherwise estimates one below the
-/// other, with space for names. A scatter has a point per trial instead of estimates, and an
-/// interaction has lines over words, too.
+/// Lines over a numeric factor with at least two measured levels; otherwise estimates one below the other, with space
+/// for names. A scatter has a point per trial instead of estimates, and an interaction has lines over words, too.
 pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let trials = wanted.kind == FigureKind::Scatter;
     let grid = Grid::new(findings, wanted, true, detail);
@@ -115,7 +112,6 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     drawing
 }
 
-/// Suffix of metrics in bytes per request.
 const A_REQUEST: &str = "_bytes_per_request";
 
 fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {

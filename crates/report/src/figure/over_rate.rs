@@ -1,5 +1,3 @@
-//! Latency over the offered rate: how much load a server sustains, and at which latency.
-
 use std::collections::BTreeSet;
 
 use study::plan::{FigureKind, Level};
@@ -13,7 +11,6 @@ use analysis::group::grouped;
 use analysis::number::drawable;
 use analysis::{label, number};
 
-/// Quantiles with a panel each, if known.
 const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];
 const LINES_MAX: usize = 8;
 /// Rates that differ by less than this share count as equal.

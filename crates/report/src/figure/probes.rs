@@ -10,7 +10,6 @@ use analysis::number::{self, drawable};
 /// Minimum half-range in percent, so that a steady machine looks steady.
 const WIDTH: f64 = 5.0;
 
-/// `None` if fewer than two trials have probes.
 pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let probed = findings.probes.as_ref().filter(|probed| probed.trials.len() > 1)?;
     let mut marks = BTreeMap::<u32, Vec<Mark>>::new();

@@ -10,7 +10,6 @@ use analysis::findings::{Findings, OverRequests};
 use analysis::group::distinct;
 use analysis::number::drawable;
 
-/// Resident set over requests, with a second panel for the store size if there is a store.
 pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let of_proxies = findings.over_requests.iter().any(|found| found.what == "proxy_rss");
     let (whats, title) = match of_proxies {
@@ -21,7 +20,6 @@ pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dr
     draw(findings, wanted, "memorychart", title, &lines(findings, &whats, detail), &axes, "")
 }
 
-/// Time over requests: the proxies' own time if they report it, otherwise latency.
 pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let tells = findings.over_requests.iter().any(|found| found.what == "proxy_time");
     let what = if tells { "proxy_time" } else { "latency" };
@@ -54,7 +52,6 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
 
 struct Line<'a> {
     found: &'a OverRequests,
-    /// Index of the panel.
     panel: usize,
     series: usize,
 }

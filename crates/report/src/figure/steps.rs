@@ -1,5 +1,3 @@
-//! The steps of a search: rates and verdicts.
-
 use std::collections::BTreeSet;
 
 use super::colours::Colours;
@@ -9,7 +7,6 @@ use analysis::display_names::serde_name;
 use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
 use analysis::number;
 
-/// The series: verdicts of single trials.
 const VERDICTS: [&str; 5] = ["holds", "fails", "undecided", "generator-bound", "says nothing about the objective"];
 
 fn series(step: &SearchStep) -> usize {

@@ -1,5 +1,3 @@
-//! Timeline of a trial: responses, latency and CPU time on one clock.
-
 use super::colours::Colours;
 use super::{Detail, Drawing, metric_of};
 use crate::chart::{Axis, Cell, Layer, Panel, style};

@@ -3,8 +3,7 @@ use analysis::findings::History;
 use fixtures as example;
 use study::record::{Outcome, Record, Run};
 
-/// Five runs on two machines: a slower commit, a slower machine, a quick, an imported and an
-/// interrupted run.
+/// Five runs on two machines: a slower commit, a slower machine, a quick, an imported and an interrupted run.
 fn example() -> History {
     let run = |id: &str, day: u32, commit: &str, edit: fn(&mut Run, &mut Vec<Record>)| {
         let (mut run, mut records) = example::volley();

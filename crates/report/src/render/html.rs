@@ -16,8 +16,7 @@ use crate::sections;
 /// Maximum size of a page in bytes: pages are mailed and opened on phones.
 pub const PAGE_LIMIT: usize = 1_000_000;
 
-/// Maximum number of design points with a full page: 200 points of 30 trials took 1.3 MB at the
-/// lowest detail.
+/// Maximum number of design points with a full page: 200 points of 30 trials took 1.3 MB at the lowest detail.
 pub const PAGE_POINTS: usize = 150;
 
 /// Row limits to try in turn if a page without figures is too large.
@@ -39,12 +38,10 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
     drawings.iter().map(|drawing| (drawing.name.clone(), figure::svg_file(drawing, background))).collect()
 }
 
-/// Renders the report as one page below [`PAGE_LIMIT`], without external resources and complete
-/// without scripts.
+/// Renders the report as one page below [`PAGE_LIMIT`], without external resources and complete without scripts.
 ///
-/// Studies with very many design points lose tooltips and curve points, then figures, then rows;
-/// the page lists the omissions. The other renderers have no limit. Fails with [`HtmlError`] if the
-/// template fails.
+/// Studies with very many design points lose tooltips and curve points, then figures, then rows; the page lists the
+/// omissions. The other renderers have no limit. Fails with [`HtmlError`] if the template fails.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     page(&sections::document(findings), |detail| figure::figures(findings, detail))
 }
@@ -106,7 +103,6 @@ struct Page<'a> {
     folded: Vec<String>,
 }
 
-/// All figures as HTML.
 struct FigureParts {
     answer: String,
     supporting: String,

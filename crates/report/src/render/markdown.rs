@@ -1,5 +1,3 @@
-//! A document as Markdown, for a pull request or a lab notebook.
-
 use std::fmt::Write as _;
 
 use analysis::visible;

@@ -1,5 +1,3 @@
-//! A document for a terminal: plain text that fits the width.
-
 use std::fmt::Write as _;
 
 use analysis::visible;
@@ -7,8 +5,7 @@ use analysis::visible;
 use crate::document::{Block, Document, Reach, Room, Section, Table};
 use crate::paint::{Paint, Style, columns, wrap};
 
-/// Question, answer and the short blocks of every section. A table that is too wide omits columns
-/// and lists them.
+/// Question, answer and the short blocks of every section. A table that is too wide omits columns and lists them.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
     let paint = Paint(style);
     let mut out = wrap(&format!("{}\n", paint.bold(&document.question)), style.width, 0);
@@ -57,7 +54,6 @@ fn section(out: &mut String, section: &Section, style: &Style) {
                 }
                 *out += &wrap(&format!("{}\n", paint.dim(text)), style.width, 2);
             }
-            // Never wrapped, for copying.
             Block::Code(text) => text.lines().for_each(|line| *out += &format!("    {line}\n")),
             Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures(_) => {}
         }

@@ -1,5 +1,3 @@
-//! Cells shared by several tables: design points, metrics and limits.
-
 use analysis::display_names::{SERVER_OR_PATH, idle_word, limit_word};
 use analysis::findings::{Estimate, Findings, Mark, MetricFinding, Row};
 use analysis::number;
@@ -55,7 +53,6 @@ fn has_both_policies(f: &Findings) -> bool {
     f.rows.windows(2).any(|two| two[0].point == two[1].point)
 }
 
-/// Whether a server has fewer CPUs than the study requests.
 fn has_fewer_cpus(f: &Findings) -> bool {
     f.rows.iter().any(|row| row.cpus_wanted.is_some())
 }
@@ -75,12 +72,10 @@ fn bounds(e: &Estimate, unit: &str, metric: &MetricFinding) -> String {
     format!("{} to {}{note}", shown(e.low, unit), shown(e.high, unit))
 }
 
-/// A value with its unit; a dash if it is not finite.
 pub(crate) fn shown(value: f64, unit: &str) -> String {
     if value.is_finite() { number::quantity(value, unit) } else { "–".to_owned() }
 }
 
-/// An estimate; a dash if it is not finite.
 pub(crate) fn shown_estimate(e: &Estimate, unit: &str) -> String {
     let finite = [e.point, e.low, e.high, e.half_width()].iter().all(|value| value.is_finite());
     if finite { number::estimate(e, unit) } else { "–".to_owned() }

@@ -1,5 +1,3 @@
-//! Comparisons of contenders at each place, and trends over the levels of a factor.
-
 use analysis::display_names::idle_word;
 use analysis::effects::change;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};

@@ -1,11 +1,8 @@
-//! CPU time of servers by function, and differences between servers.
-
 use analysis::findings::{Findings, ProfileDifference, ProfileFinding};
 use analysis::number;
 
 use crate::document::{Block, Cell, Head, Item, Section, Table};
 
-/// Maximum functions per profile.
 const FUNCTIONS: usize = 8;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {

@@ -1,5 +1,3 @@
-//! Effects as tables: sources of variation and changes.
-
 use analysis::effects::{change, source_name};
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
 use analysis::group::{distinct, grouped};
@@ -33,7 +31,6 @@ const READING: &str = "Analysis of variance with replications (Jain 1991, chapte
                        for the effects tested together (Holm). By chance even a factor without effect has a small \
                        share: see its p-value.";
 
-/// A table of variation per metric and scale, and one of all average changes.
 fn tables(findings: &Findings) -> Vec<Table> {
     let mut tables = Vec::new();
     for effects in &findings.effects {

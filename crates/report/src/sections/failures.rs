@@ -35,14 +35,12 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// Failed requests of a row, with the first example of each kind.
 fn errors(row: &Row) -> Option<String> {
     let examples = row.error_examples.iter().filter(|(kind, _)| row.errors.contains_key(*kind));
     let examples = examples.map(|(kind, example)| format!("; first {kind}: {example}")).collect::<String>();
     FailedRequests::from(row).sentence().map(|sentence| sentence + &examples)
 }
 
-/// Responses of a row by HTTP status, if some failed or are outside 200 to 299.
 fn statuses(row: &Row) -> Option<String> {
     let unusual = row.statuses.keys().any(|status| !(200..300).contains(status));
     let told = unusual || (row.errors_total() > 0 && !row.statuses.is_empty());

@@ -1,5 +1,3 @@
-//! Candidates compared with their baseline.
-
 use analysis::effects::change;
 use analysis::findings::{EffectScale, Findings, GateFinding, GateTest, GateVerdict};
 use analysis::gate::duration;
@@ -119,7 +117,6 @@ fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> (String, Tone) {
     }
 }
 
-/// Cost of the comparison, and limits of its trials.
 fn cost(f: &Findings, found: &GateFinding) -> String {
     let trials = f.rows.iter().map(|row| row.trials.len() as u64).sum::<u64>();
     let limits = f.rows.iter().filter_map(|row| {

@@ -1,5 +1,3 @@
-//! The top of a report: question, answer and facts of the run.
-
 use analysis::Findings;
 use analysis::findings::Source;
 use analysis::number::{count, percent};
@@ -25,7 +23,6 @@ pub(crate) fn head(f: &Findings) -> Document {
     }
 }
 
-/// The anchor of the section with a part of the findings.
 fn anchor(source: Source) -> &'static str {
     match source {
         Source::Rows | Source::Searches => "results",

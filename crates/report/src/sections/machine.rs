@@ -1,5 +1,3 @@
-//! The machine: hardware, calibration, doctor findings and builds.
-
 use std::collections::BTreeSet;
 
 use analysis::findings::Findings;

@@ -1,5 +1,3 @@
-//! Causes of cache misses, for every design point with a hit ratio.
-
 use crate::document::{Head, Table};
 use analysis::findings::{Findings, Row};
 use analysis::number::drawable;
@@ -12,7 +10,6 @@ const CAUSES: [(&str, &str); 5] = [
     ("refused", "miss_refused"),
 ];
 
-/// `None` if no design point is a cache.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let mean = |row: &Row, metric: &str| row.mean(metric).filter(|mean| drawable(*mean));
     let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some());

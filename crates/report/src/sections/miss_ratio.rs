@@ -19,7 +19,6 @@ const READING: &str = "Difference from policy: each trial minus the simulation o
                        more than chance (paired Student's t test, adjusted for the cache sizes of the curve by Holm's \
                        method).";
 
-/// Measured points of a panel, with the simulated policies at the same capacity.
 fn table(findings: &Findings, found: &MissRatios) -> Table {
     let place = if found.panel.is_empty() { String::new() } else { format!(", {}", found.panel) };
     let numbers = [&found.x, "of the footprint", "memory used", "miss ratio", "difference from policy, points"];

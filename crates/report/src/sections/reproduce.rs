@@ -1,5 +1,3 @@
-//! Origin of the run, and how to repeat it.
-
 use analysis::Findings;
 use analysis::number;
 use study::words::join;

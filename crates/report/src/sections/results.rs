@@ -1,5 +1,3 @@
-//! Every design point with its metrics, including points without measurements.
-
 use analysis::findings::{Findings, Mark, Row, RowState};
 use analysis::{FailedRequests, hangs, label, number};
 
@@ -37,9 +35,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// Metrics of the first table, always including the stop rule's metric, right after throughput. A
-/// comparison shows none, because its table has them by pairs, and two estimates of one change
-/// would contradict each other.
+/// Metrics of the first table, always including the stop rule's metric, right after throughput. A comparison shows
+/// none, because its table has them by pairs, and two estimates of one change would contradict each other.
 fn first_metrics(f: &Findings) -> Vec<&str> {
     if f.gate.is_some() {
         return Vec::new();
@@ -125,8 +122,7 @@ fn marks_legend(f: &Findings) -> Vec<&'static str> {
     [others, hung, bound].into_iter().flatten().collect()
 }
 
-/// Why there were no further trials: a study ends at all points together, except searches and
-/// abandoned points.
+/// Why there were no further trials: a study ends at all points together, except searches and abandoned points.
 fn stopped(f: &Findings) -> String {
     let measured = f.rows.iter().filter(|row| row.n > 0);
     let reasons = analysis::group::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));
@@ -156,7 +152,6 @@ fn other_metrics(f: &Findings) -> Option<Table> {
     (!rest.is_empty()).then(|| Table { heads, rows, ..Table::default() })
 }
 
-/// Deviations between and within trials, for the stop rule's metric.
 fn variances(f: &Findings) -> Option<Table> {
     let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit.as_str());
     let mut heads = point_heads(f);

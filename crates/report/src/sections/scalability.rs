@@ -1,5 +1,3 @@
-//! Scalability over a numeric factor: the fitted law and its residuals.
-
 use analysis::findings::{Estimate, Findings, UslFit};
 
 use super::cells::{shown, shown_estimate};

@@ -1,5 +1,3 @@
-//! Results and steps of searches for a rate.
-
 use analysis::display_names::serde_name;
 use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
 use analysis::number;

@@ -28,8 +28,7 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     let mut heads = point_heads(findings);
     let points = heads.len();
     heads.extend(columns.iter().map(|((head, right), _)| if *right { Head::number(head) } else { Head::text(head) }));
-    // On narrow terminals, numbers are dropped from the end, except the number of trials, the first
-    // metric and the limit.
+    // On narrow terminals, numbers go from the end, except the number of trials, the first metric and the limit.
     let last = heads.len() - 1;
     heads.iter_mut().take(last).skip(points + 2).for_each(|head| head.room = Room::Drop);
     Table { title: title(findings, table), heads, rows, below: Vec::new() }

@@ -1,5 +1,3 @@
-//! Blocks as escaped HTML.
-
 use std::fmt::Write;
 
 use super::FigureParts;
@@ -21,7 +19,6 @@ pub(super) fn section(section: &Section, figures: &FigureParts, hints: bool, row
     html
 }
 
-/// The heading with the number of entries: `Warnings (3)`.
 pub(super) fn titled(section: &Section) -> String {
     let count = section.count.map_or_else(String::new, |count| format!(" ({count})"));
     format!("{}{count}", section.heading)
@@ -121,7 +118,6 @@ fn left_out(html: &mut String, name: &str, all: usize, shown: usize) {
     }
 }
 
-/// A table that scrolls on narrow pages.
 fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     html.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
     for head in &table.heads {
@@ -151,7 +147,6 @@ fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     html.push_str("</tbody></table></div>\n");
 }
 
-/// `n` for numbers, `w` for sentences, `v` for cells with tags, and the tone.
 fn classes(cell: &Cell, right: bool) -> String {
     let shape = match cell {
         _ if right => "n",

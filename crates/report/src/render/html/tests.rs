@@ -100,7 +100,6 @@ fn known() -> impl Iterator<Item = &'static study::Metric> {
     study::METRICS.iter().take_while(move |metric| !of_proxies(metric.name))
 }
 
-/// A study of `servers` x `cores` x `clients` with values from `draw`.
 fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64) -> Findings {
     let mut f = nothing();
     let numbers = |n: i64| (1..=n).map(Level::Integer).collect::<Vec<_>>();
@@ -185,7 +184,6 @@ fn pages_of_any_study_list_their_omissions() {
     assert!(page.contains(" more, left out of this page for its size; "), "some rows");
 }
 
-/// Rejects resources, scripts, broken markup and invalid numbers.
 fn assert_sound(page: &str) {
     assert!(page.len() < PAGE_LIMIT, "{} bytes", page.len());
     for forbidden in [
@@ -210,7 +208,6 @@ fn assert_sound(page: &str) {
     }
 }
 
-/// Every drawn point is inside its axes.
 fn assert_in_bounds(f: &Findings) {
     for drawing in figure::figures(f, Detail::FULL) {
         for panel in drawing.panels.iter().flat_map(|panel| panel.all()) {
