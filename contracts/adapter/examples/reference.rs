@@ -1,5 +1,4 @@
-//! Writes the key reference in docs/reference/adapter.md: `cargo run -p adapter --example reference`. A test
-//! fails if the file is out of date.
+//! Writes the keys in docs/reference/adapter.md, which a test checks: `cargo run -p adapter --example reference`.
 
 use std::path::Path;
 

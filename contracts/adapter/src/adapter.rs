@@ -1,5 +1,3 @@
-//! Checks, starts, reloads and ends an adapter.
-
 #[cfg(test)]
 mod tests;
 
@@ -62,9 +60,8 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// Reads the files that a configuration names and checks them against each other. Opens no file for
-/// writing and binds no port. Fails with all errors of the configuration and of the files that it
-/// names, without mere consequences of the former.
+/// Reads the files that a configuration names and checks them against each other. Opens no file for writing and binds
+/// no port. Fails with all errors of the configuration and of these files, without mere consequences of the former.
 pub fn check(draft: &Draft) -> Result<Checked, StartError> {
     check_after(draft, None)
 }
@@ -164,13 +161,11 @@ pub struct Running {
     thread: Option<JoinHandle<()>>,
     app: Arc<App>,
     connections: AtomicU64,
-    /// Listening addresses by purpose: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`,
-    /// `adapters ENDPOINT`.
+    /// Listening addresses by purpose: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`, `adapters ENDPOINT`.
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
-/// Starts an adapter. Reports go to `out`. Fails if a port, a file or a thread is not available.
-/// Problems with the store are reported instead.
+/// Starts an adapter. Reports go to `out`. Fails without a port, file or thread; problems with the store are reported.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
@@ -224,10 +219,9 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     Ok(Running { thread: Some(thread.map_err(system(no_threads))?), app, connections: AtomicU64::new(0), addresses })
 }
 
-/// A single thread runs tasks in the order in which they were woken, so messages that arrive
-/// together leave together and wake each peer once. Several threads run the last woken task first,
-/// so each message wakes its peer again. Measured with 16 clients, that costs 1.2 times the CPU
-/// time per request.
+/// A single thread runs tasks in the order in which they were woken, so messages that arrive together leave together
+/// and wake each peer once. Several threads run the last woken task first, so each message wakes its peer again.
+/// Measured with 16 clients, that costs 1.2 times the CPU time per request.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     // Has no effect on a single thread.
@@ -235,7 +229,6 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
     builder.thread_name("adapter").enable_all().build()
 }
 
-/// Authorities allowed because the configuration names them.
 fn configured(config: &Config) -> Vec<String> {
     let mut all = Vec::new();
     for Providing { endpoint, forward, adapters, adapters_at, .. } in &config.providing {
@@ -294,11 +287,9 @@ impl Running {
         self.app.watch.metrics_text()
     }
 
-    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight
-    /// keep the contract they began with, and service entries stay.
-    ///
-    /// `draft` must be the one the adapter was started with; only its contract and schemas are
-    /// read. Fails with all errors. The previous contract stays in force.
+    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight keep the contract they
+    /// began with, and service entries stay. `draft` must be the one the adapter was started with; only its contract
+    /// and schemas are read. Fails with all errors; the previous contract stays in force.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services.contract();
         let checked = check_after(draft, Some(&before))?;

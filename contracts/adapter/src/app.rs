@@ -1,5 +1,3 @@
-//! State that all tasks of an adapter share.
-
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +39,6 @@ pub(crate) struct App {
     pub(crate) listeners: tokio::sync::Mutex<HashMap<(Scheme, String), std::net::SocketAddr>>,
     pub(crate) learned_max: usize,
     pub(crate) local: std::net::IpAddr,
-    /// Reported unsupported body encodings.
     pub(crate) unread_codings: Mutex<HashSet<String>>,
     pub(crate) unlisted: Mutex<HashSet<(String, String)>>,
     /// Adapters that timed out, and when.
@@ -83,8 +80,7 @@ impl App {
         (!is_silent).then_some(peer)
     }
 
-    /// Reports, at powers of two, that `limits.listeners` leaves no room for an endpoint, so its
-    /// calls bypass the adapter.
+    /// Reports at powers of two that `limits.listeners` leaves no room for an endpoint: its calls bypass the adapter.
     pub(crate) fn listeners_over(&self, endpoint: &str) {
         if is_notable(&self.watch.metrics.listeners_over) {
             self.watch.reports.note(format!(
@@ -137,7 +133,6 @@ impl App {
         content
     }
 
-    /// A line of the call log with the current totals.
     pub(crate) fn with_totals(&self, line: Line) -> Line {
         let metrics = &self.watch.metrics;
         let [store_bytes, store_file_bytes] = [&metrics.store_bytes, &metrics.store_file_bytes].map(value_of);

@@ -1,5 +1,3 @@
-//! HTTP bodies, read completely or streamed through.
-
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,7 +26,6 @@ pub(crate) struct Body {
     share: Option<Arc<Share>>,
     /// Why the connection failed after the part read, and whether that part had time to be sent.
     cut: Option<(hyper::Error, bool)>,
-    /// A check that runs at the end of a streamed body.
     watch: Option<Watch>,
 }
 
@@ -39,7 +36,6 @@ type Done = Box<dyn FnOnce(Result<Bytes, Skip>) + Send>;
 struct Watch {
     gathered: Option<Gathered>,
     bytes_max: usize,
-    /// Time by which the complete body must have arrived.
     deadline: Pin<Box<Sleep>>,
     done: Option<Done>,
 }
@@ -78,8 +74,7 @@ impl Drop for Watch {
     }
 }
 
-/// Maximum frame size for a complete body. hyper copies a frame whole into its own buffer,
-/// whose memory the budget does not count.
+/// Maximum frame size of complete bodies: hyper copies a frame into its own buffer, which the budget does not count.
 const FRAME_BYTES: usize = 64 << 10;
 
 impl Body {
@@ -99,7 +94,6 @@ impl Body {
         Self { rest: Some(rest), watch: Some(watch), ..Self::default() }
     }
 
-    /// Adds a connection failure after the part already read.
     pub(crate) fn cut(self, error: hyper::Error) -> Self {
         Self { cut: Some((error, false)), ..self }
     }

@@ -9,7 +9,6 @@ pub(crate) const FREE_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Budget {
     used_bytes: AtomicUsize,
-    /// The peak since the last `take_fall`.
     peak_bytes: AtomicUsize,
     max_bytes: usize,
 }

@@ -1,5 +1,3 @@
-//! One call on its way through the adapter: its events for the monitor, its metadata and its cost.
-
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -40,14 +38,12 @@ pub(crate) enum ListenerKind {
     Admin,
 }
 
-/// One side of an adapter: the caller, the endpoint and its address.
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
     pub(crate) side: Side,
     pub(crate) scheme: Scheme,
     /// The endpoint's name in contracts. For a listener over HTTP, the authority of its endpoints.
     pub(crate) endpoint: Arc<str>,
-    /// The address to connect to.
     pub(crate) forward: String,
     pub(crate) caller: Caller,
 }
@@ -59,7 +55,6 @@ impl Hop {
         Self { side, scheme, endpoint: endpoint.into(), forward: forward.to_owned(), caller }
     }
 
-    /// How to connect to the service itself.
     pub(crate) fn whom(&self) -> Whom {
         if self.scheme == Scheme::Https { Whom::Tls } else { Whom::Plain }
     }
@@ -194,7 +189,6 @@ impl InFlightCall {
         self.ticket.is_some() && self.op.reads_reply
     }
 
-    /// Handles the arrival of the reply with its metadata. Returns the metadata to send with it.
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
         let (watch, args) = (&self.app.watch, request.values());

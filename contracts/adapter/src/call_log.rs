@@ -1,5 +1,3 @@
-//! The call log: one CSV line per call, for analyses.
-
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -16,16 +14,14 @@ pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_b
 /// Maximum number of queued lines. A call waits if the queue is full, since a missing line would
 /// bias a mean. It is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
-/// Lines between two readings of the process's memory. The writer reads it, not the calls, because
-/// it costs a system call.
+/// Lines between two readings of the process's memory by the writer, not by calls, because a reading is a system call.
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) call: u64,
-    /// The side of the adapter: `client` or `server`. `end` for the last line, which is not a call:
-    /// totals after everything has been written to the store.
+    /// `client` or `server`; `end` for the last line, not a call: totals after everything is in the store.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
     /// Time from request in to request out and from reply in to reply out, in ns.

@@ -7,7 +7,6 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Milliseconds since 1970, for reports and expiry.
 #[allow(clippy::disallowed_methods, reason = "reports carry the time of day, and entries outlive the process")]
 pub(crate) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)

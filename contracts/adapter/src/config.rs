@@ -169,8 +169,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The timeout for a response. Another adapter has the same timeout for its service, and its
-    /// report that the service is late needs time to arrive.
+    /// An adapter has the same timeout for its service, and its report that the service is late needs time to arrive.
     pub(crate) fn answer(&self, from_adapter: bool) -> Duration {
         let grace = (self.request / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         if from_adapter { self.request + grace } else { self.request }
@@ -348,7 +347,6 @@ fn flag(section: &Section<'_>, key: &str) -> bool {
     section.flag(key).unwrap_or_default()
 }
 
-/// `None` if a required key is missing or invalid.
 fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Protocol> {
     section.required("kind");
     let family = section.choice("kind", KINDS)?;
@@ -474,7 +472,6 @@ fn tls(section: &Section<'_>, folder: &Path) -> TlsSettings {
     }
 }
 
-/// Whether an endpoint of this scheme fits the protocol.
 pub(crate) fn fits(family: ProtocolKind, endpoint: &Endpoint) -> bool {
     family != ProtocolKind::Thrift || endpoint.scheme == Scheme::Tcp
 }

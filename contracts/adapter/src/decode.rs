@@ -1,5 +1,3 @@
-//! Decodes messages for contracts: operation and arguments of requests, results of replies.
-
 mod json;
 mod soap;
 mod thrift;
@@ -78,7 +76,6 @@ pub(crate) struct Reply<'m> {
 }
 
 impl Reply<'_> {
-    /// A reply that clauses cannot evaluate.
     pub(crate) fn opaque() -> Self {
         Self::unread(Unread::Over)
     }
@@ -91,7 +88,6 @@ impl Reply<'_> {
     }
 }
 
-/// The operation that a request calls.
 #[derive(Debug)]
 pub(crate) enum RequestKind<'m> {
     Known(Arc<Op>, Request<'m>),
@@ -101,8 +97,8 @@ pub(crate) enum RequestKind<'m> {
 }
 
 impl Services {
-    /// `files`: the schemas that the protocols name. Fails with all services missing from the
-    /// contract or from their schemas.
+    /// `files`: the schemas that the protocols name. Fails with all services missing from the contract or their
+    /// schemas.
     pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();
@@ -219,8 +215,7 @@ impl Service {
         thrift::reply(schema, &schema.services[*service], op, message)
     }
 
-    /// Whether a clause may refer to the body of an HTTP request. `None` if its head shows that the
-    /// contract does not list it.
+    /// Whether a clause may refer to the body of an HTTP request. `None` if its head shows that it is unlisted.
     pub(crate) fn reads_body(&self, method: &str, path: &str) -> Option<bool> {
         match self.family {
             ProtocolKind::Rest => self.route(method, path).map(|(op, _)| op.params.iter().any(|name| name == "body")),
@@ -234,8 +229,7 @@ impl Service {
         of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
     }
 
-    /// The operation that an HTTP request calls. `is_strict`: a request that readers may take for
-    /// different operations is unreadable.
+    /// The called operation. `is_strict`: a request that readers may take for different operations is unreadable.
     pub(crate) fn http_request<'m>(
         &'m self,
         head: &'m RequestHead,
@@ -293,7 +287,6 @@ impl Unread {
     }
 }
 
-/// The operation's name without its service.
 fn own_name(op: &Op) -> &str {
     op.name.split_once('.').map_or(&op.name, |parts| parts.1)
 }

@@ -1,5 +1,3 @@
-//! Connects to services and to other adapters: which addresses are allowed, timeouts, greetings.
-
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};

@@ -17,8 +17,7 @@ pub(crate) enum Content<'b> {
     Over,
 }
 
-/// Decodes `gzip`, and `deflate` with or without a zlib header, up to `limit` bytes. Source:
-/// RFC 9110, section 8.4.1.
+/// Decodes `gzip`, and `deflate` with or without a zlib header, up to `limit` bytes. Source: RFC 9110, section 8.4.1.
 pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> Content<'b> {
     let mut codings = headers.get_all(CONTENT_ENCODING).into_iter().peekable();
     if body.is_empty() || codings.peek().is_none() {

@@ -1,5 +1,3 @@
-//! Endpoints of services, and patterns of allowed endpoints.
-
 use std::net::IpAddr;
 
 /// A parsed endpoint of a contract or configuration: `host:port`, or a URL.

@@ -1,5 +1,3 @@
-//! HTTP: serves a client connection, and sends each request to its service or to the next adapter.
-
 mod fields;
 mod proxy;
 
@@ -40,8 +38,7 @@ use crate::stream::Stream;
 /// The start of an HTTP/2 connection with prior knowledge. Source: RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Empty SETTINGS and a GOAWAY with HTTP_1_1_REQUIRED, which reject HTTP/2. Source: RFC 9113,
-/// sections 3.4, 6.8 and 7.
+/// Empty SETTINGS and a GOAWAY with HTTP_1_1_REQUIRED, which reject HTTP/2. Source: RFC 9113, sections 3.4, 6.8 and 7.
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
 
 pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerKind) -> io::Result<()> {
@@ -235,8 +232,7 @@ impl Exchange {
         let reads_body = service.as_ref().and_then(|service| service.reads_body(parts.method.as_str(), &self.path));
         let skip = match reads_body {
             None => Some(Skip::Unlisted),
-            // An empty block: the previous adapter did not check the call, so neither does this
-            // one.
+            // An empty block: the previous adapter did not check the call, so neither does this one.
             Some(_) if !is_sampled || self.block.as_ref().is_some_and(|block| block.bytes.is_empty()) => {
                 Some(Skip::Sample)
             }
@@ -387,7 +383,6 @@ impl Exchange {
         parts
     }
 
-    /// Handles a request that the contract may refer to.
     async fn checked(mut self, service: &Arc<Service>, mut parts: Parts, whole: WholeBody, body: Body) -> Answer {
         let app = self.app.clone();
         let watch = &app.watch;
@@ -614,8 +609,7 @@ fn judge_body(
     judge(call, request, Some((head, &content)), block)
 }
 
-/// Checks a reply, or only its metadata if no clause refers to it. Returns the field to send with
-/// it, if any.
+/// Checks a reply, or only its metadata if no clause refers to it. Returns the field to send with it, if any.
 fn judge(
     call: &mut InFlightCall,
     request: &decode::Request<'_>,

@@ -1,5 +1,3 @@
-//! Listeners: configured ones, and ones opened on request.
-
 pub(crate) mod admin;
 
 use std::io;

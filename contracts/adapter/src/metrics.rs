@@ -1,5 +1,3 @@
-//! The adapter's counters, and their OpenMetrics text.
-
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -103,8 +101,7 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts an event and returns whether to report it: the first one, then powers of two, often
-/// enough to be noticed, too rare to flood.
+/// Counts an event and returns whether to report it: the first, then powers of two, noticeable but too rare to flood.
 pub(crate) fn is_notable(counter: &AtomicU64) -> bool {
     let before = counter.fetch_add(1, Ordering::Relaxed);
     before == 0 || before.is_power_of_two()

@@ -1,5 +1,3 @@
-//! Idle HTTP connections to services and adapters.
-
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -24,8 +22,7 @@ pub(crate) const META: HeaderName = HeaderName::from_static("whip");
 /// its response. Metadata never has this value.
 pub(crate) const GREETING: &str = "whip-1";
 
-/// The value of [`META`] in a response that the adapter made instead of its service. Metadata never
-/// has this value.
+/// The value of [`META`] in a response that the adapter made instead of its service. Metadata never has this value.
 pub(crate) const MADE_HERE: &str = "whip-made-here";
 
 #[derive(Debug)]
@@ -99,8 +96,7 @@ impl Pool {
     }
 }
 
-/// Checks that the peer is an adapter that accepts this one, before a request is sent that cannot
-/// be taken back.
+/// Checks that the peer is an adapter that accepts this one, before a request is sent that cannot be taken back.
 async fn greet(to: &mut SendRequest<Body>, authority: &str) -> io::Result<()> {
     let request = Request::builder().method(Method::OPTIONS).uri("*").header(HOST, authority).header(META, GREETING);
     let request = request.body(Body::default()).map_err(io::Error::other)?;

@@ -1,5 +1,3 @@
-//! Rejections under `enforce`: reason, status, and the text for the client.
-
 use hyper::StatusCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

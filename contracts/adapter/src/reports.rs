@@ -1,5 +1,4 @@
-//! Reports of broken clauses: repeats are suppressed for a while, the rate is bounded, and
-//! suppressed reports are counted.
+//! Reports of broken clauses: repeats are suppressed for a while, the rate is bounded, and suppressed ones are counted.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -13,7 +13,6 @@ const ENDPOINTS_MAX: usize = 16_384;
 /// Scheme, and host and port in lower case.
 type Origin = (Scheme, String);
 
-/// Configured and learned endpoints over HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct Routes(Mutex<KnownEndpoint>);
 

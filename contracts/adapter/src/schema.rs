@@ -1,5 +1,3 @@
-//! Reads IDL and WSDL files and converts them to the types of contracts.
-
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 

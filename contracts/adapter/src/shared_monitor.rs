@@ -1,5 +1,3 @@
-//! The monitor behind a lock. Messages go in; reports and endpoints to intercept come out.
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -17,12 +15,10 @@ use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::EntryStore;
 
-/// The monitor with the state that tasks need to use it concurrently.
 #[derive(Debug)]
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<EntryStore>>,
     pub(crate) services: CurrentServices,
-    /// Known endpoints over HTTP, by URL.
     pub(crate) routes: Routes,
     pub(crate) reports: Arc<Reports>,
     pub(crate) metrics: Arc<Metrics>,
@@ -37,7 +33,6 @@ pub(crate) struct Watch {
 /// The metadata to send with a message, if any, or why it is not forwarded.
 pub(crate) type Judged = Result<Option<Vec<u8>>, Stopped>;
 
-/// Why a message is not forwarded.
 #[derive(Debug)]
 pub(crate) enum Stopped {
     Refused(Refusal),
@@ -86,7 +81,6 @@ impl Watch {
         watch
     }
 
-    /// Registers configured endpoints and those in the store.
     fn route_promised(&self) {
         let own = |(endpoint, service): (&str, ServiceId)| (endpoint.to_owned(), service);
         let promised = self.lock().promised().map(own).collect::<Vec<_>>();
@@ -118,8 +112,8 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    /// The service of an endpoint, or `None` if its calls cannot be checked. Fails if such calls
-    /// are rejected because two services are claimed for the endpoint.
+    /// The service of an endpoint, if its calls can be checked. Fails if `enforce` rejects them for two claimed
+    /// services.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
         match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => Ok(self.services.get(id)),
@@ -128,7 +122,6 @@ impl Watch {
         }
     }
 
-    /// The service of an endpoint, or `None` if its calls cannot be checked.
     pub(crate) fn service(&self, endpoint: &str) -> Option<Arc<Service>> {
         match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => self.services.get(id),
@@ -166,8 +159,7 @@ impl Watch {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
 
-    /// Processes one message and reports the findings. `may_be_undecided`: undecided clauses do not
-    /// reject it.
+    /// Processes one message and reports the findings. `may_be_undecided`: undecided clauses do not reject it.
     pub(crate) fn step(
         &self,
         call: u64,

@@ -35,8 +35,7 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries. With a file a cache of its entries, each after the time of its last use, in
-    /// seconds since 1970.
+    /// All entries. With a file a cache of its entries, each after the time of its last use, in seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
     /// The bound of `memory` if there is also a file, and while that cannot be written.
@@ -52,7 +51,6 @@ fn nothing() -> MemoryStore {
     MemoryStore::new(usize::MAX, None)
 }
 
-/// State shared by calls and the writer.
 struct Shared {
     /// `None` once the file is closed.
     db: RwLock<Option<Database>>,
@@ -209,8 +207,7 @@ impl Store for EntryStore {
         }
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = file::split(&value)?;
-        // Updating the file at each use would cost a write per call, so only entries that would
-        // expire soon according to it are updated.
+        // Updating the file at each use would cost a write per call, so only entries about to expire in it are updated.
         if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);
@@ -255,8 +252,7 @@ impl Store for EntryStore {
         let Some(file) = &self.file else { return self.memory.each(now_s, show) };
         // Only used before the first call and by people, so it may be slow.
         file.flush();
-        // While the file cannot be written, memory has later values. They are read first, since
-        // they may reach the file in between.
+        // While the file cannot be written, memory is newer; it is read first, as values may reach the file in between.
         let mut unwritten = std::collections::BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();

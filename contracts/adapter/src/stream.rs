@@ -1,5 +1,3 @@
-//! Byte streams of any transport, with a count of their bytes.
-
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +10,6 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// TCP, or TLS over it.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
@@ -23,14 +20,12 @@ pub(crate) struct Stream {
     bytes: Arc<AtomicU64>,
     /// Bytes read ahead, to be read again.
     again: Bytes,
-    /// Registers the connection among the adapter's own sockets.
     _own: Option<OwnSocket>,
 }
 
 /// Local addresses of connections that this adapter made to other adapters.
 pub(crate) type OwnSockets = Arc<Mutex<HashSet<SocketAddr>>>;
 
-/// Registers an address while its connection is open.
 pub(crate) struct OwnSocket {
     address: SocketAddr,
     all: OwnSockets,
@@ -62,8 +57,7 @@ impl Stream {
         self.bytes.clone()
     }
 
-    /// Whether the stream begins with these bytes, which stay unread. Fails if too few arrive within
-    /// `limit`.
+    /// Whether the stream begins with these bytes, which stay unread. Fails if too few arrive within `limit`.
     pub(crate) async fn begins_with(&mut self, with: &[u8], limit: Duration) -> io::Result<bool> {
         let mut begin = BytesMut::with_capacity(4 << 10);
         let reading = async {

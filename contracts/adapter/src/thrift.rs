@@ -1,5 +1,3 @@
-//! Thrift over TCP: forwards messages between a client and its service or the next adapter.
-
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,8 +52,7 @@ struct Connection<'a> {
     service: Arc<Service>,
     down: Messages,
     up: Messages,
-    /// Bytes on `up` before the current call. 0 at first: the greeting between adapters belongs to
-    /// the first call.
+    /// Bytes on `up` before the current call. 0 at first: the greeting between adapters belongs to the first call.
     seen_bytes: u64,
     was_called: bool,
 }
@@ -71,8 +68,7 @@ impl Connection<'_> {
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {
                     // The adapter ended, but its service may still run. The party need not notice.
                     Ok(0) | Err(_) if self.up.is_adapter => {
-                        // An adapter that is ending still greets, so only a connection that
-                        // served a call is made again.
+                        // An ending adapter still greets, so only a connection that served a call is made again.
                         self.up = match self.was_called {
                             true => upstream(app, &self.hop, true).await?,
                             false => direct(app, &self.hop).await?,
@@ -133,8 +129,8 @@ impl Connection<'_> {
         };
         let is_oneway = message.header.kind == MessageKind::Oneway;
         let (number, is_sampled) = watch.next_call();
-        // An empty block means that the previous adapter did not check the call. Neither does this
-        // one, unless that would exempt the call from `enforce`.
+        // An empty block: the adapter before did not check the call. Neither does this one, unless that evades
+        // `enforce`.
         let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
         let is_looked_at = is_sampled && block.is_none_or(|block| !block.is_empty());
         let called = if is_looked_at {
@@ -292,7 +288,6 @@ fn failed() -> io::Error {
     io::Error::other("the adapter failed")
 }
 
-/// Checks a reply. Returns the metadata to send with it.
 fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMessage) -> Judged {
     let service = call.service.clone();
     let reply = call
@@ -303,7 +298,6 @@ fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMess
     call.reply(request, &reply.unwrap_or_else(Reply::opaque), received.block.as_deref())
 }
 
-/// Copies bytes in both directions until both have ended or nothing arrives for a while.
 async fn tunnel(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
     up.open_up().await?;
     down.open_up().await?;

@@ -1,5 +1,3 @@
-//! TLS for local listeners, services and other adapters.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -176,8 +174,7 @@ pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
     }
 }
 
-/// The identity in a certificate: its first DNS name. Subject names are ignored (RFC 9525, section
-/// 6.1 and appendix A).
+/// The identity in a certificate: its first DNS name. Subject names are ignored (RFC 9525, section 6.1 and appendix A).
 pub(crate) fn identity(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
     certificate.valid_dns_names().next().map(str::to_owned)

@@ -1,5 +1,4 @@
-//! Every configuration key, declared once. Types, ranges, defaults, hints and the reference in
-//! docs/reference/adapter.md all come from here.
+//! Every configuration key, declared once. Types, ranges, defaults, hints and docs/reference/adapter.md come from here.
 
 use std::net::IpAddr;
 
@@ -19,10 +18,8 @@ pub(super) const KINDS: &[(&str, ProtocolKind)] = &[
     ("soap", ProtocolKind::Soap),
     ("rest", ProtocolKind::Rest),
 ];
-/// Whether the file is rotated.
 pub(super) const ON_MISMATCH: &[(&str, bool)] = &[("rotate", true), ("refuse", false)];
 pub(super) const FORMATS: &[(&str, Format)] = &[("text", Format::Text), ("json", Format::Json)];
-/// Whether uncheckable messages are rejected.
 pub(super) const UNCHECKED: &[(&str, bool)] = &[("refuse", true), ("pass", false)];
 pub(super) const SIDES: &[(&str, Side)] =
     &[("sender", Side::Sender), ("receiver", Side::Receiver), ("both", Side::Both)];

@@ -1,5 +1,3 @@
-//! Decodes REST: heads, queries and JSON bodies.
-
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
@@ -100,8 +98,7 @@ fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
 #[derive(Debug, Default, PartialEq)]
 struct Beyond {
     wide_integers: Vec<usize>,
-    /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate, or `None` if
-    /// it has neither.
+    /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate, or `None` if it has neither.
     patched: Option<Vec<u8>>,
 }
 
@@ -172,7 +169,6 @@ impl Beyond {
     }
 }
 
-/// The remaining budget of values and depth.
 struct Room<'w> {
     values: usize,
     depth: usize,
@@ -181,7 +177,6 @@ struct Room<'w> {
     numbers: usize,
 }
 
-/// Puts the next value on the tape.
 struct Put<'t, 'w, 'm> {
     tape: &'t mut Tape<'m>,
     room: &'t mut Room<'w>,
@@ -271,7 +266,6 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
     }
 }
 
-/// A name, borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 struct Key<'m>(#[serde(borrow)] Cow<'m, str>);
 

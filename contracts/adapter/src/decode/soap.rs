@@ -63,8 +63,7 @@ fn reads_as_utf8(encoding: &str, body: &[u8]) -> bool {
     matches!(encoding.as_str(), "utf-8" | "utf8" | "us-ascii" | "ascii") || has_ascii && body.is_ascii()
 }
 
-/// Whether a document has an unsupported encoding. Sources: RFC 7303, section 3; XML 1.0, section
-/// 4.3.3 and appendix F.
+/// Whether a document has an unsupported encoding. Sources: RFC 7303, section 3; XML 1.0, section 4.3.3 and appendix F.
 fn is_other_encoding(charset: Option<&str>, body: &[u8]) -> bool {
     let head = &body[..body.len().min(4)];
     if head.starts_with(b"\xfe\xff") || head.starts_with(b"\xff\xfe") || head.contains(&0) {
@@ -92,7 +91,6 @@ fn envelope<'m>(headers: &HeaderMap, body: &'m [u8]) -> Result<Envelope<'m>, Unr
     })
 }
 
-/// Decodes a reply. Fails with the reason why it is not a reply of this operation.
 pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> Result<Reply<'static>, Unread> {
     let Some(operation) = wsdl.operation(own_name(op)) else { return Ok(Reply::opaque()) };
     if operation.output.is_none() && body.is_empty() {

@@ -1,5 +1,3 @@
-//! Header fields between adapters (metadata and the greeting), and hop-by-hop fields.
-
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderName, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Method, Request, Response};
@@ -20,15 +18,13 @@ pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Res
     (listener.accepts_adapters() && is_greeting).then(|| response().expect("a constant is valid"))
 }
 
-/// Whether a request asks for an acceptable protocol upgrade. HTTP/2 is refused: a server may
-/// continue with HTTP/1.1 (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110,
-/// section 7.8.
+/// Whether a request asks for an acceptable protocol upgrade. HTTP/2 is refused: a server may continue with HTTP/1.1
+/// (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110, section 7.8.
 pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
     list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
         && list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"))
 }
 
-/// The elements of a comma-separated field.
 fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())

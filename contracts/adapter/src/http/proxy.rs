@@ -22,9 +22,8 @@ use crate::stream::Stream;
 /// The first byte of a TLS handshake. Source: RFC 8446, section 5.1.
 const HANDSHAKE: &[u8] = &[22];
 
-/// Opens a tunnel to an allowed endpoint. Messages to a known service are checked: Thrift, HTTP,
-/// and HTTPS if the certificate of `tls.listen` covers its host. Other bytes are passed and
-/// counted.
+/// Opens a tunnel to an allowed endpoint. Messages to a known service are checked: Thrift, HTTP, and HTTPS if the
+/// certificate of `tls.listen` covers its host. Other bytes are passed and counted.
 pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let told = |code: StatusCode, text: String| {
         Response::builder().status(code).body(Body::of(text)).expect("a status is valid")
@@ -89,8 +88,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     Response::new(Body::default())
 }
 
-/// Serves a tunnel to an authority with known endpoints over HTTP. Boxed, because it recurses into
-/// `http::serve`.
+/// Serves a tunnel to an authority with known endpoints over HTTP. Boxed, because it recurses into `http::serve`.
 fn within(
     app: Arc<App>,
     mut client: Stream,

@@ -503,7 +503,6 @@ fn unclosed_file_may_lack_any_key() {
     let (mut store, _) = open(&settings);
     store.put(&key(1), b"a", 1);
     store.flush();
-    // Simulates a crash.
     let copy = folder.path().join("copy");
     std::fs::copy(&path, &copy).unwrap();
     assert!(!store.may_have_forgotten(&key(2)));

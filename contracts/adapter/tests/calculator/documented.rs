@@ -4,7 +4,6 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::world::{Adapter, add, adder, contract, file, free_port};
 
-/// The configuration in the document that starts with a comment naming this file.
 fn documented(name: &str) -> String {
     let text = std::fs::read_to_string(file("../docs/guides/adapter.md")).unwrap();
     let section = text.split("\n## A full deployment\n").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -25,7 +24,6 @@ fn documented_deployment_blames_by_name() {
     let issuer = Issuer::new(params, key);
     for label in ["adder", "client"] {
         let key = KeyPair::generate().unwrap();
-        // Addresses replace the hosts of the document.
         let params = CertificateParams::new(vec![label.to_owned(), "127.0.0.1".to_owned()]).unwrap();
         std::fs::write(at(&format!("{label}.pem")), params.signed_by(&key, &issuer).unwrap().pem()).unwrap();
         std::fs::write(at(&format!("{label}.key")), key.serialize_pem()).unwrap();

@@ -83,7 +83,6 @@ pub fn serve(service: &'static str, answer: impl Fn(&str, Vec<Option<Value>>) ->
     port
 }
 
-/// An adder whose sums are wrong by `off_by`.
 pub fn adder(off_by: i64) -> u16 {
     serve("Adder", move |_, arguments| {
         let number = |at: usize| match arguments[at] {
@@ -94,7 +93,6 @@ pub fn adder(off_by: i64) -> u16 {
     })
 }
 
-/// Returns the adder that was registered last.
 pub fn discovery(first: u16) -> u16 {
     let port = AtomicU16::new(first);
     serve("AdderDiscovery", move |method, arguments| {
@@ -107,7 +105,6 @@ pub fn discovery(first: u16) -> u16 {
     })
 }
 
-/// Makes one call on a new connection.
 pub fn call(address: &str, service: &str, method: &str, arguments: Value) -> io::Result<Value> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -162,7 +159,6 @@ impl Write for Told {
     }
 }
 
-/// An adapter and its reports.
 pub struct Adapter {
     pub running: Option<Running>,
     told: Told,
@@ -229,7 +225,6 @@ pub fn contract(name: &str) -> String {
     file(&format!("contract/contracts/calculator-{name}.contract")).display().to_string()
 }
 
-/// All parties with an adapter.
 pub struct Full {
     pub discovery: Adapter,
     pub adder: Adapter,
@@ -239,7 +234,6 @@ pub struct Full {
     pub adder_at: String,
 }
 
-/// Starts all adapters. The adder registers itself through its own.
 pub fn full(contract_name: &str, off_by: i64) -> Full {
     let contract = contract(contract_name);
     let adder_port = adder(off_by);
@@ -272,7 +266,6 @@ pub fn full(contract_name: &str, off_by: i64) -> Full {
 }
 
 impl Full {
-    /// Looks up the adder and adds, all through the client's adapter.
     pub fn add(&self, a: i64, b: i64) -> i64 {
         let adder = adder_info(&self.client.resolve(&self.discovery_at)).unwrap();
         assert_eq!(adder, self.adder_at);

@@ -9,7 +9,6 @@ const SMALL: &str = r#"contract 1
 service Any { POST "/"(body) { requires small: body.a < 10 } }
 "#;
 
-/// An adapter in front of a service that counts its requests.
 struct Gate {
     adapter: Adapter,
     endpoint: String,
@@ -52,7 +51,6 @@ impl Gate {
 /// Fields and body of a request, the expected status and reason.
 type Attack = (Vec<(&'static str, &'static str)>, Vec<u8>, u16, &'static str);
 
-/// One request per way around the check.
 fn attacks() -> Vec<Attack> {
     let bad = br#"{"a": 99}"#.to_vec();
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

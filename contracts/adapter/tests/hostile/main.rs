@@ -33,7 +33,6 @@ fn counted(adapter: &Adapter, line: &str) {
     panic!("{line}\n{}", metrics(adapter));
 }
 
-/// An adapter in front of a service that echoes JSON.
 fn rest(contract: &str, more: &str) -> (Adapter, String) {
     let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
     rest_at(port, contract, more)
@@ -193,7 +192,6 @@ fn dead_and_slow_services_fail_calls_in_time() {
     const ANY: &str = "contract 1\nservice Any { POST \"/\"(body) { ensures fine: result.code == 200 } }\n";
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), ANY);
-    // Accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_at = silent.local_addr().unwrap().to_string();
     let dead_at = format!("127.0.0.1:{}", free_port());
@@ -279,7 +277,6 @@ fn opens_no_tunnel_without_a_free_slot() {
     let (first, _tunnel) = open();
     let (second, connection) = open();
     assert_eq!((first, second), (200, 503));
-    // The end of the tunnel frees a slot.
     drop((_tunnel, connection));
     let again = std::iter::repeat_with(|| open().0).take(200).find(|status| {
         std::thread::sleep(Duration::from_millis(10));

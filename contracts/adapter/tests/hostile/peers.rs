@@ -38,8 +38,7 @@ impl Guarded {
         self.liar(name, name, tls)
     }
 
-    /// A client that claims the name `says`. The checks would reject that name with another
-    /// certificate.
+    /// A client that claims the name `says`. The checks would reject that name with another certificate.
     fn liar(&self, name: &str, says: &str, tls: &str) -> (Adapter, String) {
         let peer = self.server.at(&format!("adapters {}", self.endpoint));
         let text = format!(
@@ -120,7 +119,6 @@ fn forged_metadata_over_thrift_is_a_message_like_any_other() {
     assert_eq!(world::add(&adapters, 0, 0).unwrap(), -1);
     let told = world.adder.told();
     assert!(told.contains("Blaming: unknown (precondition failure)"), "{told}");
-    // A greeting and an unreadable block.
     let mut stream = TcpStream::connect(&adapters).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(b"whip\x01").unwrap();
@@ -166,7 +164,6 @@ fn checks_all_clauses_without_the_other_adapter() {
         let got = exchange(&mut connection, &request("POST", "/", &[], body.as_bytes()).to_bytes(1), false).unwrap();
         assert!(got.status() == 200 && got.body == body.as_bytes(), "{who}: {got:?}");
     };
-    // Not started yet.
     call("before");
     let told = client.told();
     assert!(told.contains("Failed precondition") && told.contains("Failed postcondition"), "{told}");
@@ -184,7 +181,6 @@ fn checks_all_clauses_without_the_other_adapter() {
     assert_eq!(client.told().matches("Failed precondition").count(), 3);
 }
 
-/// Greets like an adapter and then sends nothing.
 fn mute(greeting: impl Fn(&mut TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();

@@ -39,7 +39,6 @@ fn entries_outlive_an_adapter_and_store_errors_are_reported() {
     drop(first);
     let second = start(&file, port, &store, "");
     assert_eq!((indices(&second), second.told()), (vec!["a".to_owned(), "b".to_owned()], String::new()));
-    // Deleted while in use.
     second.told();
     std::fs::remove_file(&store).unwrap();
     call(&second, port, "c");

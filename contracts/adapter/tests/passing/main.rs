@@ -47,7 +47,6 @@ fn adapter_before(port: u16) -> Adapter {
     Adapter::start("client", &contract("plain"), &format!("[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'"))
 }
 
-/// Sends in pieces, closes, and reads to the end.
 fn through(address: &str, bytes: &[u8], pieces: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

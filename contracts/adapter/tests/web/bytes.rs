@@ -34,9 +34,8 @@ impl Message {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The fields, sorted by name; the order of different names has no meaning (RFC 9110, section
-    /// 5.3). Leaves out connection fields and `Host`, which names the service instead of the
-    /// listener.
+    /// The fields, sorted by name; the order of different names has no meaning (RFC 9110, section 5.3). Leaves out
+    /// connection fields and `Host`, which names the service instead of the listener.
     pub fn sorted(&self) -> Vec<(String, String)> {
         let mut fields = self.fields.clone();
         fields.retain(|(name, _)| !["host", "connection"].contains(&name.to_ascii_lowercase().as_str()));
@@ -44,7 +43,6 @@ impl Message {
         fields
     }
 
-    /// The bytes of the message, in chunks of `chunk` bytes if its fields say so.
     pub fn to_bytes(&self, chunk: usize) -> Vec<u8> {
         let mut out = format!("{}\r\n", self.start).into_bytes();
         for (name, value) in &self.fields {
@@ -133,7 +131,6 @@ pub fn read(from: &mut Reader, bare: bool) -> io::Result<Option<Message>> {
 /// The bytes to send, and whether the connection ends then.
 pub type Answer = (Vec<u8>, bool);
 
-/// A server on its own port. Its threads end with the process.
 pub fn serve(tls: Option<&Made>, answer: impl Fn(&Message) -> Answer + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -175,7 +172,6 @@ pub fn connect_tls(address: &str, made: &Made, own: Option<&Made>) -> Reader {
     tls_over(stream, made, own)
 }
 
-/// Like [`connect_tls`], over an existing connection: a tunnel.
 pub fn tls_over(stream: TcpStream, made: &Made, own: Option<&Made>) -> Reader {
     let mut roots = RootCertStore::empty();
     roots.add(made.root.clone()).unwrap();
@@ -199,7 +195,6 @@ pub fn ask(address: &str, request: &Message) -> Message {
     exchange(&mut connect(address), &request.to_bytes(1000), request.start.starts_with("HEAD ")).unwrap()
 }
 
-/// Opens a tunnel through a forward proxy, and returns the response.
 pub fn tunnel(proxy: &str, authority: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(proxy).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -244,13 +239,11 @@ impl Made {
         self.folder.path().join("ca.pem")
     }
 
-    /// The configuration lines for certificate and key.
     pub fn identity(&self) -> String {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
         format!("cert = '{}'\nkey = '{}'\n", at("cert.pem"), at("key.pem"))
     }
 
-    /// The configuration table for TLS between adapters.
     pub fn peers(&self) -> String {
         format!("[tls.peers]\n{}ca = '{}'\n", self.identity(), self.ca().display())
     }

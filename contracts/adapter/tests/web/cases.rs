@@ -21,7 +21,6 @@ fn record<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::record(fields)
 }
 
-/// Queued replies.
 type Next<T> = Arc<Mutex<VecDeque<T>>>;
 
 fn next<T>(queue: &Next<T>) -> T {
@@ -187,7 +186,6 @@ fn chess() -> Wsdl {
     wsdl::parse("chess.wsdl", &text, &mut |_| Err("there is none".to_owned())).unwrap()
 }
 
-/// A chess service with queued replies, and its adapters.
 fn correspondence(contract: &str, more: &str) -> (Pair, Soap) {
     let replies: Next<Value> = Arc::default();
     let (queue, wsdl) = (replies.clone(), chess());
@@ -221,7 +219,6 @@ fn chess_by_soap() {
     for result in ["NotYourTurn", "InvalidMove", "InvalidMoveNumber"] {
         chess.moves(17, 2, false, result);
     }
-    // An offered draw is accepted.
     chess.games(17, "1. e4 d5 *", true);
     chess.moves(17, 2, true, "Success");
     pair.is_silent(11);
@@ -284,7 +281,6 @@ fn evernote() -> Schema {
     idl::parse("evernote.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-/// The reply of a Thrift service over HTTP.
 fn answer(schema: &Schema, service: &str, queue: &Next<Value>, request: &Message) -> bytes::Answer {
     let message = Thrift::decode(Protocol::Binary, &request.body, &Limits::DEFAULT).unwrap();
     let method = schema.service(service).unwrap().method(message.header.method()).unwrap();

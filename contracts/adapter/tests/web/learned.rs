@@ -16,7 +16,6 @@ service Items {
 }
 "#;
 
-/// A service without items, and one that introduces it.
 struct Shop {
     shop: String,
     items: String,

@@ -46,7 +46,6 @@ impl Script {
     }
 }
 
-/// Routes to one server: through one adapter, through two, and through a forward proxy.
 struct Ways {
     script: Script,
     client: Adapter,
@@ -251,7 +250,6 @@ fn supports_bodies_without_length_and_http_1_0() {
     }
 }
 
-/// An adapter in front of one service, on the client's side, and its address.
 fn one(folder: &tempfile::TempDir, contract: &str, port: u16, more: &str) -> (Adapter, String) {
     let file = contract_file(folder.path(), contract);
     let service = contract.split("service ").nth(1).unwrap().split(' ').next().unwrap();
@@ -309,8 +307,7 @@ fn only_the_sample_is_checked() {
         let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("quintain_adapter_{name} ")));
         line.unwrap().parse::<u64>().unwrap()
     };
-    // The draw is a fixed function of the call number, so the result is deterministic. Mean 100,
-    // standard deviation 9.
+    // The draw is a fixed function of the call number, so the result is deterministic. Mean 100, standard deviation 9.
     let looked_at = value("verdicts_total{verdict=\"fails\"}");
     assert!((70..130).contains(&looked_at), "{looked_at}");
     assert_eq!(looked_at + value("unchecked_total{reason=\"sample\"}"), 400);

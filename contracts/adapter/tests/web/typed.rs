@@ -1,5 +1,4 @@
-//! Declared types: a mismatch blames the sender, and `enforce` rejects the message. Compressed
-//! bodies are decoded for the check.
+//! Declared types: a mismatch blames the sender, and `enforce` rejects it. Compressed bodies are decoded for the check.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,7 +10,6 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use super::bytes::{self, Message, contract_file, request};
 use super::world::{self, Adapter, file};
 
-/// Replies with the last configured status, fields and body.
 #[derive(Clone, Default)]
 struct Says(Arc<Mutex<Said>>);
 
@@ -92,7 +90,6 @@ fn counter(adapter: &Adapter, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("{name}: {metrics}")).parse().unwrap()
 }
 
-/// Replies that do not match the declared type, and the reason reported.
 const WRONG: [(&[u8], &str); 7] = [
     (b"<html>Welcome</html>", "`result.body` is not valid JSON: "),
     (b"[]", "`result.body` is a list, must be a record"),
@@ -298,7 +295,6 @@ fn mistyped_soap_blames_the_sender() {
     }
 }
 
-/// A service that responds to each frame with these bytes.
 fn parrot(reply: Vec<u8>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

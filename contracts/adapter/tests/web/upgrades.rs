@@ -46,7 +46,6 @@ fn server() -> u16 {
     port
 }
 
-/// The client's adapter without peers, and another one with a peer in front of the service.
 struct Both {
     alone: Adapter,
     pair: Adapter,
