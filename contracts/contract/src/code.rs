@@ -15,78 +15,25 @@ pub(crate) enum Op {
     Float(f64),
     Text(u32),
     Param(u16),
-    /// The result, or the exception or fault.
-    Outcome,
+    Outcome, // the result, or the exception or fault
     Receiver,
     Local(u16),
-    Field {
-        of: Id,
-        name: u32,
-    },
-    At {
-        of: Id,
-        at: Id,
-    },
-    Compare {
-        how: Binary,
-        a: Id,
-        b: Id,
-    },
-    /// `+` also joins texts and lists.
-    Arithmetic {
-        how: Binary,
-        a: Id,
-        b: Id,
-    },
-    And {
-        a: Id,
-        b: Id,
-    },
-    Or {
-        a: Id,
-        b: Id,
-    },
-    In {
-        item: Id,
-        within: Id,
-    },
+    Field { of: Id, name: u32 },
+    At { of: Id, at: Id },
+    Compare { how: Binary, a: Id, b: Id },
+    Arithmetic { how: Binary, a: Id, b: Id }, // `+` also joins texts and lists
+    And { a: Id, b: Id },
+    Or { a: Id, b: Id },
+    In { item: Id, within: Id },
     Not(Id),
     Minus(Id),
-    If {
-        condition: Id,
-        yes: Id,
-        no: Id,
-    },
-    Quantifier {
-        each: Quantifier,
-        local: u16,
-        within: Id,
-        body: Id,
-    },
-    Let {
-        local: u16,
-        value: Id,
-        body: Id,
-    },
-    List {
-        first: u32,
-        count: u32,
-    },
-    Tuple {
-        first: u32,
-        count: u32,
-    },
-    Call {
-        function: Function,
-        first: u32,
-        count: u32,
-    },
-    /// `matches` and `split`, whose pattern was compiled with the contract.
-    Pattern {
-        splits: bool,
-        of: Id,
-        pattern: u32,
-    },
+    If { condition: Id, yes: Id, no: Id },
+    Quantifier { each: Quantifier, local: u16, within: Id, body: Id },
+    Let { local: u16, value: Id, body: Id },
+    List { first: u32, count: u32 },
+    Tuple { first: u32, count: u32 },
+    Call { function: Function, first: u32, count: u32 },
+    Pattern { splits: bool, of: Id, pattern: u32 }, // `matches` and `split`, compiled with the contract
 }
 
 #[derive(Clone, Debug, Default)]
