@@ -19,7 +19,6 @@ pub struct Clause {
     pub(crate) kind: Kind,
     /// Stable name: `Service.operation.label`, or kind and number if it has no label.
     pub(crate) id: String,
-    /// The expression as written.
     pub(crate) text: String,
     pub(crate) line: u32,
     pub(crate) column: u32,
@@ -27,7 +26,6 @@ pub struct Clause {
     pub(crate) start: u32,
     pub(crate) code: Code,
     pub(crate) root: Id,
-    /// Its number among all clauses of the contract.
     pub(crate) number: u32,
     /// Whether it reads secret values, judged by their names.
     pub(crate) secret: bool,

@@ -39,7 +39,6 @@ pub(crate) enum Op {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Code {
     pub(crate) ops: Vec<Op>,
-    /// The location of each operation in the contract.
     pub(crate) spans: Vec<Span>,
     pub(crate) operands: Vec<Id>,
     pub(crate) texts: Vec<Box<str>>,

@@ -1,5 +1,3 @@
-//! Compiles the tree of a contract: resolves names, checks types, compiles clauses.
-
 mod expression;
 mod signature;
 
@@ -232,7 +230,6 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     SECRETS.iter().any(|word| contains(word))
 }
 
-/// Whether an expression reads a secret value, judged by the names in it.
 fn is_secret(expr: &Expr) -> bool {
     let named = match &expr.kind {
         ExprKind::Name(name) => is_secret_name(name),

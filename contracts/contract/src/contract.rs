@@ -84,7 +84,6 @@ impl Contract {
         self.op(operation).identifies(Direction::Reply).next().is_some()
     }
 
-    /// Whether a message introduces members of a service, each with its index.
     pub(crate) fn has_introduced_members(&self, service: ServiceId) -> bool {
         self.service_at(service).has_introduced_members
     }

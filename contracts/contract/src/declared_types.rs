@@ -1,5 +1,3 @@
-//! Checks messages against the declared types of their operation.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,7 +20,6 @@ pub(crate) struct Typed {
     schema: Arc<Schema>,
 }
 
-/// The part of a message to check.
 #[derive(Clone, Debug)]
 enum PromisedPart {
     Arguments(Vec<(usize, Field)>),
@@ -89,7 +86,6 @@ impl Type {
     }
 }
 
-/// The part of a message with the wrong type, and the reason.
 struct Misfit {
     path: String,
     why: String,
@@ -136,8 +132,7 @@ impl Typed {
             },
             PromisedPart::Body(of) => match outcome {
                 Value::Node(result) => match (result.field("code"), result.field("body")) {
-                    // Partial content cannot be checked, nor a reply without content. Source:
-                    // RFC 9110, section 15.3.
+                    // Partial content cannot be checked, nor a reply without content. Source: RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
                         Value::Missing => Err(Misfit::new(format!("missing, must be {}", expected(of)))),
                         value => held.fits(of, value, 0),

@@ -94,8 +94,7 @@ impl Why {
     }
 }
 
-/// Memory for values that clauses create, such as joined or split texts. One per thread, cleared
-/// after each clause.
+/// Memory for values that clauses create, such as joined or split texts. One per thread, cleared after each clause.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bump: Bump,
@@ -110,10 +109,8 @@ impl Scratch {
 }
 
 impl Clause {
-    /// Whether the clause holds for a call, evaluated in at most `steps_max` steps without a monitor.
-    ///
-    /// # Errors
-    /// Why that cannot be decided.
+    /// Whether the clause holds for a call, in at most `steps_max` steps, or why that cannot be decided. Needs no
+    /// monitor.
     pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Result<bool, Stop> {
         if let Some(holds) = plain(&self.code, self.root, &env).filter(|_| steps_max >= PLAIN_STEPS) {
             return Ok(holds);
@@ -122,11 +119,9 @@ impl Clause {
     }
 }
 
-/// The maximum number of steps that `plain` takes.
 const PLAIN_STEPS: u64 = 8;
 
-/// Fast path for comparisons of integer arguments and constants, as in most preconditions. `None`
-/// for any other expression or value.
+/// Fast path for comparisons of integer arguments and constants, as in most preconditions. `None` for anything else.
 fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     let number = |id: Id| match code.ops[id as usize] {
         Op::Int(value) => Some(value),
@@ -156,8 +151,7 @@ pub(crate) fn index(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scr
 /// Takes an endpoint and its index.
 pub(crate) type TakeEndpoint<'t> = &'t mut dyn FnMut(&str, Option<&str>);
 
-/// Passes every endpoint that a message introduces, with its index, to `take`. Continues after
-/// failures and returns the first.
+/// Passes each endpoint that a message introduces and its index to `take`. Continues after failures; returns the first.
 pub(crate) fn identify(
     identify: &Identify,
     env: Env<'_>,
@@ -171,7 +165,6 @@ pub(crate) fn identify(
     })
 }
 
-/// Maximum length of an index or endpoint, in bytes.
 pub(crate) const NAME_MAX_BYTES: usize = 1024;
 
 /// No value; the run has the reason. Empty, because the large reason would not fit into registers.
@@ -339,8 +332,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Kleene's `&&` (`decides` is false) and `||` (true): a deciding side decides even if the
-    /// other side has no value.
+    /// Kleene's `&&` (`decides` is false) and `||` (true): a deciding side decides even if the other side has no value.
     fn both(&mut self, a: Id, b: Id, decides: bool) -> Outcome<bool> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),
@@ -432,7 +424,6 @@ impl<'a> Run<'a> {
         if text.len() > NAME_MAX_BYTES { self.stop(id, Why::IndexLength) } else { Ok(text) }
     }
 
-    /// Takes the steps of an `identifies` clause from `step` on.
     fn walk(&mut self, identify: &Identify, step: usize, take: TakeEndpoint<'_>) {
         if let Err(NoValue) = self.try_walk(identify, step, take) {
             self.first_stop = self.first_stop.or(self.stopped);

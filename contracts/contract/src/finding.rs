@@ -1,5 +1,3 @@
-//! Findings: errors, warnings and notes about a contract's text, with their location.
-
 use std::fmt;
 use std::ops::Range;
 
@@ -56,8 +54,7 @@ pub enum Severity {
 pub struct Finding {
     /// Its severity.
     pub severity: Severity,
-    /// Stable short name for looking it up or ignoring it: `unknown-name`, `contradiction`.
-    /// docs/reference/contracts.md lists all.
+    /// Stable short name to look up or ignore, in docs/reference/contracts.md: `unknown-name`, `contradiction`.
     pub rule: &'static str,
     /// The message, without a full stop.
     pub message: String,
@@ -86,7 +83,6 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The stable short name of a kind of finding.
 pub(crate) type Rule = &'static str;
 
 /// Findings in the order they were found, without line numbers.

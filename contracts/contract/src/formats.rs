@@ -1,5 +1,3 @@
-//! Text formats: dates, identifiers, chess movetexts, media types, URLs.
-
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
@@ -29,9 +27,8 @@ static MAIL_DATES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     ]
 });
 
-/// Whether a text is a date of RFC 822 section 5 or RFC 5322 section 3.3: `Thu, 18 Jan 2007
-/// 00:10:45 +0000`. Also accepts C's `asctime` with a zone, as Twitter writes it and mail readers
-/// do: `Thu Jan 18 00:10:45 +0000 2007`.
+/// Whether a text is a date of RFC 822 section 5 or RFC 5322 section 3.3: `Thu, 18 Jan 2007 00:10:45 +0000`. Also
+/// accepts C's `asctime` with a zone, as Twitter writes it and mail readers do: `Thu Jan 18 00:10:45 +0000 2007`.
 pub(crate) fn rfc822_date(text: &str) -> bool {
     let Some(found) = MAIL_DATES.iter().find_map(|date| date.captures(text)) else { return false };
     let month = MONTHS.iter().position(|known| known.eq_ignore_ascii_case(&found["month"]));
@@ -45,10 +42,8 @@ static RFC3339: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6, truncated.
-///
-/// `zone_needed`: whether to reject times without a zone. Otherwise they are UTC, as XML Schema's
-/// `dateTime` allows.
+/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6, truncated. `zone_needed`: whether to
+/// reject times without a zone. Otherwise they are UTC, as XML Schema's `dateTime` allows.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
     let found = RFC3339.captures(text)?;
     let part = |group: usize| found.get(group).map_or("", |part| part.as_str());
@@ -81,8 +76,7 @@ static MEDIA_TYPE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Whether a text is `type/subtype` of RFC 6838, section 4.2, with one of IANA's top-level types
-/// and optional parameters.
+/// Whether a text is `type/subtype` of RFC 6838, section 4.2, with IANA's top-level types and optional parameters.
 pub(crate) fn mime_valid(text: &str) -> bool {
     MEDIA_TYPE.is_match(text.split(';').next().unwrap_or_default().trim_end())
 }
@@ -116,9 +110,8 @@ static MOVE_OR_GLYPH: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(r"^(?:{glyph}|{moved}|\.\.\.|\d+\.*|\d+\.+{moved})$"))
 });
 
-/// Whether a text is a movetext: moves, numbers, comments, variations and glyphs, and at most one
-/// result, at the end. Moves may be illegal. Source: Portable Game Notation Specification 1994,
-/// section 8.2.
+/// Whether a text is a movetext: moves, numbers, comments, variations and glyphs, and at most one result, at the end.
+/// Moves may be illegal. Source: Portable Game Notation Specification 1994, section 8.2.
 pub(crate) fn pgn_valid(text: &str) -> bool {
     let mut rest = text.trim_start();
     let mut open = 0_u32;

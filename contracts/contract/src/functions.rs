@@ -1,5 +1,3 @@
-//! The functions that clauses may call: names, parameters and results.
-
 use crate::formats;
 use crate::tape::Value;
 use crate::types::Type;
@@ -36,7 +34,6 @@ pub(crate) enum ArgKind {
     Number,
     /// A number, or a text that contains one.
     Numeral,
-    /// A value with a length: text, bytes, list, map.
     Sized,
     Map,
 }

@@ -1,5 +1,3 @@
-//! Finds probable errors in a valid contract: constant clauses, unreachable services.
-
 mod constant;
 
 use std::collections::BTreeSet;
@@ -38,7 +36,6 @@ impl Lint<'_> {
         self.found.push(Severity::Note, rule, span, message.into(), Some(hint.to_owned()));
     }
 
-    /// Checks which services are introduced, and whether with an index.
     fn services(&mut self, file: &File) {
         let names = |is_meant: &dyn Fn(&Identifies) -> bool| {
             let meant = file.identifies().filter(|identifies| is_meant(identifies));
@@ -229,7 +226,6 @@ impl Lint<'_> {
         expr.parts().into_iter().for_each(|part| self.inside(part, names));
     }
 
-    /// Checks for an operator whose result is constant or undefined.
     fn operands(&mut self, expr: &Expr, operator: Binary, a: &Expr, b: &Expr) {
         let shown = expression(expr);
         if operator.is_comparison() && constant(a).is_none() && expression(a) == expression(b) {

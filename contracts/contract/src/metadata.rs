@@ -1,8 +1,6 @@
-//! The metadata that adapters exchange with a message: the sender, vouching labels, and introduced
-//! endpoints.
-//!
-//! Values known to both ends are not repeated: the endpoint of the call, its service and, in a
-//! reply, the request's sender. The original message travels unchanged.
+//! The metadata that adapters exchange with a message: the sender, vouching labels, and introduced endpoints. Values
+//! known to both ends are not repeated: the endpoint of the call, its service and, in a reply, the request's sender.
+//! The original message travels unchanged.
 //!
 //! ```text
 //! request = head sender [labels] [entries]
@@ -37,8 +35,7 @@ pub const LABELS_MAX: usize = 64;
 /// Maximum length of an endpoint, index, label, name or address, in bytes.
 pub const TEXT_MAX_BYTES: usize = 1024;
 
-/// An endpoint that a message introduces, with the labels that vouch for it. The metadata of a reply
-/// is a list of them.
+/// An endpoint that a message introduces, with the labels that vouch for it. The metadata of a reply is a list of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identified {
     /// The endpoint.
@@ -168,12 +165,10 @@ pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<Vec<Identifi
     Ok(entries)
 }
 
-/// The size of a call's metadata as Whip counts it, to compare with its paper.
-///
-/// `16 + |sender|` for the request, `16 + |endpoint?index|` for each entry, and `4 + |label|` for
-/// each label. With `peers`, also `7 + |host| + 7` for each known peer address. Source: the Thrift
-/// binary encoding of Whip's `Annotated` and `PortConfiguration`, whose length its adapters log
-/// without the payload.
+/// The size of a call's metadata as Whip counts it, to compare with its paper: `16 + |sender|` for the request, `16 +
+/// |endpoint?index|` for each entry, and `4 + |label|` for each label. With `peers`, also `7 + |host| + 7` for each
+/// known peer address. Source: the Thrift binary encoding of Whip's `Annotated` and `PortConfiguration`, whose length
+/// its adapters log without the payload.
 pub fn whip_bytes(request: &RequestMetadata, reply: &[Identified], peers: bool) -> usize {
     let entry = |entry: &Identified| {
         let identifier = entry.endpoint.len() + entry.index.as_ref().map_or(0, |index| 1 + index.len());

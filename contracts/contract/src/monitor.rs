@@ -1,9 +1,6 @@
-//! Checks contracts and tracks who vouched: a state and a step function, without sockets, files or
-//! clocks.
-//!
-//! Source of the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern
-//! Services", ICFP 2017. If its text and pseudo-code differ (a request that introduces a known
-//! entry), this follows the text.
+//! Checks contracts and tracks who vouched: a state and a step function, without sockets, files or clocks. Source of
+//! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. If its text and
+//! pseudo-code differ (a request that introduces a known entry), this follows the text.
 
 mod entry;
 mod entry_log;
@@ -111,14 +108,12 @@ pub struct Counts {
     pub forgotten: u64,
 }
 
-/// Maximum memory for endpoints, labels and addresses. Names are never forgotten, so this bounds
-/// what a peer can use by making them up.
+/// Names are never forgotten, so this bounds what a peer can use by making them up.
 const NAMES_MAX_BYTES: usize = 64 << 20;
 
 /// Estimated overhead of a name: twice in a table and once in a list.
 const NAME_BYTES: usize = 96;
 
-/// A service that an endpoint is claimed to be.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
     /// The service's name, which stays the same when contracts change.
@@ -165,9 +160,8 @@ impl<'a> Step<'a> {
 }
 
 impl<S: Store> Monitor<S> {
-    /// A monitor that continues with the entries of the store.
-    ///
-    /// `now_s`: seconds since a fixed time, the same for all calls and all uses of the store.
+    /// A monitor that continues with the entries of the store. `now_s`: seconds since a fixed time, the same for all
+    /// calls and all uses of the store.
     pub fn new(contract: Arc<Contract>, settings: Settings, mut store: S, now_s: u64) -> Self {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
@@ -210,8 +204,7 @@ impl<S: Store> Monitor<S> {
         self.contracts.newest()
     }
 
-    /// Replaces the contract. [`Contract::after`] must have made it the successor of the current
-    /// one. Entries stay, and calls in flight keep their contract.
+    /// Replaces the contract by its successor ([`Contract::after`]). Entries stay; calls in flight keep their contract.
     pub fn renew(&mut self, contract: Arc<Contract>) {
         self.contracts.renew(contract.clone());
         for promise in self.endpoints.values_mut().flatten() {
@@ -303,8 +296,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { ticket: Some(ticket), request, ..output }
     }
 
-    /// Processes a request for the adapter's party. `metadata`: `None` if its sender has no
-    /// adapter.
+    /// Processes a request for the adapter's party. `metadata`: `None` if its sender has no adapter.
     pub fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
@@ -371,9 +363,8 @@ impl<S: Store> Monitor<S> {
         step.output
     }
 
-    /// Handles a call whose adapter, named by [`Self::peer`], is unreachable, so that the request
-    /// goes to the service itself. Checks that adapter's clauses of the request here; the
-    /// reply will be checked against all clauses.
+    /// Handles a call whose adapter, named by [`Self::peer`], is unreachable, so that the request goes to the service
+    /// itself. Checks that adapter's clauses of the request here; the reply will be checked against all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
         let is_known = self.contracts.knows(call.operation.service);
         if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {

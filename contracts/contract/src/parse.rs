@@ -1,5 +1,3 @@
-//! Parses the text of a contract to a tree, and reports all errors at once.
-
 mod expression;
 
 use config::nearest::did_you_mean;

@@ -7,8 +7,7 @@ pub fn expression(expr: &Expr) -> String {
     at_least(expr, 0)
 }
 
-/// Binding strength: 0 for `let` and `?:`, 1 to 5 for operators, 6 for prefix signs, 7 for the
-/// rest.
+/// Binding strength: 0 for `let` and `?:`, 1 to 5 for operators, 6 for prefix signs, 7 for the rest.
 fn strength(expr: &Expr) -> u8 {
     match &expr.kind {
         ExprKind::Let(..) | ExprKind::If(..) => 0,
@@ -46,8 +45,7 @@ pub(crate) fn kind(kind: &ExprKind) -> String {
         ExprKind::Minus(of) => format!("-{}", at_least(of, 6)),
         ExprKind::Binary(operator, left, right) => {
             let (sign, strength) = operator.sign();
-            // An operand on the left with the same strength needs no parentheses, except for
-            // comparisons, which do not chain.
+            // A left operand of the same strength needs no parentheses, except in comparisons, which do not chain.
             let left_least = if strength == Binary::COMPARISON { strength + 1 } else { strength };
             format!("{} {sign} {}", at_least(left, left_least), at_least(right, strength + 1))
         }

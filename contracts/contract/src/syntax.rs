@@ -251,7 +251,6 @@ impl Binary {
         ("%", Self::Remainder, 5),
     ];
 
-    /// The strength of comparisons, which do not chain.
     pub(crate) const COMPARISON: u8 = 3;
 
     pub(crate) fn is_comparison(self) -> bool {

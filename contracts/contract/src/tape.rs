@@ -1,5 +1,3 @@
-//! A message as a flat array of values, which codecs fill and clauses read.
-
 use std::borrow::Cow;
 use std::fmt;
 
@@ -10,8 +8,7 @@ pub enum Value<'a> {
     Missing,
     /// A value that could not be decoded, or was too large.
     Opaque,
-    /// A value of the wrong kind, with a description: `not valid JSON: ...`. To clauses it is
-    /// undecodable; a declared type is broken.
+    /// A value of the wrong kind, described: `not valid JSON: ...`. Undecodable to clauses; breaks a declared type.
     Malformed(&'a str),
     /// `true` or `false`.
     Bool(bool),

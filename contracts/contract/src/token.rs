@@ -1,5 +1,3 @@
-//! Splits a contract into words, numbers, texts and signs.
-
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
@@ -61,8 +59,7 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
                 Some(value) => tokens.push((Token::Text(value), Span::new(start, at))),
                 None => {
                     tokens.push((Token::Unclosed, Span::new(start, at)));
-                    // The end of the text is unknown, but unmatched braces probably belong to the
-                    // surrounding code.
+                    // The end of the text is unknown, but unmatched braces probably belong to the surrounding code.
                     for (within, sign) in lone_braces(&text[start..at]) {
                         tokens.push((Token::Sign(sign), Span::new(start + within, start + within + 1)));
                     }

@@ -1,5 +1,3 @@
-//! Types of messages, independent of their source: an IDL, a WSDL or an annotation.
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -82,7 +80,6 @@ pub struct Schema {
     pub services: BTreeMap<String, Signatures>,
 }
 
-/// A schema, which contracts share for the types of their messages.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownSchema {
     pub(crate) schema: Arc<Schema>,
@@ -112,7 +109,6 @@ impl Schema {
 }
 
 impl Type {
-    /// The type with its article, for a sentence.
     pub(crate) fn described(&self) -> String {
         match self {
             Self::Any => "anything".to_owned(),

@@ -1,5 +1,3 @@
-//! Findings of the linter, and valid contracts without any.
-
 use contract::{Severity, check, to_text};
 
 fn of(clauses: &str) -> String {

@@ -1,7 +1,5 @@
-//! The contract language and its monitor, from text to verdict.
-//!
-//! Tests share one binary to link and run only once. Separate binaries are for tests that observe
-//! or change process-wide state.
+//! The contract language and its monitor, from text to verdict. Tests share one binary to link and run only once;
+//! separate binaries are for tests that observe or change process-wide state.
 
 mod cases;
 mod common;

@@ -1,5 +1,4 @@
-//! Memory per entry, measured at the allocator. The binary has only one test, so that no other
-//! thread allocates.
+//! Memory per entry, measured at the allocator. The binary has only one test, so that no other thread allocates.
 
 mod common;
 

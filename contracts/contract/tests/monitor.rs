@@ -5,9 +5,8 @@ use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Placement, Settings, Store};
 use serde_json::json;
 
-/// The walkthrough's calculator: an adder that registers itself, a discovery and a client, with
-/// adapters at `discovery:38000`, `adder:38001` and `client`. With `full`, the client knows the
-/// discovery's adapter.
+/// The walkthrough's calculator: an adder that registers itself, a discovery and a client, with adapters at
+/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client knows the discovery's adapter.
 fn calculator(contract: &str, full: bool, placement: Placement) -> World {
     let mut world = World::new(contract);
     world.adapter_at("client", "client", placement);

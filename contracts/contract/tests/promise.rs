@@ -6,7 +6,6 @@ use contract::monitor::{Call, MemoryStore, Monitor, Outcome, Settings};
 use contract::{Field, Schema, Signature, Tape, Type, check};
 use serde_json::{Value as Json, json};
 
-/// The reason reported for a reply of this declared type, or nothing.
 fn replied(of: &str, result: Json) -> String {
     let mut world = World::of_text(&format!("contract 1 service S {{ f(a: int) -> {of}; }}"));
     world.adapter("client", "client");
@@ -95,7 +94,6 @@ fn untyped_operations_are_not_checked() {
     assert!(reports.iter().all(|report| report.found != ReportVerdict::Fails), "{reports:?}");
 }
 
-/// The reports about one reply to an operation of `S`.
 fn one(
     text: &str,
     schema: Option<&Schema>,
@@ -151,7 +149,6 @@ fn http_type_applies_to_bodies_of_successful_replies() {
 fn schema_types_apply_without_declared_types() {
     let open = |name: &str| Field { required: false, ..Field::new(name, Type::Int) };
     let mut schema = Schema::default();
-    // A type that contains itself.
     let fields = vec![Field::new("a", Type::Int), open("b"), Field::optional("next", Type::Named("Node".to_owned()))];
     schema.types.insert("Node".to_owned(), fields);
     let signature = Signature { params: Vec::new(), result: Some(Type::Named("Node".to_owned())), errors: Vec::new() };

@@ -82,7 +82,6 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 0..80).prop_map(|words| format!("contract 1 service S {{ {} ", words.join(" ")))
 }
 
-/// A valid expression, sometimes fully in parentheses.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "a",
@@ -360,8 +359,7 @@ proptest! {
     }
 }
 
-/// Shows that the property above is not vacuous: a simple history has reports that blame parties
-/// other than the caller.
+/// Shows that the property above is not vacuous: a simple history has reports that blame parties other than the caller.
 #[test]
 fn the_history_has_reports() {
     let moved = |from, to, own, what, named, n| Move { from, to, own, what, named, n };

@@ -1,5 +1,3 @@
-//! Contracts checked against an IDL or a WSDL.
-
 use std::collections::BTreeMap;
 
 use contract::{Field, Schema, Signature, Type, check, check_partly, to_text};

@@ -1,5 +1,3 @@
-//! Compiles expressions to operations and checks their types.
-
 use regex_lite::RegexBuilder;
 
 use crate::code::{Code, Id, Op};
@@ -8,16 +6,13 @@ use crate::functions::{self, ArgKind, Function, ReturnKind};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use crate::types::{Schema, Type};
 
-/// Maximum length of a pattern of `matches` and `split`, in bytes.
 pub(crate) const PATTERN_MAX_BYTES: usize = 256;
 
 /// Maximum memory of a compiled pattern, in bytes. It bounds the time per matched byte.
 const PATTERN_PROGRAM_MAX_BYTES: usize = 16 << 10;
 
-/// Maximum number of local values in scope.
 const LOCALS_MAX: u16 = 64;
 
-/// Words that cannot be names.
 pub(super) const RESERVED: [&str; 6] = ["result", "error", "receiver", "true", "false", "let"];
 
 pub(super) struct Compiler<'c> {

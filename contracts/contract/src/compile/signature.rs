@@ -1,5 +1,3 @@
-//! Determines the parameters and results of an operation from the contract or its schema.
-
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -88,7 +86,6 @@ fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Find
     Some(signature)
 }
 
-/// The types of HTTP parameters by name: query, headers, body, and variables of the path.
 fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findings) -> Vec<Type> {
     let variables = variables(&operation.name.text);
     if variables.is_none() {

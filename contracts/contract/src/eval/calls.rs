@@ -1,5 +1,3 @@
-//! The functions of the language.
-
 use std::cmp::Ordering;
 
 use super::{BYTES_A_STEP, NoValue, Outcome, Run, Why};
@@ -133,9 +131,8 @@ impl<'a> Run<'a> {
     pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {
         let text = self.text(of)?;
         let pattern = &self.code.patterns[pattern as usize];
-        // Matching takes up to one step per byte and state. The pattern's length approximates the
-        // states; short repetitions with many states are bounded by the memory limit of compiled
-        // patterns.
+        // Matching takes up to one step per byte and state. The pattern's length approximates the states; short
+        // repetitions with many states are bounded by the memory limit of compiled patterns.
         let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
         self.charge(id, (text.len() * states) as u64)?;
         if !splits {

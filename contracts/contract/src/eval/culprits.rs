@@ -1,5 +1,3 @@
-//! Finds the values that made a clause fail, for reports.
-
 use super::{Env, Run, Scratch};
 use crate::clause::Clause;
 use crate::code::{Id, Op};
@@ -8,12 +6,10 @@ use crate::tape::Value;
 
 const VALUES_MAX: usize = 8;
 
-/// Takes the name of a part of a message and its value.
 type TakePart<'t> = &'t mut dyn FnMut(String, Value<'_>);
 
-/// Passes the parts of the message that a failing clause reads to `take`: `result.users[3].id`,
-/// with its value. Includes only the false sides of a conjunction, and only the first deciding item
-/// of a loop. Each part is passed once, in the order of the text.
+/// Passes each part of the message that a failing clause reads, with its value, once to `take`, in the order of the
+/// text: `result.users[3].id`. Of a conjunction only the false sides count, of a loop only the first deciding item.
 pub(crate) fn guilty(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scratch, take: TakePart<'_>) {
     scratch.run(&clause.code, env, steps, |run| {
         let names = vec![None; usize::from(clause.code.locals)];

@@ -1,5 +1,4 @@
-//! Values as text, for `text`, indexes and reports. The form is Python's, as in Whip's indexes:
-//! `(17, False, 2)`.
+//! Values as text, for `text`, indexes and reports. The form is Python's, as in Whip's indexes: `(17, False, 2)`.
 
 use std::fmt::{self, Write};
 
@@ -8,7 +7,6 @@ use crate::code::Id;
 use crate::tape::{Node, Shape, Value};
 
 impl<'a> Run<'a> {
-    /// Text unchanged, and other values in Python's form.
     pub(super) fn shown(&mut self, at: Id, value: Value<'a>) -> Outcome<&'a str> {
         if let Value::Text(text) = value {
             return Ok(text);
@@ -44,7 +42,6 @@ pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> boo
 struct Limited<W> {
     out: W,
     left: usize,
-    /// Whether it failed because the value nests too deep.
     is_too_deep: bool,
     hide: fn(&str) -> bool,
 }
@@ -131,5 +128,4 @@ impl<W: Write> Limited<W> {
     }
 }
 
-/// Replaces a secret value.
 pub(crate) const HIDDEN: &str = "[redacted]";

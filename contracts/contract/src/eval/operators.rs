@@ -1,5 +1,3 @@
-//! Comparisons, arithmetic, membership.
-
 use std::cmp::Ordering;
 
 use super::{Items, NESTING_MAX, Outcome, Run, Why};

@@ -1,5 +1,3 @@
-//! Constant expressions, and the bounds that several comparisons leave for a term.
-
 use std::collections::BTreeMap;
 
 use crate::print::expression;
@@ -77,7 +75,6 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<ExprKind> {
     order.filter(|_| operator.is_comparison()).map(|order| Bool(operator.holds(order)))
 }
 
-/// Why an operation on constants never has a value.
 pub(super) enum Impossible {
     Overflow,
     ByZero,

@@ -9,7 +9,6 @@ pub(crate) type NameId = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// By the configuration.
     Configured,
     /// By a request of the party with this label, which invoked or introduced it.
     Request(NameId),
@@ -27,7 +26,6 @@ pub(crate) struct Entry {
     pub(crate) endpoint: NameId,
     pub(crate) service: NameId,
     pub(crate) index: Option<String>,
-    /// Whether the index is secret.
     pub(crate) secret: bool,
     pub(crate) labels: Vec<NameId>,
     pub(crate) peer: Option<NameId>,
@@ -133,7 +131,6 @@ impl Entry {
     }
 }
 
-/// Seeds for the two halves of a key.
 const HALVES: [RapidSecrets; 2] = [RapidSecrets::seed(1), RapidSecrets::seed(2)];
 
 /// The key of an entry. It depends on the names, so it survives a renumbering.

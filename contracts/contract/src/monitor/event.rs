@@ -1,5 +1,3 @@
-//! Calls that pass a monitor, and its results.
-
 use crate::clause::ServiceId;
 use crate::contract::OperationId;
 use crate::metadata::{Identified, RequestMetadata};
@@ -29,7 +27,6 @@ pub struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// The kind of clauses that apply to it.
     pub(super) fn kind(self) -> Kind {
         if self.is_error { Kind::Exception } else { Kind::Postcondition }
     }
@@ -46,20 +43,17 @@ pub struct Ticket {
     pub(crate) labels: Vec<u32>,
     /// Whether the vouching labels were forgotten, or the index is unknown.
     pub(crate) is_orphan: bool,
-    /// Whether the other side of the call has an adapter. Without one, the call also checks the
-    /// clauses of the other side.
+    /// Whether the other side of the call has an adapter. Without one, the call also checks its clauses.
     pub enhanced: bool,
-    /// Whether the endpoint's calls go unchecked.
     pub(crate) bypassed: bool,
     /// The other side's adapter: its label or address.
     pub(crate) other: Option<u32>,
-    /// The label of the adapter that sent the request, or `unknown`:
-    /// [`crate::metadata::CallContext::sender`] at both ends.
+    /// The label of the adapter that sent the request, or `unknown`: [`crate::metadata::CallContext::sender`] at both
+    /// ends.
     pub sender: String,
 }
 
 impl Ticket {
-    /// A call whose entry is unknown.
     pub(super) fn unvouched(sender: String) -> Self {
         Self { labels: vec![0], is_orphan: true, sender, ..Self::default() }
     }

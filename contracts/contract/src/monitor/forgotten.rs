@@ -1,14 +1,9 @@
-//! The keys of forgotten entries, as a Bloom filter.
-
 use super::entry_log::Key;
 
-/// Maximum size of a filter, in bytes.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Keys of forgotten entries. No false negatives. With 512 KiB, 6 % of other keys are false
-/// positives after 600,000 keys.
-///
-/// Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970.
+/// Keys of forgotten entries. No false negatives. With 512 KiB, 6 % of other keys are false positives after 600,000
+/// keys. Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// Allocated with the first key.

@@ -1,5 +1,3 @@
-//! The contracts of a monitor: the current one, and older ones that calls in flight still use.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,8 +53,7 @@ impl Tallies {
     }
 }
 
-/// Maximum number of clauses, and of pairs of clause and blamed label, counted separately. Labels
-/// come from other parties, so they need a bound.
+/// Maximum number of clauses, and of pairs of clause and blamed label, counted separately: other parties choose labels.
 const TOLD_APART_MAX: usize = 1000;
 
 /// Replaces all names beyond the limit.
@@ -65,7 +62,6 @@ pub const OTHER: &str = "other";
 #[derive(Debug)]
 struct Generation {
     contract: Arc<Contract>,
-    /// By clause number.
     tallies: Vec<Tally>,
 }
 

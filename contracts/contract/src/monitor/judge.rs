@@ -1,5 +1,3 @@
-//! Evaluates clauses and reports broken ones.
-
 use std::collections::HashSet;
 
 use config::place::line_and_column;

@@ -1,5 +1,3 @@
-//! Adds and updates entries, including those from another adapter's metadata.
-
 use super::entry::{Entry, NameId, Origin, key_of};
 use super::event::{Call, StepOutput, Ticket};
 use super::store::{Key, Store};
@@ -12,16 +10,13 @@ use crate::syntax::Direction;
 /// How an event affects the labels that vouch for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vouching {
-    /// It names them.
     Named,
-    /// No effect: a request just uses the entry. The sender vouches for a new one, unless the store
-    /// may have forgotten it.
+    /// A request just uses the entry. The sender vouches for a new one, unless the store may have forgotten it.
     Used,
     /// The labels are unknown, because the introducing entry is an orphan.
     Forgotten,
 }
 
-/// The data for adding or updating an entry.
 pub(super) struct Kept<'a> {
     pub(super) vouching: Vouching,
     pub(super) endpoint: &'a str,
@@ -37,14 +32,12 @@ pub(super) struct Kept<'a> {
 }
 
 impl Vouching {
-    /// Vouches by the labels in metadata.
     pub(super) fn by(labels: &[NameId]) -> Self {
         if labels.is_empty() { Self::Forgotten } else { Self::Named }
     }
 }
 
 impl<'a> Kept<'a> {
-    /// For a request that uses a member of the called service.
     pub(super) fn used(call: Call<'a>, labels: &'a [NameId], origin: Origin) -> Self {
         let (endpoint, service) = (call.endpoint, call.operation.service);
         let (vouching, fresh) = (Vouching::Used, labels);
@@ -86,7 +79,6 @@ impl Introduced {
         Kept { vouching, more: &[], ..self.kept(&ticket.labels, origin) }
     }
 
-    /// The metadata about this endpoint.
     pub(super) fn carried<'m>(&self, entries: &'m [Identified], contract: &Contract) -> Option<&'m Identified> {
         entries.iter().find(|entry| {
             entry.endpoint == self.endpoint
@@ -111,8 +103,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Adds the endpoints that a message of the adapter's party introduces, and returns their
-    /// metadata for the other adapter, if there is one.
+    /// Adds the endpoints that a sent message introduces, and returns their metadata for the other adapter, if any.
     pub(super) fn keep_sent(&mut self, direction: Direction, ticket: &Ticket, step: &mut Step<'_>) -> Vec<Identified> {
         let (mut entries, own) = (Vec::new(), [self.own]);
         for found in self.introduced(direction, step) {
@@ -123,7 +114,6 @@ impl<S: Store> Monitor<S> {
         entries
     }
 
-    /// Adds the endpoints that a message for the adapter's party introduces.
     pub(super) fn keep_received(
         &mut self,
         direction: Direction,
@@ -138,8 +128,7 @@ impl<S: Store> Monitor<S> {
         let other = [ticket.other.unwrap_or(0)];
         for found in introduced {
             let Some(carried) = found.carried(entries, self.contracts.of(found.service)) else {
-                // A sender with an adapter vouches for an introduced endpoint, even without
-                // metadata.
+                // A sender with an adapter vouches for an introduced endpoint, even without metadata.
                 let kept = found.kept_by_sender(direction, &other, ticket);
                 self.keep(&kept, step.now_s, &mut step.output);
                 continue;
@@ -152,7 +141,6 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// The metadata about an entry.
     fn identified(&self, kept: &Kept<'_>, entry: &Entry) -> Identified {
         Identified {
             endpoint: kept.endpoint.to_owned(),

@@ -68,8 +68,7 @@ pub struct Report {
     pub kind: Kind,
     /// The verdict.
     pub found: ReportVerdict,
-    /// Why the clause is undecided, with the location in the contract, or why a type does not
-    /// match. `None` for other failures.
+    /// Why the clause is undecided, with the location in the contract, or why a type does not match; otherwise `None`.
     pub reason: Option<String>,
     /// The clause's stable name; empty for conflicts.
     pub clause: String,
@@ -91,8 +90,7 @@ pub struct Report {
     pub index_known: bool,
     /// The labels that vouch for the endpoint being that member.
     pub vouched_for_by: Vec<String>,
-    /// The blamed labels: the sender for a precondition, all vouching ones for a postcondition.
-    /// Empty if nothing failed.
+    /// Blamed labels: the sender for a precondition, all vouching ones for a postcondition. Empty if nothing failed.
     pub blamed: Vec<String>,
     /// The values of the call, those that broke the clause first.
     pub variables: Vec<Variable>,

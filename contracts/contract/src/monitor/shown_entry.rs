@@ -1,5 +1,3 @@
-//! Service entries for display and scripts.
-
 use serde::Serialize;
 
 use super::Monitor;

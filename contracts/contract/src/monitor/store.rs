@@ -4,10 +4,8 @@ pub use super::entry_log::Key;
 use super::entry_log::{BYTES_MAX, Log};
 pub use super::forgotten::Forgotten;
 
-/// A key-value store of service entries. Losing an entry makes blame less precise but never fails a
-/// call.
-///
-/// Names are endpoints, services, labels and addresses; entries refer to them by number.
+/// A key-value store of service entries. Losing an entry makes blame less precise but never fails a call. Names are
+/// endpoints, services, labels and addresses; entries refer to them by number.
 pub trait Store {
     /// Returns the entry of a key and marks it as used. `None` if it is missing or expired.
     fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>>;
@@ -87,8 +85,7 @@ impl MemoryStore {
         self.log.records().map(|record| (record.key, record.value))
     }
 
-    /// Like [`Store::put`], but passes each evicted key to `evict` and does not treat it as
-    /// forgotten: a file may have it.
+    /// Like [`Store::put`], but evicted keys go to `evict` and are not treated as forgotten: a file may have them.
     pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.put_within(self.bytes_max, key, entry, now_s, evict);
     }

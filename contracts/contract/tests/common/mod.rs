@@ -18,7 +18,6 @@ pub fn contract(name: &str) -> Arc<Contract> {
     Arc::new(checked.contract.unwrap_or_else(|| panic!("{}", contract::to_text(name, &checked.findings))))
 }
 
-/// The labels that vouch for a member, or `None` if it is unknown.
 pub fn vouched(
     monitor: &mut Monitor<MemoryStore>,
     endpoint: &str,
@@ -56,7 +55,6 @@ pub struct Seen {
     pub reports: Vec<Report>,
     pub request: Option<RequestMetadata>,
     pub reply: Vec<Identified>,
-    /// Bytes of both blocks.
     pub block_bytes: usize,
 }
 
