@@ -1,15 +1,12 @@
 //! Reads JSON into values within limits, and writes it. Source: RFC 8259.
-//!
 //! ```
 //! use codecs::json;
 //!
 //! let user = json::parse(br#"{"id_str": "11"}"#).unwrap();
 //! assert_eq!(user.get("id_str"), Some(&"11".into()));
 //! ```
-//!
-//! Duplicate names in an object are rejected, because readers differ in which one counts (RFC 8259,
-//! section 4). So are numbers outside the range of doubles: some readers make them infinite, others
-//! reject them.
+//! Duplicate names in an object are rejected, because readers differ in which one counts (RFC 8259, section 4). So are
+//! numbers outside the range of doubles: some readers make them infinite, others reject them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -37,9 +34,8 @@ pub struct JsonError {
     pub what: String,
 }
 
-/// Parses a whole text. Numbers outside `i64` become doubles.
-///
-/// Fails for invalid JSON, a value over a limit, or a duplicate name in an object.
+/// Parses a whole text. Numbers outside `i64` become doubles. Fails for invalid JSON, a value over a limit, or a
+/// duplicate name in an object.
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     if bytes.len() > TEXT_BYTES_MAX {
         let what = format!("{} bytes, over the limit of {TEXT_BYTES_MAX}", bytes.len());
@@ -63,7 +59,6 @@ pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
 
 struct Read<'l> {
     depth: usize,
-    /// Number of values still allowed.
     left: &'l mut usize,
 }
 

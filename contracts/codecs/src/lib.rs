@@ -1,6 +1,5 @@
-//! Codecs for the protocols that contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a
-//! WSDL, [`json`] and [`rest`]. Each reads a message through views and composes one from a
-//! [`value::Value`]. No sockets, no clock.
+//! Codecs for the protocols that contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a WSDL, [`json`] and
+//! [`rest`]. Each reads a message through views and composes one from a [`value::Value`]. No sockets, no clock.
 
 pub mod json;
 pub mod mistake;

@@ -5,8 +5,7 @@ use std::fmt;
 /// Maximum number of errors reported per file. Beyond it, the first ones explain the rest.
 pub const MISTAKES_MAX: usize = 50;
 
-/// Returns the text of an included or imported file by its path as written, or the reason why it
-/// cannot. Called once per path.
+/// Returns the text of an included or imported file by its path as written, or why it cannot. Called once per path.
 pub type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<String, String>;
 
 /// One error with its location and a hint.
@@ -25,7 +24,6 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// An error at byte `at` of the file's text.
     pub(crate) fn new(source: &str, file: &str, at: usize, text: impl Into<String>, hint: Option<String>) -> Mistake {
         let (line, column) = config::place::line_and_column(file, at);
         Mistake { source: source.to_owned(), line, column, text: text.into(), hint }

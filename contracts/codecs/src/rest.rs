@@ -1,5 +1,4 @@
 //! REST path templates with their parameters, queries and forms. [`crate::json`] reads bodies.
-//!
 //! ```
 //! use codecs::rest::Template;
 //!
@@ -7,7 +6,6 @@
 //! let found = retweet.matches("/1.1/statuses/retweet/21%2F7.json").unwrap();
 //! assert_eq!((found[0].0, found[0].1.as_ref()), ("id", "21/7"));
 //! ```
-//!
 //! Slashes separate segments. A template's segment is fixed text with at most one `{name}`, which
 //! matches one or more characters except `/`. Percent escapes are decoded after a path is split
 //! into segments, so `%2F` does not separate them. `/a` and `/a/` are different paths.
@@ -168,10 +166,8 @@ pub enum ParametersError {
 }
 
 impl<'p> Parameters<'p> {
-    /// Parses the text between `?` and `#`, or a form's body. `+` means a space. Empty pairs (`&&`)
-    /// are skipped; a name without `=` has an empty value.
-    ///
-    /// Fails if there are more than `limit` parameters or an escape is not valid UTF-8.
+    /// Parses the text between `?` and `#`, or a form's body. `+` means a space. Empty pairs (`&&`) are skipped; a name
+    /// without `=` has an empty value. Fails if there are more than `limit` parameters or an escape is not valid UTF-8.
     pub fn parse(text: &'p str, limit: usize) -> Result<Parameters<'p>, ParametersError> {
         let mut all = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {

@@ -1,6 +1,5 @@
 //! SOAP 1.1, document/literal wrapped, driven by a WSDL. Decodes envelopes into operations with
 //! arguments and results, and encodes them.
-//!
 //! ```
 //! use codecs::soap::{Envelope, Limits, wsdl};
 //!
@@ -14,13 +13,10 @@
 //! assert_eq!(request.operation.name, "MakeGame");
 //! assert_eq!(request.arguments.at(1).and_then(|black| black.as_str()), Some("ben"));
 //! ```
-//!
 //! # Choices that SOAP leaves open
-//!
 //! - **Operation:** the body's element selects it. `SOAPAction` may be missing and has several
 //!   spellings; a value that names another operation is reported.
-//! - **Document types** are rejected, as SOAP 1.1 requires (section 3), and with them all entities
-//!   except XML's five.
+//! - **Document types** are rejected, as SOAP 1.1 requires (section 3), and with them all entities except XML's five.
 //! - **Dates and times** are read as text.
 //! - **Fields** are found by name; their order is not checked.
 //! - **`xsi:type`** is ignored.

@@ -1,5 +1,3 @@
-//! Parsing IDL files: supported syntax, and the errors with their locations.
-
 use codecs::thrift::{Requirement, Schema, Struct, StructKind, Type, idl};
 use codecs::value::Value;
 

@@ -10,8 +10,7 @@ use codecs::value::Value;
 
 use crate::idl::{calculator, evernote, parse};
 
-/// Name, protocol (`old` is binary, not strict) and bytes of messages from
-/// `oracle/thrift_messages.py`.
+/// Name, protocol (`old` is binary, not strict) and bytes of messages from `oracle/thrift_messages.py`.
 fn oracle() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let line = |line: &'static str| {
         let mut words = line.split(' ');

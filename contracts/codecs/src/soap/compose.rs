@@ -1,5 +1,3 @@
-//! Composes envelopes from values, driven by a WSDL: for mocks, clients and tests.
-
 use std::fmt::{self, Write};
 
 use base64::Engine;
@@ -12,14 +10,10 @@ const DEPTH_MAX: usize = 64;
 
 type Composed = Result<(), ComposeError>;
 
-/// Appends an envelope with one message in its body: a request with its arguments, or a response
-/// with its result.
-///
-/// Fields are written in the order of their type. [`Value::Null`] is omitted if the field is
-/// optional, or written as nil if the type allows it.
-///
-/// Fails if a value does not match its type, a required field is missing, or the type lacks a given
-/// field. `out` is unchanged then.
+/// Appends an envelope with one message in its body: a request with its arguments, or a response with its result.
+/// Fields are written in the order of their type. [`Value::Null`] is omitted if the field is optional, or written as
+/// nil if the type allows it. Fails if a value does not match its type, a required field is missing, or the type lacks
+/// a given field. `out` is unchanged then.
 pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value: &Value) -> Result<(), ComposeError> {
     let before = out.len();
     out.push_str(ENVELOPE);

@@ -1,5 +1,4 @@
-//! SOAP 1.1 envelopes, read as requests and responses. Source:
-//! <https://www.w3.org/TR/2000/NOTE-SOAP-20000508/>.
+//! SOAP 1.1 envelopes, read as requests and responses. Source: <https://www.w3.org/TR/2000/NOTE-SOAP-20000508/>.
 
 use super::types::{Message, Operation, Type, Wsdl};
 use super::view::View;
@@ -49,7 +48,6 @@ pub enum SoapError {
 /// A SOAP 1.1 envelope that borrows its input.
 pub struct Envelope<'d> {
     document: Document<'d>,
-    /// The element in the body.
     content: u32,
 }
 

@@ -1,5 +1,3 @@
-//! A resolved WSDL: services, operations and the types of their messages.
-
 /// The ID of a complex type in its [`Wsdl`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ComplexId(pub(crate) u32);
@@ -177,9 +175,8 @@ impl Wsdl {
         self.operations().find(|operation| operation.input.element == element && operation.input.namespace == namespace)
     }
 
-    /// The operation that a `SOAPAction` names. Clients and servers spell it in three ways: the
-    /// WSDL's value, the bare operation name, or namespace, `/` and name. Quotes around it are
-    /// ignored. `None` if it is empty.
+    /// The operation that a `SOAPAction` names. Clients and servers spell it in three ways: the WSDL's value, the bare
+    /// operation name, or namespace, `/` and name. Quotes around it are ignored. `None` if it is empty.
     pub fn operation_by_action(&self, action: &str) -> Option<&Operation> {
         let action = action.trim();
         let action = action.strip_prefix('"').and_then(|action| action.strip_suffix('"')).unwrap_or(action);
@@ -195,7 +192,6 @@ impl Wsdl {
         self.operations().find(is)
     }
 
-    /// How the text of a type is read; `None` for types without text.
     pub(crate) fn base(&self, ty: Type) -> Option<Builtin> {
         match ty {
             Type::Builtin(builtin) => Some(builtin),

@@ -1,5 +1,3 @@
-//! Typed values in place in an envelope.
-
 use base64::Engine;
 
 use super::types::{Builtin, Complex, Field, Type, Wsdl};
@@ -150,8 +148,7 @@ impl<'e> View<'e> {
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// The field with this name. If the type is unknown, the first child with this name. Lists
-    /// exist even if empty.
+    /// The field with this name. If the type is unknown, the first child with this name. Lists exist even if empty.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {

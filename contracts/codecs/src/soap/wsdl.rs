@@ -1,7 +1,5 @@
 //! WSDL 1.1 with XML Schema, document/literal over SOAP 1.1. Resolves files into a [`Wsdl`].
-//!
 //! # The subset
-//!
 //! | part | supported | error |
 //! |---|---|---|
 //! | bindings | SOAP 1.1, `document`, `literal`; others are omitted | `rpc`, `encoded` in a SOAP 1.1 binding |
@@ -35,10 +33,9 @@ const FIELDS_MAX: usize = 1 << 16;
 const LIMITS: Limits =
     Limits { document_bytes: 4 << 20, depth: DEPTH_MAX, elements: 1 << 17, attributes: 64, text_bytes: 1 << 20 };
 
-/// Parses the WSDL `text`; `source` is its name in error messages. `import` returns the text of a
-/// file by its location as written, or the reason why it cannot. It is called once per location.
-///
-/// Returns all errors of the file and its imports.
+/// Parses the WSDL `text`; `source` is its name in error messages. `import` returns the text of a file by its location
+/// as written, or the reason why it cannot. It is called once per location. Returns all errors of the file and its
+/// imports.
 pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mistakes> {
     let mut mistakes = Vec::new();
     let texts = load(source, text, import, &mut mistakes);

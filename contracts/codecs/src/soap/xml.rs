@@ -293,8 +293,7 @@ impl<'d> Document<'d> {
         None
     }
 
-    /// Namespace and local name of a qualified name in an attribute or text of an element. `None`
-    /// if its prefix is undeclared.
+    /// Namespace and local name of a qualified name in an attribute or text; `None` if its prefix is undeclared.
     pub(super) fn qualified<'n>(&self, index: u32, name: &'n str) -> Option<(&str, &'n str)> {
         let (prefix, name) = split(name.trim());
         match (self.resolve(index, prefix), prefix) {

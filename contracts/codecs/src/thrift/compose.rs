@@ -1,5 +1,3 @@
-//! Composes messages from values, driven by a schema: for mocks, clients and tests.
-
 use super::cursor::{Protocol, WireType};
 use super::error::Limits;
 use super::message::{Framing, Header, MessageKind};
@@ -7,12 +5,9 @@ use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::view::wire_type;
 use crate::value::{ComposeError, Value};
 
-/// Appends a message: a call with its arguments, or a reply with its result.
-///
-/// Fields are written in the order of their numbers. A missing field or [`Value::Null`] is written
-/// as its default if it has one and is not optional, and is omitted otherwise.
-///
-/// Fails if a value does not match its type, a required field is missing, or the schema lacks a
+/// Appends a message: a call with its arguments, or a reply with its result. Fields are written in the order of their
+/// numbers. A missing field or [`Value::Null`] is written as its default if it has one and is not optional, and is
+/// omitted otherwise. Fails if a value does not match its type, a required field is missing, or the schema lacks a
 /// given field. `out` is unchanged then.
 pub fn compose_message(
     out: &mut Vec<u8>,

@@ -1,5 +1,3 @@
-//! Reads the primitives of both protocols: types, headers, lengths and numbers.
-
 use super::error::{DecodeError, Fault, Stop};
 
 /// How values are encoded.
@@ -7,8 +5,7 @@ use super::error::{DecodeError, Fault, Stop};
 pub enum Protocol {
     /// Full-width, big-endian numbers. Source: thrift-binary-protocol.md of Apache Thrift.
     Binary,
-    /// Variable-length numbers, field numbers as deltas. Source: thrift-compact-protocol.md of
-    /// Apache Thrift.
+    /// Variable-length numbers, field numbers as deltas. Source: thrift-compact-protocol.md of Apache Thrift.
     Compact,
 }
 

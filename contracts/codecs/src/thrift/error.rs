@@ -1,5 +1,3 @@
-//! Limits on messages, and decoding errors.
-
 /// Limits for reading a message, checked before anything is allocated or skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -1,7 +1,5 @@
-//! Parses Apache Thrift's interface definition language: a file and its includes become a
-//! `Schema`. Source: <https://thrift.apache.org/docs/idl>; if the grammar is silent, Apache
-//! Thrift's compiler.
-//!
+//! Parses Apache Thrift's interface definition language: a file and its includes become a `Schema`. Source:
+//! <https://thrift.apache.org/docs/idl>; if the grammar is silent, Apache Thrift's compiler.
 //! ```
 //! use codecs::thrift::idl;
 //!
@@ -13,19 +11,15 @@
 //! let mistakes = idl::parse("adder.thrift", "struct A { 1: i23 a }", &mut |_| unreachable!()).unwrap_err();
 //! assert_eq!(mistakes.0[0].text, "unknown type `i23`");
 //! ```
-//!
 //! # Choices that the language leaves open
-//!
-//! - **Fields without a number** get -1, -2 and so on, in file order. Explicit numbers must be 1 to
-//!   32767.
+//! - **Fields without a number** get -1, -2 and so on, in file order. Explicit numbers must be 1 to 32767.
 //! - **Fields of a union** are always optional; so are results and exceptions of methods.
 //! - **Enum members** without a number start at 0 or continue after the previous member. Two
 //!   members may share a number.
 //! - **Types** may be used before their definition, also in constants.
 //! - **Names from included files** start with the file's name without directory and extension:
 //!   `include "a/shared.thrift"` gives `shared.Type`.
-//! - **`cpp_include`, `cpp_type`, `&`, namespaces and annotations** are ignored; `senum` and
-//!   `slist` are errors.
+//! - **`cpp_include`, `cpp_type`, `&`, namespaces and annotations** are ignored; `senum` and `slist` are errors.
 
 mod constant;
 mod lexer;

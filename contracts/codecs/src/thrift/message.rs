@@ -1,5 +1,3 @@
-//! Messages on a connection: their kind, method and end.
-
 use super::cursor::{Cursor, Protocol};
 use super::error::{DecodeError, Fault, Limits, Stop};
 use super::schema::{Method, Schema, StructId};
@@ -38,8 +36,7 @@ impl MessageKind {
 /// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'m> {
-    /// Name of the method, after `service:` if several services share a connection
-    /// (`TMultiplexedProtocol`).
+    /// Name of the method, after `service:` if several services share a connection (`TMultiplexedProtocol`).
     pub name: &'m str,
     /// The message's kind.
     pub kind: MessageKind,
@@ -207,11 +204,9 @@ impl MessageReader {
         MessageReader { protocol, framing, limits, walk: None }
     }
 
-    /// Reads `bytes`, which start with a message. Call it with more bytes until the message is
-    /// complete.
-    ///
-    /// Fails if the message is invalid; the next one cannot be found then. Of a framed message only
-    /// the length is checked, and [`Message::decode`] checks the rest.
+    /// Reads `bytes`, which start with a message. Call it with more bytes until the message is complete. Fails if the
+    /// message is invalid; the next one cannot be found then. Of a framed message only the length is checked, and
+    /// [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;
         let over =
@@ -272,8 +267,7 @@ pub enum Detected {
     Unknown,
 }
 
-/// Detects protocol and framing from the first bytes of a connection. More bytes never change a
-/// decision.
+/// Detects protocol and framing from the first bytes of a connection. More bytes never change a decision.
 ///
 /// | first bytes | meaning |
 /// |---|---|

@@ -1,5 +1,3 @@
-//! A resolved IDL file: types no longer refer to names.
-
 use crate::value::Value;
 
 /// The ID of a struct in its [`Schema`].
@@ -43,7 +41,6 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
 }
 
-/// The types without parts, by their names in the IDL.
 pub(super) const BASE_TYPES: [(&str, Type); 10] = [
     ("bool", Type::Bool),
     ("byte", Type::Byte),

@@ -1,22 +1,17 @@
-//! Reads values in place, without copying. Unread values are skipped.
-
 use super::cursor::{Cursor, WireType};
 use super::error::Stop;
 use super::schema::{Field, Schema, Struct, Type};
 use super::walk::skip;
 use crate::value::Value;
 
-/// A value in a message whose structure is checked. Reading a field or element walks over
-/// everything before it; iterating walks once.
-///
-/// A field whose wire type differs from the schema's counts as absent. Of a repeated field, the
+/// A value in a message whose structure is checked. Reading a field or element walks over everything before it;
+/// iterating walks once. A field whose wire type differs from the schema's counts as absent. Of a repeated field, the
 /// last one counts. Apache Thrift's libraries do the same.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'m> {
     /// At the first byte of the value; the input continues after it.
     cursor: Cursor<'m>,
     wire: WireType,
-    /// The value of a bool field, which the compact protocol stores in the field's header.
     bool: Option<bool>,
     is_ascending: bool,
     schema: Option<&'m Schema>,
@@ -78,7 +73,6 @@ impl<'m> View<'m> {
         self.ty
     }
 
-    /// The result of reading at its first byte.
     fn read<T>(&self, read: impl FnOnce(&mut Cursor<'m>) -> Result<T, Stop>) -> Option<T> {
         let mut cursor = self.cursor;
         read(&mut cursor).ok()

@@ -1,5 +1,3 @@
-//! Resolves constants and defaults, and checks them against their types.
-
 use config::nearest::did_you_mean;
 
 use super::resolve::Resolver;

@@ -1,16 +1,12 @@
-//! Splits an IDL file into tokens.
-
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word<'t> {
     /// A name or a keyword; names may contain dots.
     Name(&'t str),
     /// An integer; `None` if wider than 64 bits.
     Integer(Option<i64>),
-    /// A number with a fraction or an exponent.
     Double(f64),
     /// A string, its escapes resolved.
     Text(String),
-    /// Any other character.
     Sign(char),
     End,
 }
@@ -23,7 +19,6 @@ pub(super) struct Token<'t> {
     pub(super) is_first: bool,
 }
 
-/// Punctuation of the language.
 pub(super) const SIGNS: &str = "{}()<>[],;:=&*";
 
 pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {

@@ -1,5 +1,3 @@
-//! Looks up names and merges files into one [`Schema`].
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::nearest::did_you_mean;
@@ -12,7 +10,6 @@ use crate::thrift::schema::{
 };
 use crate::value::Value;
 
-/// Maximum number of types within one type.
 const TYPE_SIZE_MAX: usize = 64;
 
 /// Maximum number of values in constants and defaults, which references can double per line.
@@ -56,7 +53,6 @@ impl File {
     }
 }
 
-/// A definition: file index and definition index.
 type Key = (usize, usize);
 
 #[derive(Default)]
@@ -73,10 +69,9 @@ pub(super) struct Resolver<'f> {
     methods_left: usize,
 }
 
-/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text
-/// of a file by its path as written, or the reason why it cannot. It is called once per path.
-///
-/// Returns all errors of the file and its includes.
+/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text of a file by its path
+/// as written, or the reason why it cannot. It is called once per path. Returns all errors of the file and its
+/// includes.
 pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, Mistakes> {
     let mut mistakes = Vec::new();
     let files = load(source, text, include, &mut mistakes);
@@ -170,7 +165,6 @@ impl<'f> Resolver<'f> {
         self.mistakes.push(Mistake { hint, ..self.files[file].mistake(at, text) });
     }
 
-    /// Reports an error. Always `None`.
     pub(super) fn fail<T>(&mut self, file: usize, at: usize, text: impl Into<String>) -> Option<T> {
         self.tell(file, at, text);
         None

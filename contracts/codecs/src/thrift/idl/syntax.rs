@@ -169,7 +169,6 @@ impl<'t> Parser<'t> {
         self.take_sign(',') || self.take_sign(';')
     }
 
-    /// Annotations and a separator.
     fn item_end(&mut self) -> Parsed<()> {
         self.annotations()?;
         self.separator();
