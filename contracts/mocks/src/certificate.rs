@@ -1,5 +1,3 @@
-//! Creates a root certificate for clients to trust, and a leaf signed by it.
-
 use std::error::Error;
 use std::sync::Arc;
 

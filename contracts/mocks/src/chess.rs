@@ -1,5 +1,3 @@
-//! Correspondence chess in the style of Xfcc, over SOAP 1.1.
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +10,6 @@ use super::{Identities, MockAnswer, MockRequest, Service};
 const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
 /// Days per move, which are not counted down.
 const DAYS: i64 = 30;
-/// The start date of every game.
 const BEGUN: &str = "2017.05.12";
 const NAME_BYTES_MAX: usize = 256;
 const XML: &str = "text/xml; charset=utf-8";

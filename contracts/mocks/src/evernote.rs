@@ -9,7 +9,6 @@ use codecs::value::Value;
 
 use super::{MockAnswer, MockRequest, Service, digest};
 
-/// The notebook and the note of the case study.
 const SHARE_KEY: &str = "asd";
 const SHARED_TOKEN: &str = "temp10";
 const NOTEBOOK: &str = "guid10";
@@ -18,7 +17,6 @@ const NOTE: &str = "guid20";
 const NOW_MS: i64 = 1_494_547_200_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// Requests are small.
 const LIMITS: Limits =
     Limits { message_bytes: 1 << 20, string_bytes: 64 << 10, elements: 1024, values: 8192, depth: 16, name_bytes: 256 };
 
@@ -37,8 +35,7 @@ pub enum Profile {
     /// As in the published benchmark: keys and the second token are the same in every journey.
     #[default]
     Shipped,
-    /// As the paper's contracts expect: each journey has its own keys, tokens and ids, and ids are
-    /// UUIDs.
+    /// As the paper's contracts expect: each journey has its own keys, tokens and ids, and ids are UUIDs.
     Paper,
 }
 
@@ -228,7 +225,6 @@ fn token<'m>(arguments: &View<'m>) -> Result<&'m str, Thrown> {
     text(arguments, "authenticationToken")
 }
 
-/// A service of the IDL file, in either protocol.
 #[derive(Debug)]
 struct Thrift {
     schema: Schema,

@@ -1,5 +1,3 @@
-//! The HTTP server of the mocks: hyper on tokio, with rustls for encrypted ones.
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -26,7 +24,6 @@ use servers::{ServeError, Shutdown};
 
 /// Maximum size of a request's head in bytes; a larger one gets 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Upper limit for the configured number of connections.
 const CONNECTIONS_MAX: usize = 1_000_000;
 /// Interval for checking whether the server must end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -42,10 +39,9 @@ struct Server {
     ended: Receiver<bool>,
 }
 
-/// Serves mocks until `shutdown` ends them, one on each address; port 0 lets the kernel choose.
-/// `services` creates them once all addresses are known, since one may need another's address.
-/// `ready` is called with the addresses once connections are accepted. Fails with [`MockError`],
-/// but never because of a client.
+/// Serves mocks until `shutdown` ends them, one on each address; port 0 lets the kernel choose. `services` creates them
+/// once all addresses are known, since one may need another's address. `ready` is called with the addresses once
+/// connections are accepted. Fails with [`MockError`], but never because of a client.
 pub fn serve_mock(
     listen: &MockListen,
     addresses: &[SocketAddr],

@@ -1,10 +1,8 @@
-//! Mocks of the services in Whip's benchmark, for measuring proxies in front of them: Evernote by
-//! Thrift in HTTPS, chess by SOAP, Twitter by REST in HTTPS. Source: the case studies of "Whip:
-//! higher-order contracts for modern services" (ICFP 2017).
-//!
-//! They use hyper on tokio with rustls, because a proxy's test partner must implement the corner
-//! cases of HTTP; a few microseconds do not matter. A [`Service`] computes a reply from the request
-//! and a little state; [`serve_mock`] does all networking.
+//! Mocks of the services in Whip's benchmark, for measuring proxies in front of them: Evernote by Thrift in HTTPS,
+//! chess by SOAP, Twitter by REST in HTTPS. Source: the case studies of "Whip: higher-order contracts for modern
+//! services" (ICFP 2017). They use hyper on tokio with rustls, because a proxy's test partner must implement the corner
+//! cases of HTTP; a few microseconds do not matter. A [`Service`] computes a reply from the request and a little state;
+//! [`serve_mock`] does all networking.
 
 mod certificate;
 mod chess;

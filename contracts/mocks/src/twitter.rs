@@ -1,5 +1,3 @@
-//! The part of Twitter that the case study uses: friends, a timeline, a retweet.
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codecs::json;
@@ -12,7 +10,6 @@ const FRIENDS: &str = "/1.1/friends/list.json";
 const TIMELINE: &str = "/1.1/statuses/user_timeline.json";
 const RETWEET: &str = "/1.1/statuses/retweet/__id__.json";
 const PARAMETERS_MAX: usize = 64;
-/// The creation date of every tweet.
 const CREATED: &str = "Thu Jan 18 00:10:45 +0000 2007";
 const COUNT_MAX: u64 = 200;
 
