@@ -1,6 +1,6 @@
-//! Replaces the quintain binary in the tests of the lab. `exec` and `watchdog` are the real ones.
-//! `load` is a small real client or misbehaves according to the name of this file, `serve` is a
-//! small server or misbehaves on request, and `lab` carries out a plan so that tests can kill it.
+//! Replaces the quintain binary in tests. `exec` and `watchdog` are real. `load` is a small client that misbehaves by
+//! the name of this file, `serve` a small server that does on request, and `lab` carries out a plan that tests can
+//! kill.
 
 use std::error::Error;
 use std::ffi::OsString;

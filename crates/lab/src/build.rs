@@ -1,5 +1,3 @@
-//! Builds servers: each distinct command once, before the first trial.
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,15 +13,12 @@ use crate::process::{Exit, Launch, Supervisor};
 use crate::trial::start_supervisor;
 use crate::verify;
 
-/// Time after which a build counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// Prefix of the line with which a build reports a missing toolchain.
 const MISSING: &str = "missing toolchain:";
 
-/// Builds the servers of all points that can run, in the order of the plan, and returns the
-/// outcomes. If interrupted, it returns the outcomes so far.
-///
-/// Fails only if no process can be started at all.
+/// Builds the servers of all points that can run, each distinct command once, in the order of the plan. If interrupted,
+/// returns the outcomes so far. Fails only if no process can be started at all.
 pub fn build_all(
     plan: &Plan,
     options: &Options,
@@ -133,7 +128,6 @@ fn absent(proxy: &ProcessPlan, directory: &Path) -> Option<String> {
     (!found).then_some(program)
 }
 
-/// Runs one build. `None`: interrupted.
 pub(crate) fn build(
     supervisor: &Supervisor,
     command: &str,

@@ -21,7 +21,6 @@ pub struct User {
     pub share: f64,
 }
 
-/// All processes except this one.
 type Processes = BTreeMap<u32, Stat>;
 
 /// Other processes that used a CPU within `duration`, highest share first.

@@ -1,5 +1,4 @@
-//! Resource usage of a container's control group, versions 1 and 2. Source: cgroup-v1 and cgroup-v2
-//! of the kernel's documentation.
+//! Resource usage of a container's control group (cgroup-v1 and cgroup-v2 of the kernel's documentation).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,8 +33,7 @@ const FILES: [[&str; 4]; 2] = [
 ];
 
 impl Cgroup {
-    /// The group of process `pid` according to `proc` (`/proc`). `None` if it cannot be found or is
-    /// the root, which all processes share.
+    /// The group of process `pid`. `None`: not found, or the root, which all processes share.
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<Self> {
         let memberships = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
         let mounts = fs::read_to_string(proc.join("self/mountinfo")).ok()?;
@@ -108,8 +106,7 @@ fn collect_members(folder: &Path, depth: u32, members: &mut Vec<u32>) -> std::io
     Ok(())
 }
 
-/// The group of a process from its `cgroup` file and the directories from `mountinfo`
-/// (proc_pid_cgroup(5), proc_pid_mountinfo(5)).
+/// The group of a process, from its `cgroup` file and `mountinfo` (proc_pid_cgroup(5), proc_pid_mountinfo(5)).
 fn find(memberships: &str, mounts: &str) -> Option<Cgroup> {
     // `ID:CONTROLLERS:PATH`; version 2 has ID 0 and no controllers.
     let groups = memberships.lines().filter_map(|line| {

@@ -1,7 +1,5 @@
-//! Several machines: the server on one, generators on the others, and a lab that gives orders.
-//!
-//! A [`Cluster`] has one [node] per machine. The lab reaches a node through a pipe to a child
-//! process, an ssh session or an encrypted connection, and does not depend on which it is.
+//! Several machines: the server on one, generators on the others, and a lab that gives orders to one [node] on each,
+//! through a pipe to a child process, an ssh session or an encrypted connection.
 
 pub mod doctor;
 pub mod file;
@@ -115,8 +113,7 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
 }
 
 impl Cluster {
-    /// Starts a node on every machine and waits for all of them. The calling thread must live as
-    /// long as the cluster. Fails with [`ClusterError`], which has the errors of all machines.
+    /// Starts all nodes and waits for them. The calling thread must outlive the cluster. Fails with all errors.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let (subject, generators) = start(hosts, reach)?;
         let Some(subject) = subject else {
@@ -134,8 +131,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Names the machine that fell silent first. When mpirun loses one node it ends all others, so
-    /// the lab may notice a healthy one first.
+    /// Names the machine that fell silent first: mpirun ends all others, so the lab may notice a healthy one first.
     pub(crate) fn explain_loss(&self, text: &str) -> String {
         let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
         silent_first(nodes, text)
@@ -165,8 +161,7 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Compares the machines: clocks and their drift, paths, differences in configuration. Fails
-    /// with one line: a machine was lost, or `interrupted` returned true.
+    /// Compares clocks, paths and configurations. Fails with one line if a machine was lost, or if interrupted.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((clock::monotonic_ns(), member.link.offset(interrupted)?));
@@ -224,8 +219,7 @@ impl Cluster {
         }
     }
 
-    /// Keeps CPUs awake: `subject` on the server's machine, and all of the generators'. Called
-    /// again, it checks that the spinners still run. The error is one line.
+    /// Keeps `subject` on the server's machine and all CPUs of the generators' awake, or checks that they are.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for (role, member) in self.members() {
             let cpus = match role {
@@ -250,9 +244,8 @@ impl Cluster {
 }
 
 impl Generators {
-    /// Starts a node on every `load` machine and waits for all of them; a machine with the role
-    /// `subject` is ignored. The calling thread must live as long as the nodes. Fails with
-    /// [`ClusterError`], which has the errors of all machines.
+    /// Starts a node on every `load` machine (`subject` ones are ignored) and waits for all. The calling thread must
+    /// outlive the nodes. Fails with the errors of all machines.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let load = hosts.hosts.iter().filter(|host| host.role == Role::Load).cloned().collect();
         start(&Hosts { hosts: load, ..hosts.clone() }, reach).map(|(_, generators)| generators)
@@ -264,11 +257,9 @@ impl Generators {
         self.members.iter().map(each).collect::<Vec<_>>().join(", ")
     }
 
-    /// Loads a running server with `spec.threads` workers per machine. Returns the combined
-    /// measurement and each generator's own. The caller checks whether the cluster [`refuses`] it.
-    ///
-    /// # Errors
-    /// `Some`: a machine was lost, or the server does not respond. `None`: interrupted.
+    /// Loads a running server with `spec.threads` workers per machine. Returns the combined measurement and each
+    /// generator's own. The caller checks whether the cluster [`refuses`] it. The error `Some` means that a machine was
+    /// lost or the server does not respond, `None` that it was interrupted.
     pub fn run(
         &self,
         spec: &LoadSpec,

@@ -1,5 +1,4 @@
-//! Companions of a trial: processes that the server needs. They start before it and stop after it,
-//! or are kept for later trials.
+//! Companions: processes that the server needs. They start before it and stop after it, or are kept for later.
 
 use std::time::Duration;
 
@@ -10,8 +9,7 @@ use study::record::{FailureKind, ProxyUse};
 use crate::end::End;
 use crate::server::{Companion, Ground, Kept, Server};
 
-/// Companions of a trial, in the order of the plan. Those for later trials return to [`Kept`] when
-/// it is dropped.
+/// Companions of a trial, in the order of the plan. Those for later trials return to [`Kept`] when it is dropped.
 pub(crate) struct Companions<'a> {
     pub(crate) running: Vec<Companion>,
     kept: &'a Kept,
@@ -24,8 +22,7 @@ impl Drop for Companions<'_> {
     }
 }
 
-/// Starts the companions that do not run yet; fills `known` even on failure. Kept ones that this
-/// trial does not need end first, to make room for others.
+/// Starts companions that do not run; fills `known` even on failure. Kept ones that it does not need end first.
 pub(crate) fn start<'a>(order: &Serve, ground: Ground<'a>, known: &mut Vec<ProxyUse>) -> Result<Companions<'a>, End> {
     let plans = &order.point.companions;
     *known = vec![ProxyUse::default(); plans.len()];

@@ -1,8 +1,6 @@
-//! Containers: finds an engine that can start one, builds command lines, removes what is left.
-//!
-//! The engine's client runs in the foreground, as a child like any other. When it dies, the
-//! leftovers are found by the container's name: the engine's record, and podman's monitor, which
-//! outlives the client.
+//! Containers: finds an engine that can start one, builds command lines, removes what is left. The engine's client is a
+//! child in the foreground. When it dies, leftovers are found by the container's name: the engine's record, and
+//! podman's monitor, which outlives the client.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -61,7 +59,6 @@ impl Images {
         Ok(Some((plan, image)))
     }
 
-    /// Finds an image that can be started. The error is one line.
     pub(crate) fn find(&self, plan: &ContainerPlan, supervisor: &Supervisor) -> FoundImage {
         let key = (plan.engine, plan.image.clone());
         if let Some(found) = self.0.borrow().get(&key) {
@@ -83,7 +80,6 @@ impl Images {
     }
 }
 
-/// Determines whether and how `engine` can start a container of `image` on this machine.
 fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, String> {
     let ask = |words: &[&str]| run_client(&[engine.to_owned()], words, TO_ASK);
     let version = match ask(&["version", "--format", "{{.Client.Version}}"]) {
@@ -102,8 +98,7 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     let id = id.ok_or_else(|| {
         format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
     })?;
-    // Without systemd, podman must not request a control group from it; some configured runtimes do
-    // not support control groups of version 1.
+    // Without systemd, podman must not ask it for a control group; some runtimes do not support version 1.
     let tries: &[(&[&str], &[&'static str])] = match engine {
         "podman" => &[
             (&["podman"], &[]),
@@ -191,8 +186,7 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the remains and returns whether none are left. After a killed client the container
-    /// may still appear, so it is checked repeatedly.
+    /// Removes the remains; returns whether none are left. Repeated, as a killed client's container may appear late.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);
@@ -248,9 +242,8 @@ fn is_monitor(proc: &Path, pid: u32, name: &str) -> bool {
     words.next().is_some_and(|program| Path::new(program).ends_with("conmon")) && words.any(|word| word == name)
 }
 
-/// Limits of this process in the form of `--ulimit`. An engine's defaults may exceed what it may
-/// grant, or differ from those of a process here. Values are capped at `pid_max`, as engines lower
-/// their own limit to it.
+/// Limits of this process in the form of `--ulimit`. An engine's defaults may exceed what it may grant, or differ from
+/// those of a process here. Values are capped at `pid_max`, as engines lower their own limit to it.
 fn ulimits(limits: &str, pid_max: Option<u64>) -> Vec<String> {
     let limit = |(line, name, most): (&str, &str, Option<u64>)| {
         let mut values = limits.lines().find_map(|text| text.strip_prefix(line))?.split_whitespace();

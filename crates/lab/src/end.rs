@@ -1,5 +1,3 @@
-//! Trials that end without a measurement.
-
 use study::record::{Failure, FailureKind};
 
 /// Prefix of the line with which a build or server reports that this machine cannot run it.

@@ -1,6 +1,5 @@
-//! `quintain exec`: pins itself, ties itself to its parent, and becomes another program.
-//!
-//! The program is pinned from its first instruction, and its children inherit the pin.
+//! `quintain exec`: pins itself, ties itself to its parent, and becomes another program, which is pinned from its first
+//! instruction. Its children inherit the pin.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,12 +8,9 @@ use std::os::unix::process::CommandExt;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Pins this process to `cpus` (empty: no change), has the kernel kill it when `parent` dies, and
-/// becomes `command`. It returns only on failure: no command, no such CPU, the parent is gone, or
-/// no such program.
-///
-/// The kernel ties it to the *thread* of the parent that started it (prctl(2), PR_SET_PDEATHSIG).
-/// The lab therefore starts everything from the one thread that lives as long as the run.
+/// Pins this process to `cpus` (empty: no change), has the kernel kill it when `parent` dies, and becomes `command`.
+/// Returns only on failure: no command, no such CPU, the parent is gone, or no such program. The kernel ties it to the
+/// *thread* that started it (prctl(2), PR_SET_PDEATHSIG), so the lab starts everything from one thread.
 pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {
     prepare(cpus, parent, command).map_or_else(|error| error, |mut command| command.exec())
 }

@@ -1,5 +1,3 @@
-//! Reads files up to a size limit.
-
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

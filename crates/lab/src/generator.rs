@@ -1,5 +1,3 @@
-//! The generator as a process; the lab talks to it through [`study::seam`].
-
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -32,8 +30,7 @@ impl Generator {
         let lacks = |what| io::Error::other(format!("the generator has no {what}"));
         let input = Writer::new(child.input.take().ok_or_else(|| lacks("stdin"))?, UNREAD_MAX)?;
         let output = Lines::of(child.output.take().ok_or_else(|| lacks("stdout"))?);
-        // The generator reads its input first, so this waits at most for its start, and only for
-        // large bodies. If it has ended, its exit explains why.
+        // Waits at most for the generator's start, as it reads first, or large bodies. Its exit explains an early end.
         let _ = input.say(spec);
         Ok(Self { child, input: Some(input), output })
     }

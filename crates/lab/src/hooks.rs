@@ -1,5 +1,4 @@
-//! The lab's interface to its caller: options, callbacks, progress and errors. The lab judges no
-//! numbers and prints nothing.
+//! The lab's interface to its caller: options, callbacks, progress, errors. It judges no numbers and prints nothing.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -22,8 +21,7 @@ pub struct Options {
     pub idle: IdlePolicy,
     /// Machines that run the trials; `None`: this one.
     pub cluster: Option<Rc<Cluster>>,
-    /// Measures the speed of the server's and the generator's CPUs, before and after each trial.
-    /// [`crate::probe::run`] except in tests.
+    /// Measures the speed of server's and generator's CPUs around each trial: [`crate::probe::run`] except in tests.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
@@ -39,8 +37,7 @@ impl Options {
 pub struct Hooks<'a> {
     /// Stores a record before the next trial begins, and may add to it. An error ends the run.
     pub store: &'a mut dyn FnMut(&mut Record) -> Result<(), String>,
-    /// Decides what to do next at a design point (by index), given all records of the run so far.
-    /// Called before each trial, including the first.
+    /// Decides what is next at a design point (by index), given all records of the run, before each trial.
     pub next: &'a mut dyn FnMut(usize, &[Record]) -> study::Next,
     /// Called at each change of phase and a few times per second under load.
     pub progress: &'a mut dyn FnMut(&Progress),
@@ -121,8 +118,7 @@ pub enum LabError {
     /// The watchdog of this binary could not be started or is gone; nothing may run without it.
     #[error("cannot run the watchdog of `{0}`: {1}")]
     Watchdog(PathBuf, std::io::Error),
-    /// The spinners of [`IdlePolicy::Spin`] on these CPUs do not run, so records would be wrong about
-    /// it. The second text is the end of their output.
+    /// The spinners of [`IdlePolicy::Spin`] on these CPUs do not run, so records would be wrong; their last output.
     #[error("the idle spinners on CPUs {0} are not running: {1}")]
     Spin(String, String),
     /// The record of the trial at this position of the run could not be stored.

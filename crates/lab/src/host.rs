@@ -1,6 +1,4 @@
-//! Facts about the machine, read from files of Linux.
-//!
-//! Every function takes the root of those files: `/`, or another directory in tests.
+//! Facts about the machine, read from files of Linux under a root: `/`, or another directory in tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,9 +66,8 @@ pub fn versions(directory: &Path) -> BTreeMap<String, String> {
     TOOLS.iter().filter_map(|(name, words)| Some(((*name).to_owned(), version(words)?))).collect()
 }
 
-/// Reads the facts from the files under `root`. Values that cannot be read are `None` or empty and
-/// listed in `unknown` with the reason, unless the kernel does not have them. `versions` stays
-/// empty, as no file has them.
+/// Reads the facts from the files under `root`. Values that cannot be read are `None` or empty and listed in `unknown`
+/// with the reason, unless the kernel does not have them. `versions` stays empty, as no file has them.
 pub fn read(root: &Path) -> Host {
     let mut files = Files { root: root.to_owned(), unknown: Vec::new() };
     let cpuinfo = files.must("CPU model", "proc/cpuinfo").unwrap_or_default();
@@ -346,8 +343,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// Two packages of 20 cores with two threads each: 80 CPUs, numbered as Linux numbers them.
-    /// Core numbers repeat in the second package and have gaps, as on real machines.
+    /// Two packages of 20 cores with two threads: 80 CPUs numbered as by Linux, with gaps and repeated core numbers.
     fn two_sockets(root: &Path) {
         for index in 0..80_u32 {
             let (package, core) = (index / 20 % 2, index % 20);

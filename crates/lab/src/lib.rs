@@ -1,15 +1,12 @@
 //! Runs experiments: carries out a [`study::Plan`] on this machine and produces [`study::Record`]s.
-//!
 //! ```text
 //! let host = lab::host::facts(&directory);
 //! let builds = lab::build_all(&plan, &options, &mut progress, &interrupted)?;
 //! let ended = lab::run(&plan, &builds, &done, &options, &mut hooks)?;
 //! ```
-//!
-//! A trial starts a fresh server through `quintain exec`, which pins it, and waits for its port. A
-//! generator process then loads it while the lab samples its usage. The lab stops it and passes the
-//! record to [`Hooks::store`]. No process outlives the lab, however either ends: see [`exec`] and
-//! [`watchdog`]. [`Hooks`] store the records and decide when there are enough trials.
+//! A trial starts a fresh server through `quintain exec`, which pins it, and waits for its port. A generator process
+//! then loads it while the lab samples its usage. The lab stops it and passes the record to [`Hooks`], which decide
+//! when there are enough. No process outlives the lab, however either ends: see [`exec`] and [`watchdog`].
 
 mod build;
 pub mod busy;

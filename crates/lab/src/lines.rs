@@ -1,5 +1,3 @@
-//! Lines of JSON over a pipe, between the lab, its generators and its nodes.
-
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -140,8 +140,7 @@ impl<'a> Load<'a> {
         self.parts.iter().all(|part| part.measurement.is_some())
     }
 
-    /// Ends all generators. Returns the combined measurement if the load [is done](Load::is_done),
-    /// and each generator's own.
+    /// Ends all generators. Returns the measurement of all if the load [is done](Load::is_done), and each one's own.
     pub(crate) fn end(mut self, patience: Duration) -> Result<(Option<Measurement>, Vec<Agent>), End> {
         let (mut agents, mut measurements) = (Vec::new(), Vec::new());
         for (part, nth) in self.parts.iter_mut().zip(1..) {
@@ -165,7 +164,6 @@ impl<'a> Load<'a> {
     }
 }
 
-/// Combines the progress of generators into that of one load.
 fn together<'a>(lives: impl IntoIterator<Item = &'a Progress>) -> Progress {
     let (mut all, mut latency, mut phases) = (Progress::default(), 0.0, Vec::new());
     for live in lives {

@@ -1,5 +1,4 @@
-//! Runs `perf` during a trial: it samples the server from before the load until measuring ends.
-//! Samples of the measured time are folded.
+//! Runs `perf` during a trial, from before the load until measuring ends, and folds samples of the measured time.
 
 use std::cell::RefCell;
 use std::io::{self, Read};

@@ -1,8 +1,6 @@
-//! Detects other labs on this machine: they would disturb each other without a trace.
-//!
-//! A working lab holds a Unix socket with an abstract name (unix(7)). Nothing is left of it however
-//! the lab ends, it needs no writable file, and the kernel lists the names to every user. Labs in
-//! other network namespaces are not visible.
+//! Detects other labs on this machine: they would disturb each other without a trace. A working lab holds a Unix socket
+//! with an abstract name (unix(7)): nothing is left of it however the lab ends, it needs no writable file, and the
+//! kernel lists it to every user. Labs in other network namespaces are not visible.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -34,8 +32,7 @@ impl std::fmt::Display for Lab {
     }
 }
 
-/// Announces to other labs that this process does `work`. Fails with an error of the kernel, or if
-/// this process has already announced it.
+/// Announces that this process does `work`. Fails with an error of the kernel, or if announced already.
 pub fn announce(work: &str) -> io::Result<Presence> {
     let name = name(std::process::id(), work);
     let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;

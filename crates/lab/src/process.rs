@@ -1,7 +1,5 @@
-//! Starts all processes of the lab, so that none outlives it.
-//!
-//! Every child is started through `quintain exec` in its own process group and registered with the
-//! watchdog. The kernel kills it when the lab dies. A mark in its environment identifies its
+//! Starts all processes of the lab, so that none outlives it: through `quintain exec`, in their own process groups,
+//! registered with the watchdog. The kernel kills them when the lab dies. A mark in the environment identifies
 //! descendants, even outside the group.
 
 use std::cell::{Cell, RefCell};
@@ -309,8 +307,7 @@ impl Child {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
-    /// Process IDs of the process and its descendants, found by mark or group. The group matters
-    /// for programs such as nginx, which overwrite their environment with a title.
+    /// Process and descendants, by mark or group: programs such as nginx overwrite their environment with a title.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.pid()];
         if let Some((_, mark)) = &self.family {
@@ -443,8 +440,7 @@ impl Drop for Child {
     }
 }
 
-/// Runs `words` in `directory` and returns stdout and stderr. `None` if it cannot be started, fails
-/// or takes longer than ten seconds. For `git` and compilers, which are short-lived; not pinned.
+/// Stdout and stderr of a short-lived tool such as `git`, not pinned. `None`: no start, failure or over ten seconds.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
     let (exit, text) = output(words, directory, Duration::from_secs(10)).ok()?;
     (exit == Exit::Code(0)).then_some(text)

@@ -38,9 +38,7 @@ fn socket_inode(link: &Path) -> Option<u64> {
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether one of `pids` listens on `port`. `None`: unknown, for lack of permission or files.
-///
-/// Sockets are searched in the network namespace of the first of `pids`.
+/// Whether one of `pids` listens on `port`, in the first one's network namespace. `None`: no permission or no files.
 pub(crate) fn is_port_held(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
     let here = listening(proc, *pids.first()?)?.into_iter().filter(|(address, _)| address.port() == port);
     let inodes = here.map(|(_, inode)| inode).collect::<Vec<_>>();

@@ -25,8 +25,7 @@ pub fn no_profile(options: &Options) -> Option<String> {
     capture(&["perf", "--version"], &options.directory).is_none().then(|| hint.to_owned())
 }
 
-/// Profiles every design point with a measurement among `records`. A failed trial leaves a reason.
-/// After an interruption nothing more is returned.
+/// Profiles every design point measured in `records`; a failed trial leaves a reason. Stops when interrupted.
 pub fn profile(
     plan: &Plan,
     records: &[Record],

@@ -30,8 +30,7 @@ pub(crate) struct Proxy<'a> {
     folder: tempfile::TempDir,
 }
 
-/// Starts the proxies and returns them in order, the generator's neighbor first; fills `known` even
-/// on failure. If one cannot be started, those already running are stopped.
+/// Returns proxies in order, the generator's neighbor first. Fills `known` even on failure, which stops the rest.
 pub(crate) fn start<'a>(
     order: &'a Serve,
     ground: Ground<'_>,

@@ -1,5 +1,3 @@
-//! Waits until a server is ready, by connecting to its port rather than sleeping for a fixed time.
-
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,9 +67,8 @@ pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
     stream.local_addr().ok() != stream.peer_addr().ok()
 }
 
-/// Returns a port that is currently free. It avoids ports of outgoing connections
-/// (`ip_local_port_range`), so that no client takes it in between. Each call returns another, so
-/// that no trial meets the closing connections of the previous one.
+/// A free port outside `ip_local_port_range`, so that no client takes it in between. Each call returns another, so that
+/// no trial meets the closing connections of the previous one.
 pub(crate) fn free_port() -> std::io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();

@@ -9,15 +9,13 @@ pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// The last commit that touched `folder`, twelve digits, with `-dirty` if the directory has
-/// changes. `None` outside a checkout, without git, or if the directory was never committed.
+/// The last commit that touched `folder`, twelve digits, `-dirty` if changed. `None`: no checkout, git or commit.
 pub fn of(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "log", "-1", "--format=%H", "--", "."], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)
 }
 
-/// The commit checked out around `folder`, twelve digits, with `-dirty` if tracked files have
-/// changes; `None` as for [`of`]. Untracked files do not count: a run creates some itself.
+/// The commit checked out around `folder`, as in [`of`]. Untracked files do not count: a run creates some itself.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--untracked-files=no"], folder)

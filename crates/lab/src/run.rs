@@ -1,5 +1,3 @@
-//! Carries out a plan block by block and stores each trial as it ends.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,11 +18,9 @@ use crate::{clock, cpus, revision};
 /// Consecutive failures after which a design point is abandoned.
 const FAILURES_MAX: usize = 3;
 
-/// Runs the trials of `plan` that are not in `done`: each runnable point once per block, in the
-/// block's order, until it has enough trials or the study allows no more. Points that others depend
-/// on finish first. A failed trial leaves a record and does not end the run.
-///
-/// The calling thread must outlive the run: the kernel kills a thread's children when it ends.
+/// Runs the trials of `plan` that are not in `done`: each runnable point once per block, in the block's order, until it
+/// has enough trials or the study allows no more. Points that others depend on finish first. A failed trial leaves a
+/// record and does not end the run. The calling thread must outlive it: the kernel kills a thread's children with it.
 pub fn run(
     plan: &Plan,
     builds: &[Build],
@@ -125,8 +121,7 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     ends
 }
 
-/// The hook's decision, unless the point is abandoned. Searches have a rule of their own, but a
-/// server that cannot run on this machine would fail in the same way again.
+/// The hook's decision, unless the point is abandoned. Searches decide unless the server cannot run here.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
     let mine = records.iter().rev().filter(|record| record.point == point);
     let failures: Vec<_> = mine
@@ -147,7 +142,6 @@ fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) ->
     }
 }
 
-/// Git revisions of the servers' directories, each queried once.
 type Revisions = BTreeMap<PathBuf, Option<String>>;
 
 fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option<String> {
@@ -158,9 +152,8 @@ fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option
     known.entry(folder).or_insert_with_key(|folder| revision::of(folder)).clone()
 }
 
-/// Directory of a server: that of the first file in its command, or the one that its build changes
-/// to (`make -C`). `None` if the command has no file below `directory`: the directory of a system
-/// program is irrelevant.
+/// Directory of a server: that of the first file in its command, or the one that its build changes to (`make -C`).
+/// `None` if the command has no file below `directory`: the directory of a system program is irrelevant.
 fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     let base = directory.join(point.subject.process.directory.as_deref().unwrap_or(""));
     let command = words::split(&point.subject.process.command).ok()?;
@@ -183,8 +176,7 @@ pub(crate) enum Spinners {
 }
 
 impl Spinners {
-    /// Starts spinners on every CPU that any active point uses; `None` if no point
-    /// is active or the machine's idle policy applies.
+    /// Starts spinners on all CPUs of active points. `None`: no active point, or the machine's idle policy.
     pub(crate) fn start(bench: &Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
         let Bench { plan, options, supervisor, .. } = bench;
         let mut used = BTreeSet::new();

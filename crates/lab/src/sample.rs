@@ -1,9 +1,6 @@
-//! Resource usage of a server: all its processes together, sampled ten times per second.
-//!
-//! Sampling must not disturb the server. One read per process gives CPU time, memory and threads.
-//! Members are searched once per second, and only new processes are read for that. Reads whose cost
-//! grows with the server (PSS walks page tables; sockets and threads are read one by one) take at
-//! most 1 / [`COST_SHARE`] of the time.
+//! Resource usage of a server: all its processes together, sampled ten times per second without disturbing it. One read
+//! per process gives CPU time, memory and threads. Members are searched once per second, reading only new processes.
+//! Reads whose cost grows with the server (PSS, sockets, threads) take at most 1 / [`COST_SHARE`] of the time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,8 +18,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
 /// Age up to which the list of members is valid at the two ends of measuring.
 const FRESH: Duration = Duration::from_millis(50);
-/// Time after measuring for which unfinished waits for a CPU are followed. By default the kernel
-/// lets real-time tasks have a CPU for at most 0.95 s (sched(7)).
+/// How long unfinished waits are followed after measuring: real-time tasks have a CPU for at most 0.95 s (sched(7)).
 const FOLLOWED: Duration = Duration::from_secs(1);
 /// A costly read is repeated after this many times its own CPU time.
 const COST_SHARE: u32 = 200;
@@ -70,10 +66,9 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both
-    /// exactly. Otherwise the kernel reports each in ticks, rounded down per process, and their sum
-    /// in nanoseconds per thread. If both sources agree within the rounding, the finer one gives
-    /// the sum.
+    /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both exactly. Otherwise the
+    /// kernel reports each in ticks, rounded down per process, and their sum in nanoseconds per thread. If both sources
+    /// agree within the rounding, the finer one gives the sum.
     fn cpu_since(&self, begin: &Self) -> (u64, u64) {
         let counted = |reading: &Self| reading.cgroup.and_then(|usage| usage.cpu_ns);
         if let Some((begin, end)) = counted(begin).zip(counted(self)) {
@@ -204,8 +199,7 @@ impl Sampler {
         reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
     }
 
-    /// Writes the results to `used`. `measured`: readings at both ends of measuring; `span`: the
-    /// time in which requests were counted.
+    /// Writes the results to `used`. `measured`: readings at both ends; `span`: when requests were counted.
     pub(crate) fn finish(
         self,
         measured: Option<(Reading, Reading)>,
@@ -286,9 +280,8 @@ fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Optio
     (!part.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())
 }
 
-/// Time that these CPUs worked for processes or were taken by the host of a virtual machine, ns;
-/// `text` is `/proc/stat`. Interrupts are excluded: the network's part of them serves the server.
-/// Source: proc_stat(5).
+/// Time that these CPUs worked for processes or were taken by the host of a virtual machine, ns; `text` is
+/// `/proc/stat`. Interrupts are excluded: the network's part of them serves the server. Source: proc_stat(5).
 fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
     let of = |cpu: &u32| {
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;

@@ -1,5 +1,3 @@
-//! Starts a listening process, a server or proxy, and waits until its port accepts connections.
-
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;

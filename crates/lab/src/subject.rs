@@ -1,5 +1,4 @@
-//! The server's side of a trial: starts, watches, samples and stops the processes on the server's
-//! machine. The lab and a remote node drive a [`Subject`] in the same way.
+//! The server's side of a trial, driven by the lab or a remote node: starts, watches, samples and stops processes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
@@ -18,8 +17,7 @@ use crate::sample::{CpuTime, Reading, Sampler};
 use crate::server::{Companion, Ground, Server, Started};
 use crate::{clock, network, ready, wire};
 
-/// Interval between reads of the proxies' connection tables while measuring. With very many
-/// connections one read takes milliseconds.
+/// Interval of reading the proxies' connection tables: with very many connections one read takes milliseconds.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
 /// Time before a reading in which all other work stops, so that the reading is not late.
 const NEAR: Duration = Duration::from_millis(20);
@@ -119,7 +117,6 @@ impl<'a> Subject<'a> {
         Ok(subject)
     }
 
-    /// The server, the proxies and the companions.
     fn processes(&self) -> impl Iterator<Item = &Started> {
         let proxies = self.proxies.iter().map(|proxy| &proxy.started);
         let companions = self.companions.running.iter().map(|companion| &companion.started);
@@ -190,7 +187,6 @@ impl Side for Subject<'_> {
     fn announce(&mut self, moments: Announced) -> Result<(), End> {
         self.readings.begins = Some(clock::at_monotonic(moments.from_ns));
         self.readings.ends = moments.until_ns.map(clock::at_monotonic);
-        // An announced moment may already have passed.
         self.take_due();
         Ok(())
     }
@@ -202,13 +198,11 @@ impl Side for Subject<'_> {
         Ok(())
     }
 
-    /// Stops the proxies, then the server, then the companions.
     fn stop(mut self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
         let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
         let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
         known.failure = failure;
-        // The `/proc` directory of an ended server is gone. Ours has the same counters, unless the
-        // server had its own network namespace.
+        // An ended server has no `/proc` directory. Ours has its counters, unless it had its own network namespace.
         let after = network::read(Path::new(&format!("/proc/{}/net", server.pid)));
         match before.zip(after.or_else(|| network::read(Path::new("/proc/self/net")))) {
             Some((before, after)) => known.network = network::between(before, after),

@@ -1,5 +1,3 @@
-//! The end of a process's output, in bounded memory.
-
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,3 @@
-//! Builds the generator's target from the plan, once the server's port is known.
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
@@ -26,9 +24,7 @@ fn fill(text: &str, ports: Standing) -> Option<String> {
     })
 }
 
-/// Target of a load on the server of a trial; file names are relative to `directory`.
-///
-/// Fails if the plan has no requests for the protocol, or a body cannot be read.
+/// Target of a load on a trial's server. Fails without requests for the protocol, or if a body cannot be read.
 pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
     let front = SocketAddr::new(host, ports.port);
     let address = front.to_string();
@@ -145,8 +141,7 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
     read_limited(path, BODY_MAX_BYTES).map_err(|error| format!("cannot read the body `{}`: {error}", path.display()))
 }
 
-/// Errors in the files that `plan` needs in addition to its servers, one sentence each; relative to
-/// `directory`. Checking before a run avoids one failed trial per design point.
+/// Errors in the files of `plan` besides its servers', one sentence each, instead of a failed trial per point.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {

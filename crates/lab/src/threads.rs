@@ -1,7 +1,6 @@
-//! Per-thread counters of the kernel: context switches, CPU time in nanoseconds, waits for a CPU.
-//!
-//! The counters of a thread vanish when it ends, as in thread-per-client servers after the load.
-//! Threads are therefore sampled often, and the last counters of ended threads stay in the sum.
+//! Per-thread counters of the kernel: context switches, CPU time in nanoseconds, waits for a CPU. They vanish with the
+//! thread, as in thread-per-client servers after the load. So threads are sampled often, and the last counters of ended
+//! ones stay in the sum.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -15,14 +15,11 @@ pub struct Share {
     pub shared: bool,
 }
 
-/// Divides `cpus`: `subject` for the server, `generator` for the generator (`None`: the rest).
-///
-/// Physical cores come before their siblings. Both sides share one NUMA node if they fit, and cores
-/// are not split between them if avoidable. With `None`, the generator also avoids siblings of the
-/// server's cores if it has others. A CPU serves both sides only with `may_share`, and only if
-/// there are too few.
-///
-/// The error is one line with the CPUs needed and available.
+/// Divides `cpus`: `subject` for the server, `generator` for the generator (`None`: the rest). Physical cores come
+/// before their siblings. Both sides share one NUMA node if they fit, and cores are not split between them if
+/// avoidable. With `None`, the generator also avoids siblings of the server's cores if it has others. A CPU serves both
+/// sides only with `may_share`, and only if there are too few. The error is one line with the CPUs needed and
+/// available.
 pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool) -> Result<Share, String> {
     let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
     let least = wanted.unwrap_or(1);
@@ -87,9 +84,8 @@ fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     first.into_iter().chain(rest).map(|core| core.iter().map(|cpu| cpu.index).collect()).collect()
 }
 
-/// Number of cores at the end of `cores` for the generator, with whole cores on both sides. If
-/// possible, both get first threads only; otherwise the generator gets as few as suffice. 0 if
-/// impossible.
+/// Number of cores at the end of `cores` for the generator, with whole cores on both sides. If possible, both get first
+/// threads only; otherwise the generator gets as few as suffice. 0 if impossible.
 fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> usize {
     if subject + generator <= cores.len() {
         return cores.len() - subject;

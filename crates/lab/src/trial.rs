@@ -1,5 +1,3 @@
-//! One trial: a fresh server, one or more generators, one record. Failures leave a record too.
-
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -23,11 +21,9 @@ use crate::subject::{Seen, Side, Subject};
 use crate::topology::{self, Share};
 use crate::{clock, target};
 
-/// Time for the generator in addition to the load, after which it is killed.
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
-/// Share of a trial without responses that excuses the server: the generator was stalled, or the
-/// server waited for a CPU, for longer.
+/// Share of a silent trial that excuses the server: the generator was stalled, or the server had no CPU, for longer.
 const EXCUSE: f64 = 0.5;
 /// Silence after which a generator is not running. It reports five times per second.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -272,8 +268,7 @@ fn handle_server_events(
     Ok(())
 }
 
-/// Subtracts the CPU time of proxies on the server's CPUs from the time of others. The rest is
-/// unknown if the generator shares them or spinners ran.
+/// Others' CPU time without proxies on the server's CPUs; unknown if the generator shares them or spinners ran.
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;
@@ -357,8 +352,7 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
     Err(failed(kind, text))
 }
 
-/// Cause of a trial without valid responses. `stalled`: share of time in which the generator did
-/// not run; `starved`: in which the server waited for a CPU; `is_silent`: all errors were timeouts.
+/// `stalled`: share of time without the generator; `starved`: without a CPU for the server; `is_silent`: only timeouts.
 fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     match is_silent {

@@ -1,8 +1,6 @@
-//! Verifies that a server keeps its contract, with cases that are data ([`study::cases`]) and cases
-//! in code that data cannot express.
-//!
-//! Servers are started, awaited and stopped as in trials. A client is a blocking socket. Every
-//! connect, read, write and case has a time limit, so a hostile server can at worst fail its cases.
+//! Verifies that a server keeps its contract, with cases that are data ([`study::cases`]) and cases in code that data
+//! cannot express. Servers are started, awaited and stopped as in trials. A client is a blocking socket. Every connect,
+//! read, write and case has a time limit, so a hostile server can at worst fail its cases.
 
 mod cache;
 mod check;
@@ -66,8 +64,7 @@ pub enum Target<'a> {
     },
 }
 
-/// Verifies a server and reports each case as it ends. `interrupted` is polled between cases. Fails
-/// if the server does not start for the first case.
+/// Verifies a server and reports each case as it ends. Fails if interrupted or if the first start of the server fails.
 pub fn verify(
     order: &Order,
     target: Target<'_>,
@@ -126,8 +123,7 @@ pub fn names(order: &Order) -> Vec<(String, String)> {
     checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
 }
 
-/// Verifies each server of a plan that requires it and is built, once, and returns rows like those
-/// of builds. If interrupted, it returns the rows so far.
+/// Verifies each built server of a plan that requires it, once, as rows like those of builds; if interrupted, so far.
 pub(crate) fn builds(
     plan: &Plan,
     built: &[Build],

@@ -1,12 +1,9 @@
-//! `quintain watchdog`: kills everything the lab has started when the lab dies, however it dies.
-//!
-//! The kernel already kills the lab's children (see [`crate::exec`]); the watchdog kills their
-//! descendants. It reads a pipe that only the lab writes to. The lines are `+PGID` and `-PGID` for
-//! process groups, `mark NAME=VALUE` for the mark in the environment of all processes of this lab,
-//! `container+NAME CLIENT` and `container-NAME CLIENT` for containers, and `scratch PATH` for
-//! directories. At the end of the pipe it kills the remaining groups, then all marked processes: a
-//! process with its own session has left its group but kept its environment. Containers are removed
-//! last, when their processes are dead.
+//! `quintain watchdog`: kills everything the lab has started when the lab dies, however it dies. The kernel already
+//! kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the
+//! lab writes to: `+PGID` and `-PGID` for process groups, `mark NAME=VALUE` for the mark in the environment of all
+//! processes of this lab, `container+NAME CLIENT` and `container-NAME CLIENT` for containers, `scratch PATH` for
+//! directories. At the end of the pipe it kills the remaining groups, then all marked processes: one with its own
+//! session has left its group but kept its environment. Containers are removed last, when their processes are dead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,10 +15,8 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use crate::process::Job;
 use crate::process::{SCRATCH, kill_marked};
 
-/// Reads `input` to its end, then kills everything registered. It starts its own session, safe from
-/// Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.
-///
-/// Fails only if `input` cannot be read; everything registered is killed even then.
+/// Reads `input` to its end, then kills everything registered, even if `input` cannot be read, the only error. Starts
+/// its own session, safe from Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.
 pub fn run(input: impl Read) -> io::Result<()> {
     // Fails only for a group leader, which is not in the terminal's foreground group anyway.
     let _ = setsid();

@@ -45,8 +45,7 @@ pub(crate) fn read() -> Option<Table> {
     Some(Table(sockets))
 }
 
-/// Bytes that passed a proxy between two tables; it listens on `port` and connects to `next`.
-/// `None` if a connection was closed in between, as its bytes are lost.
+/// Bytes that passed a proxy on `port`, which connects to `next`. `None`: lost, as a connection was closed in between.
 pub(crate) fn between(begin: &Table, end: &Table, port: u16, next: u16) -> Option<WireUse> {
     let front = |socket: &&Socket| socket.local == port;
     let back = |socket: &&Socket| socket.remote == next;

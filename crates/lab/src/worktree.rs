@@ -38,8 +38,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository that contains `directory`. Fails if the directory is not in a
-    /// repository, or git is not installed.
+    /// Finds the repository that contains `directory`. Fails if there is none, or git is not installed.
     pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
         let said =
             |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
@@ -55,8 +54,7 @@ impl Repository {
     }
 }
 
-/// Worktrees of a repository in one directory. They are removed when this is dropped or the process
-/// dies, however it dies: `quintain sweep` waits for the end of a pipe from this process.
+/// Worktrees in one directory, removed when dropped or when the process dies: `quintain sweep` waits on a pipe from it.
 pub struct Worktrees {
     repository: Repository,
     folder: PathBuf,
@@ -65,10 +63,8 @@ pub struct Worktrees {
 }
 
 impl Worktrees {
-    /// Creates `folder`, or a new temporary directory, for worktrees. `exe` is the quintain binary.
-    ///
-    /// If `folder` exists, the sweeper of a dead process is removing it: waits until it is gone.
-    /// Fails if the directory cannot be created or the sweeper cannot be started.
+    /// Creates `folder`, or a new temporary directory, for worktrees; `exe` is the quintain binary. Waits while the
+    /// sweeper of a dead process removes `folder`. Fails if the directory or the sweeper cannot be created.
     pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
         let folder = folder
             .unwrap_or_else(|| std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), clock::stamp())));
@@ -93,8 +89,7 @@ impl Worktrees {
         &self.folder
     }
 
-    /// Checks out a commit in the directory `name`, replacing an earlier one. Returns the directory
-    /// in it that corresponds to the one the repository was opened from. Fails if git fails.
+    /// Checks a commit out as `name`, replacing an earlier one; returns the path there of the repository's directory.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
         let refused = |message| WorktreeError::Refused(commit.to_owned(), message);
@@ -116,8 +111,7 @@ impl Drop for Worktrees {
     }
 }
 
-/// Runs `quintain sweep`: at the end of `input` it removes the worktrees in `folder`, then
-/// `folder`. It starts its own session first, like [`crate::watchdog`].
+/// `quintain sweep`: in its own session, at the end of `input` removes the worktrees in `folder`, then `folder`.
 pub fn sweep(input: impl Read, repository: &Path, folder: &Path) {
     let _ = rustix::process::setsid();
     let _ = BufReader::new(input).lines().map_while(Result::ok).count();

@@ -41,8 +41,7 @@ fn flood_is_bounded_and_a_node_still_joins() {
     }
     let mut node = node.join().unwrap().unwrap();
     look(FLOOD);
-    // At most 64 half-open connections. The rest: one being accepted, the directory being read, and
-    // the sockets and pipes of node and lab.
+    // At most 64 half-open connections, one being accepted, the directory, and sockets and pipes of node and lab.
     assert!(worst.0 <= 64 + 16, "{worst:?}");
     // The node, and the channel of each side.
     assert!(worst.1 <= 3, "{worst:?}");

@@ -202,7 +202,6 @@ mod tests {
         for name in ["machines", "paths", "interfaces"] {
             assert_eq!(state(&all, name).0, FindingState::NotChecked);
         }
-        // A drift within its error is not a drift.
         all[2].drift_ppm = (300.0, 300.0);
         assert_eq!(state(&all, "clocks").0, FindingState::Good);
     }

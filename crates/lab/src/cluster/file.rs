@@ -1,5 +1,4 @@
-//! The machines of a cluster: a cluster file, or the short form
-//! `subject=10.0.0.11,load=10.0.0.12-14`.
+//! The machines of a cluster: a cluster file, or the short form `subject=10.0.0.11,load=10.0.0.12-14`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,8 +26,7 @@ const LOCAL: &str = "local";
 pub struct Hosts {
     /// Launcher of the nodes.
     pub launcher: Launcher,
-    /// Command of [`Launcher::Start`]. `{node}` is replaced by the command of a node, `{hosts}` and
-    /// `{count}` by the machines.
+    /// Command of [`Launcher::Start`] with `{node}` for the command of a node, and `{hosts}` and `{count}`.
     pub start: Option<Vec<String>>,
     /// Time within which all nodes must be ready.
     pub within: Duration,
@@ -76,7 +74,6 @@ pub struct HostPlan {
 
 const LAUNCHERS: &[(&str, Launcher)] =
     &[("auto", Launcher::Auto), ("mpirun", Launcher::Mpirun), ("ssh", Launcher::Ssh), ("local", Launcher::Local)];
-/// Launchers allowed for a single machine.
 const OWN_LAUNCHERS: &[(&str, Launcher)] = &[("ssh", Launcher::Ssh), ("local", Launcher::Local)];
 const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load)];
 
@@ -146,8 +143,7 @@ pub fn reference() -> String {
     text
 }
 
-/// Parses a cluster file that must have machines of the `needed` roles. Fails with all errors in
-/// the file, with their positions.
+/// Parses a cluster file with machines of the `needed` roles. Fails with all errors, with positions.
 pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let report = Report::new("the cluster", text, &[]);
     let table = node::document(text, &report);
@@ -199,9 +195,8 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
     })
 }
 
-/// Parses the short form: roles with their machines. A machine is a name, an address or a range of
-/// addresses (`10.0.0.12-14`); `local` is the lab's own machine. There must be machines of the
-/// `needed` roles. Fails with all errors, one sentence each.
+/// Parses the short form: roles with names, addresses or ranges (`10.0.0.12-14`); `local` is the lab's own machine.
+/// There must be machines of the `needed` roles. Fails with all errors, one sentence each.
 pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
     let (mut hosts, mut wrong, mut role) = (Vec::new(), Vec::new(), None);
     for word in text.split(',').map(str::trim) {

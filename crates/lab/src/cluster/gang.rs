@@ -29,13 +29,11 @@ const SETTINGS: &[(&str, &str)] = &[
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
     ),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
-    // Otherwise a disconnected machine is noticed after minutes. The lab must notice first, as its
-    // message names the machine.
+    // Otherwise a disconnected machine is noticed after minutes; the lab must be first, as it names the machine.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
 ];
-/// Settings that allow nodes to run as root if the lab does.
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 /// Variables of allocations that mpirun supports: Slurm, PBS, Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
@@ -60,8 +58,7 @@ pub(super) fn is_better(machines: usize, reach: &Reach<'_>) -> bool {
     (allocated || machines > 2) && mpirun().is_ok()
 }
 
-/// Finds mpirun and returns its version. Fails with a sentence: it is missing, or its version is
-/// not supported.
+/// Finds mpirun and returns its version. Fails with a sentence: it is missing, or its version is not supported.
 pub(super) fn mpirun() -> Result<String, String> {
     let said = capture(&["mpirun", "--version"], Path::new("/")).ok_or("there is no `mpirun` here")?;
     let version = version(&said)
@@ -78,8 +75,7 @@ fn version(said: &str) -> Option<&str> {
     said.lines().next()?.split_once("(Open MPI) ").map(|(_, version)| version.trim())
 }
 
-/// Starts nodes on these machines (the index is the rank) and waits until all have joined or cannot
-/// join any more. A node that has not joined has its reason. Fails with one line.
+/// Starts nodes (index: rank) and waits until each has joined or cannot, for a reason. Fails with one line.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],

@@ -1,5 +1,3 @@
-//! Starts nodes: as children, through ssh, or all at once through mpirun or a command.
-
 use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
@@ -22,7 +20,6 @@ const DEPLOY: Duration = Duration::from_secs(120);
 /// Directory of copies in the user's home there; each is named by its hash.
 const DEPLOYED: &str = ".cache/quintain";
 
-/// Nodes with their roles, and the gang of those that one command started.
 type Started = (Vec<(Role, Member)>, Option<Gang>);
 
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {

@@ -1,5 +1,3 @@
-//! The lab's channel to a node: orders, reports and a check that the node is alive.
-
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +24,6 @@ pub(crate) struct Link {
     lines: RefCell<Lines>,
     /// The same pipe as `lines`, for polling.
     handle: OwnedFd,
-    /// Messages received but not yet returned.
     said: RefCell<VecDeque<Said>>,
     heard: Cell<Instant>,
     /// Process started here for the node: the node itself or the client that reaches its machine.
@@ -42,18 +39,15 @@ pub(crate) struct Offset {
 }
 
 impl Offset {
-    /// Converts lab time to node time, ns.
     pub(crate) fn there(self, ns: u64) -> u64 {
         ns.saturating_add_signed(self.ns)
     }
 
-    /// Converts node time to lab time, ns.
     pub(crate) fn here(self, ns: u64) -> u64 {
         ns.saturating_add_signed(-self.ns)
     }
 
-    /// Computes the offset from a ping sent at `asked_ns` and received back at `heard_ns` (lab
-    /// time); the node responded at `there_ns` (node time).
+    /// From a ping sent at `asked_ns` and heard at `heard_ns` (lab time), answered at `there_ns` (node time).
     fn of(asked_ns: u64, there_ns: u64, heard_ns: u64) -> Self {
         let round_trip_ns = heard_ns.saturating_sub(asked_ns);
         let middle = i128::from(asked_ns) + i128::from(round_trip_ns / 2);
@@ -193,8 +187,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// Pings a node at lab time 1000. Its clock is `ahead`; the ways there and back take `there`
-    /// and `back`. The true offset must be within the error.
+    /// Pings a node that is `ahead` at lab time 1000, on ways of `there` and `back`: the error covers the offset.
     #[test]
     fn offset_is_correct_within_its_error() {
         for (ahead, there, back) in [(0, 10, 10), (1_000_000_000_000, 30, 10), (-900, 0, 7), (5, 2_000_000, 0)] {

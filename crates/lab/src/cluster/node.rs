@@ -1,6 +1,5 @@
-//! `quintain node`: the process on each machine of a cluster. It carries out
-//! [`study::node::Order`]s with the same code that a lab without a cluster runs. It ends, with
-//! everything it has started, once its lab is gone.
+//! `quintain node`: the process on each machine of a cluster. It carries out [`study::node::Order`]s with the same code
+//! that a lab without a cluster runs. It ends, with everything it has started, once its lab is gone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,9 +36,8 @@ pub struct Options {
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
-/// Serves the lab that writes to `input` and reads from `output`, until the lab ends the node or is
-/// gone. Call it from the main thread: the kernel kills a thread's children when the thread ends.
-/// Fails if the watchdog or the channel to the lab cannot be started.
+/// Serves the lab that writes to `input` and reads from `output`, until it ends the node or is gone. Call it from the
+/// main thread: the kernel kills a thread's children with it. Fails without a watchdog or channel.
 pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -> io::Result<()> {
     let supervisor = Supervisor::start(&options.exe)?;
     let lab = Lab::new(input, output)?;
@@ -59,7 +57,6 @@ struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// Carries out orders until the lab is gone.
     fn work(&mut self) -> Result<(), End> {
         loop {
             match self.lab.order()? {
@@ -72,7 +69,6 @@ impl Node<'_> {
         }
     }
 
-    /// Handles orders that are allowed at any time.
     fn aside(&self, order: Order) -> Result<(), End> {
         match order {
             Order::Probe { cpus } => self.lab.say(&Said::Probed((self.options.probe)(&cpus, &[]))),
@@ -208,8 +204,7 @@ impl Node<'_> {
     }
 }
 
-/// Channel to the lab. Besides the main thread, one thread reads orders and responds to pings at
-/// once. Another sends beats and checks that the lab still does.
+/// Channel to the lab. One thread reads orders and answers pings at once; another sends beats and checks the lab's.
 struct Lab {
     shared: Arc<Shared>,
     orders: mpsc::Receiver<Order>,
@@ -222,7 +217,6 @@ struct Shared {
     writer: Writer,
     waker: Writer,
     is_gone: AtomicBool,
-    /// Time of the last line from the lab.
     heard_ns: AtomicU64,
 }
 
@@ -258,7 +252,6 @@ impl Lab {
         let _ = self.shared.writer.say(said);
     }
 
-    /// The next order, if there is one; an error if the lab is gone.
     fn order(&self) -> Result<Option<Order>, End> {
         if self.is_gone() { Err(End::Interrupted) } else { Ok(self.orders.try_recv().ok()) }
     }
@@ -285,8 +278,7 @@ impl Shared {
         let _ = self.waker.line(b"");
     }
 
-    /// Ends this process if the lab is gone or silent, unless the node ends by itself, which drops
-    /// the sender of `stop`.
+    /// Ends this process if the lab is gone or silent, unless the node ends first and drops the sender of `stop`.
     fn beat(&self, stop: &mpsc::Receiver<()>) {
         while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             let silent = clock::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
@@ -301,7 +293,6 @@ impl Shared {
         }
     }
 
-    /// Reads orders until the lab is gone, and responds to pings at once.
     fn read_orders(&self, mut lines: Lines, sender: &mpsc::Sender<Order>) {
         while let Ok(Some(lines)) = lines.read() {
             let now_ns = clock::monotonic_ns();

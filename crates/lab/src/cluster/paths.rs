@@ -120,7 +120,6 @@ fn busiest(samples: &[(u64, u64)]) -> f64 {
     samples.windows(2).filter(|pair| pair[1].0 > from).map(share).fold(0.0, f64::max)
 }
 
-/// A server of responses of any length, and a load on it.
 fn point(path: &str, clients: u32, duration_ms: u64) -> Point {
     let warmup_ms = duration_ms / 4;
     let text = format!(

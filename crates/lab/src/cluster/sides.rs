@@ -1,5 +1,3 @@
-//! Server and generators of a trial on other machines: the same two sides, carried out by nodes.
-
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -105,7 +103,6 @@ impl<'a> RemoteGenerator<'a> {
         Ok(Self { member, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
     }
 
-    /// Converts a message to the lab's clock.
     fn here(&self, told: Told) -> Told {
         let here = |ns| self.offset.here(ns);
         match told {
@@ -176,7 +173,6 @@ impl Engine for RemoteGenerator<'_> {
 }
 
 impl Drop for RemoteGenerator<'_> {
-    /// Unloads a generator if another one could not be started.
     fn drop(&mut self) {
         if !self.has_ended {
             let _ = self.member.link.say(&Order::Unload { patience_ns: 0 });

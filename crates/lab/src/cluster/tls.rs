@@ -1,8 +1,6 @@
-//! Channels over TLS 1.3 for nodes that join over the network, as under mpirun.
-//!
-//! The lab creates a certificate and a ticket per run ([`Listener`]). The fingerprint is public and
-//! is passed in the node's arguments. The node ([`join`]) accepts only that certificate, so that no
-//! other machine can give it orders. The ticket is a secret that authenticates the node. After
+//! Channels over TLS 1.3 for nodes that join over the network, as under mpirun. The lab creates a certificate and a
+//! ticket per run ([`Listener`]). The node's arguments have the public fingerprint, and the node ([`join`]) accepts
+//! only that certificate, so that no other machine can give it orders. The secret ticket authenticates the node. After
 //! joining, both sides have [`Pipes`], and their users need not know about TLS.
 
 mod certificate;
@@ -22,9 +20,8 @@ pub use join::{JoinError, join};
 pub use listener::{Event, Joining, Listener, REFUSALS_TOLD};
 pub use opening::Why;
 
-/// Two pipes in place of a connection. Closing both, or `input`, ends the other side once
-/// everything written has been sent. If the other side ends or is unreachable for 5 s, `input` ends
-/// and writes to `output` fail.
+/// Two pipes in place of a connection. Closing both, or `input`, ends the other side once everything written has been
+/// sent. If the other side ends or is unreachable for 5 s, `input` ends and writes to `output` fail.
 #[derive(Debug)]
 pub struct Pipes {
     /// Data from the other side.

@@ -1,5 +1,3 @@
-//! Companions, kept for later trials or fresh for each.
-
 use std::time::Duration;
 
 use study::plan::CompanionPlan;

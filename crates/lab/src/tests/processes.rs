@@ -1,5 +1,3 @@
-//! Processes: starting, stopping and leaving none behind.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,3 @@
-//! Trials and runs: success, failures, and leftovers.
-
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::Duration;

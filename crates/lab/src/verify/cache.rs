@@ -1,9 +1,6 @@
-//! Cases for caches, in the protocols of memcached and Redis and over HTTP:
-//! subjects/REQUIREMENTS.md, "Caches".
-//!
-//! First the server's implementation and protocols are detected. Conversations in other protocols
-//! are skipped. If memcached or Redis is known to respond differently, the row has that response
-//! and the reason why it is acceptable.
+//! Cases for caches: memcached, Redis and HTTP (subjects/REQUIREMENTS.md, "Caches"). The server's implementation and
+//! protocols are detected; conversations in others are skipped. If memcached or Redis is known to respond differently,
+//! the row has that response and why it is acceptable.
 
 mod rows;
 

@@ -12,8 +12,7 @@ use super::response::Response;
 use super::server::{Client, Noise, Server};
 use super::trouble::{Trouble, excerpt};
 
-/// Time without bytes that is required after a piece and after the last response; the latter is
-/// shorter after the first connection of a case.
+/// Silence required after a piece and after the last response; then shorter after the first connection of a case.
 const BETWEEN: Duration = Duration::from_millis(3);
 const BETWEEN_BYTES: Duration = Duration::from_millis(1);
 const BEHIND: Duration = Duration::from_millis(20);
@@ -130,8 +129,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Sends all requests, then reads all responses. If the bytes are cut, it reads the responses
-    /// to complete requests before it sends the next piece.
+    /// Sends all requests, then reads. If cut, it reads responses to complete requests before it sends the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut all = Vec::with_capacity(count);
         for number in 0..count {
@@ -209,7 +207,6 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Expects no bytes before a request is complete.
     fn silence(&self, client: &mut Client) -> Result<(), Trouble> {
         let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
         Ok(client.expect_silence(moment).map_err(|noise| noise.miss("response", "before the request was complete"))?)

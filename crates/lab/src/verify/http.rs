@@ -1,5 +1,4 @@
-//! Cases for HTTP servers that a conversation of one client cannot express:
-//! subjects/REQUIREMENTS.md, "HTTP".
+//! Cases for HTTP servers that a conversation of one client cannot express: subjects/REQUIREMENTS.md, "HTTP".
 
 use std::thread;
 use std::time::Duration;
@@ -23,8 +22,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     /// Bytes of responses that exceed the buffers of both sides of a connection.
     const ENOUGH: usize = 12 << 20;
     let mut slow = server.connect()?;
-    // Large responses fill the buffers with few requests. Without them a server may finish before
-    // it blocks, which is a weaker case.
+    // Large responses fill the buffers with few requests; a server may finish small ones before it blocks.
     let mut page = server.page("/bytes/65536")?;
     if page.status != 200 {
         page = server.page(&server.path)?;

@@ -1,5 +1,3 @@
-//! The expected response to GET of a path.
-
 use study::verification::Miss;
 
 use super::response::Response;

@@ -1,5 +1,4 @@
-//! Cases for ping-pong servers that a conversation of one client cannot express:
-//! subjects/REQUIREMENTS.md, "Ping-pong".
+//! Cases for ping-pong servers that a conversation of one client cannot express: subjects/REQUIREMENTS.md, "Ping-pong".
 
 use std::thread;
 

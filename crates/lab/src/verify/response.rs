@@ -1,5 +1,4 @@
-//! Reads HTTP/1.1 responses as strictly as RFC 9112 allows a client to be. It shares no code with
-//! the codec of the generator, so that the suite can judge quintain's own server.
+//! Reads HTTP/1.1 as strictly as RFC 9112 allows, without the generator's codec: it also judges quintain's server.
 
 use super::trouble::excerpt;
 

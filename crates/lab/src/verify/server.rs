@@ -132,8 +132,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Sends as much of `asked` as the server accepts while its responses are not read; returns the
-    /// number of bytes. Meanwhile other connections must be served.
+    /// Sends as much of `asked` as the server accepts unread and returns the length. Others must be served meanwhile.
     pub(super) fn fill(&self, slow: &mut Client, asked: &[u8]) -> Result<usize, String> {
         // A write that makes no progress for this long means that the server accepts no more.
         let io_error = |error: io::Error| format!("cannot send: {}", reason(&error));
@@ -228,8 +227,7 @@ pub(super) enum Speech {
 }
 
 impl Speech {
-    /// A request that every server of this protocol can answer. Numbers (from 1) distinguish
-    /// requests if the protocol allows it.
+    /// A request that every server of this protocol can answer, distinguished by its number (from 1) if possible.
     pub(super) fn question(&self, number: u32) -> Vec<u8> {
         match self {
             Speech::None => Vec::new(),
@@ -260,8 +258,7 @@ pub(super) struct Client {
     pub(super) is_closing: bool,
 }
 
-/// Responses after which a server may end a connection with `Connection: close`. Apache's default
-/// is 100, nginx's 1,000.
+/// Responses after which a server may end a connection: `Connection: close`. Apache's default is 100, nginx's 1,000.
 const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
 
 /// Enforces the deadline of the case.
@@ -313,8 +310,7 @@ impl Client {
         }
     }
 
-    /// Reads until all expected bytes or another one have arrived. Returns the received bytes and, if
-    /// reading ended before, the reason.
+    /// Reads until all expected bytes or another one have arrived. Returns the bytes and why reading ended before.
     pub(super) fn receive_like(&mut self, expected: &[u8]) -> (Vec<u8>, Option<String>) {
         let (mut received, mut got, mut end) = (vec![0; expected.len()], 0, None);
         let mut is_equal = true;

@@ -1,5 +1,3 @@
-//! Checks in code that all suites share, for every kind of server.
-
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;

@@ -18,7 +18,6 @@ pub enum NotStarted {
     Interrupted,
 }
 
-/// Why a check did not pass.
 pub(super) enum Trouble {
     Failed(Miss),
     NotChecked(String),

@@ -1,5 +1,3 @@
-//! The certificate of one run, and the nodes' trust in it.
-
 use std::io;
 use std::sync::Arc;
 
@@ -51,8 +49,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Trusts one certificate. Names and dates are ignored: it was just created for this run, perhaps
-/// on a machine with a wrong clock.
+/// Trusts one certificate. Names and dates are ignored: it is new, perhaps from a machine with a wrong clock.
 #[derive(Debug)]
 struct Only {
     fingerprint: String,
@@ -84,8 +81,7 @@ impl ServerCertVerifier for Only {
         verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
-    /// Verifies the signature. The certificate is public, so only this proves that the other side
-    /// has its key.
+    /// Verifies the signature. The certificate is public, so only this proves that the other side has its key.
     fn verify_tls13_signature(
         &self,
         message: &[u8],

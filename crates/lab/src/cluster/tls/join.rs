@@ -1,5 +1,3 @@
-//! The node's side: connects to the lab and verifies its identity.
-
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -39,7 +37,6 @@ pub enum JoinError {
 }
 
 /// Joins the lab as node `rank`. Temporary errors, as in a flood, are retried until `timeout`.
-/// Fails with [`JoinError`].
 pub fn join(
     lab: SocketAddr,
     fingerprint: &str,

@@ -1,5 +1,3 @@
-//! The lab's side: a port that is open until all nodes have joined or a time window ends.
-
 use std::io::{self, ErrorKind, PipeReader, PipeWriter};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -18,8 +16,7 @@ use crate::clock;
 
 pub(super) const HALF_OPEN_MAX: usize = 64;
 const OPENING_MAX: Duration = Duration::from_secs(2);
-/// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may be refused, so that
-/// silent connections cannot keep nodes out. A refused node connects again.
+/// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may go: silent ones must not keep nodes out.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Interval between checks of the times above.
 const TICK: Duration = Duration::from_millis(50);
@@ -42,9 +39,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`, preferably the one that leads to the nodes; its port may be 0.
-    /// Connections wait until [`Listener::accept`]. Fails if it cannot listen there, or the kernel
-    /// has no random bytes.
+    /// Listens on `address`, preferably the one that leads to the nodes; its port may be 0. Connections wait until
+    /// [`Listener::accept`]. Fails if it cannot listen there, or the kernel has no random bytes.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -55,9 +51,8 @@ impl Listener {
         Ok(Self { address: socket.local_addr()?, socket, config, fingerprint, ticket: hex(&ticket) })
     }
 
-    /// Lets nodes join, in a new thread: one per entry of `expected`. The index is the rank; the
-    /// entry is the only address allowed, `None` allows any. Fails if the thread or the pipe that
-    /// ends it cannot be created.
+    /// Lets nodes join, in a new thread: one per entry of `expected`. The index is the rank; the entry is the only
+    /// address allowed, `None` allows any. Fails if the thread or the pipe that ends it cannot be created.
     pub fn accept(self, expected: Vec<Option<IpAddr>>, window: Duration) -> io::Result<Joining> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.map_err(|_| io::Error::other("no random bytes from the kernel"))?;

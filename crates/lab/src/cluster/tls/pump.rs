@@ -131,7 +131,6 @@ impl Pump {
         moved
     }
 
-    /// Reads our side's output, once everything before is sent.
     fn take(&mut self) -> bool {
         let Some(from) = &mut self.from else { return false };
         if self.tls.wants_write() {

@@ -1,5 +1,3 @@
-//! Conversations with caches, and the known deviations of memcached and Redis.
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speech {
     Text,
@@ -45,7 +43,6 @@ impl Row {
         self.differs.as_ref().filter(|(other, _)| *other == whose).map_or(&self.usual, |(_, answer)| answer)
     }
 
-    /// Marks the latest response as closing the connection.
     fn closing(mut self) -> Row {
         self.differs.as_mut().map_or(&mut self.usual, |(_, answer)| answer).closes = true;
         self
