@@ -37,19 +37,14 @@ pub enum StartError {
     /// Errors in the configuration or in a file that it names.
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
-    /// A port, a file or a thread is not available.
-    #[error("{what}: {error}")]
-    System {
-        /// The action that failed.
-        what: String,
-        /// The reason.
-        error: io::Error,
-    },
+    /// A port, a file or a thread is not available: the action that failed, and the reason.
+    #[error("{0}: {1}")]
+    System(String, io::Error),
 }
 
 fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
     let what = what.into();
-    |error| StartError::System { what, error }
+    |error| StartError::System(what, error)
 }
 
 /// A configuration whose files have been read.

@@ -204,7 +204,7 @@ fn soap_type(wsdl: &soap::Wsdl, ty: soap::Type, types: &mut BTreeMap<String, Vec
     let builtin = |builtin| match builtin {
         soap::Builtin::Text => Type::Text,
         soap::Builtin::Boolean => Type::Bool,
-        soap::Builtin::Integer { .. } => Type::Int,
+        soap::Builtin::Integer(..) => Type::Int,
         soap::Builtin::Float => Type::Float,
         soap::Builtin::Base64 | soap::Builtin::Hex => Type::Bytes,
     };

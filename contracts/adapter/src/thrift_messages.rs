@@ -28,15 +28,8 @@ const READ_BYTES: usize = 8 << 10;
 #[derive(Debug)]
 pub(crate) enum Received {
     Message(ReceivedMessage),
-    Large {
-        length: usize,
-        skip: Skip,
-    },
-    /// The following bytes cannot be split into messages.
-    Opaque {
-        /// A description, if it is certainly not a message.
-        what: Option<String>,
-    },
+    Large { length: usize, skip: Skip },
+    Opaque { what: Option<String> }, // cannot be split into messages; described if it is certainly no message
     End,
 }
 
@@ -175,7 +168,7 @@ impl Messages {
                 Detected::Unknown => {
                     return Ok(Some(Received::Opaque { what: Some("not a Thrift message".to_owned()) }));
                 }
-                Detected::Thrift { protocol, framing, .. } => *self.how.insert((protocol, framing)),
+                Detected::Thrift(protocol, framing) => *self.how.insert((protocol, framing)),
             },
         };
         let reader = self.reader.get_or_insert_with(|| MessageReader::new(protocol, framing, self.limits));

@@ -212,7 +212,7 @@ fn protocol_and_framing_are_detected() {
             let mut stream =
                 if framing == Framing::Framed { (bytes.len() as u32).to_be_bytes().to_vec() } else { vec![] };
             stream.extend(&bytes);
-            let expect = Detected::Thrift { protocol: protocol_of(wanted), framing };
+            let expect = Detected::Thrift(protocol_of(wanted), framing);
             assert_eq!(detect(&stream, &Limits::DEFAULT), expect, "{name} {wanted}");
             for end in 0..stream.len() {
                 let found = detect(&stream[..end], &Limits::DEFAULT);

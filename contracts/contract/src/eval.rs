@@ -53,14 +53,9 @@ pub enum Why {
     /// The codec could not decode it, or left it out because of its size.
     #[error("it could not be decoded")]
     Opaque,
-    /// A value of another type than the schema declares, or without one.
-    #[error("expected {wanted}, found {found}")]
-    Kind {
-        /// The expected kind.
-        wanted: &'static str,
-        /// The actual kind.
-        found: &'static str,
-    },
+    /// A value of another type than the schema declares, or without one: the expected kind, and the actual one.
+    #[error("expected {0}, found {1}")]
+    Kind(&'static str, &'static str),
     /// Beyond 64 bits.
     #[error("the number does not fit in 64 bits")]
     Overflow,
@@ -214,7 +209,7 @@ impl<'a> Run<'a> {
         match found {
             Value::Missing => self.stop(at, Why::Missing),
             Value::Opaque | Value::Malformed(_) => self.stop(at, Why::Opaque),
-            other => self.stop(at, Why::Kind { wanted, found: other.kind() }),
+            other => self.stop(at, Why::Kind(wanted, other.kind())),
         }
     }
 

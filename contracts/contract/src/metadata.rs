@@ -94,14 +94,9 @@ pub enum MetadataError {
     /// An unsupported version.
     #[error("unsupported metadata version {0}, expected {VERSION}")]
     Version(u8),
-    /// A length or count exceeds its limit.
-    #[error("{what} is over the limit of {limit}")]
-    Limit {
-        /// The length or count.
-        what: &'static str,
-        /// The limit.
-        limit: usize,
-    },
+    /// This length or count exceeds this limit.
+    #[error("{0} is over the limit of {1}")]
+    Limit(&'static str, usize),
     /// A text that is not UTF-8.
     #[error("the text at byte {0} is not UTF-8")]
     Utf8(usize),
@@ -285,7 +280,7 @@ pub(crate) struct Reader<'b> {
 impl<'b> Reader<'b> {
     pub(crate) fn new(block: &'b [u8]) -> Result<Self, MetadataError> {
         if block.len() > BLOCK_MAX_BYTES {
-            return Err(MetadataError::Limit { what: "the length of the metadata", limit: BLOCK_MAX_BYTES });
+            return Err(MetadataError::Limit("the length of the metadata", BLOCK_MAX_BYTES));
         }
         Ok(Self { block, at: 0 })
     }
@@ -309,10 +304,10 @@ impl<'b> Reader<'b> {
             let byte = self.byte()?;
             count |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                return if count > limit { Err(MetadataError::Limit { what, limit }) } else { Ok(count) };
+                return if count > limit { Err(MetadataError::Limit(what, limit)) } else { Ok(count) };
             }
         }
-        Err(MetadataError::Limit { what, limit })
+        Err(MetadataError::Limit(what, limit))
     }
 
     pub(crate) fn text(&mut self) -> Result<&'b str, MetadataError> {

@@ -249,7 +249,7 @@ impl Thrift {
             return MockAnswer::only("POST");
         }
         let protocol = match thrift::detect(request.body, &LIMITS) {
-            thrift::Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
+            thrift::Detected::Thrift(protocol, Framing::Unframed) => protocol,
             _ => return MockAnswer::text(400, "the body is not an unframed Thrift message"),
         };
         let message = match Message::decode(protocol, request.body, &LIMITS) {

@@ -93,9 +93,9 @@ pub fn serve_mock(
 fn encrypt(listen: &MockListen) -> Result<TlsAcceptor, MockError> {
     let made = certificate::make(&listen.names);
     let (config, root_pem) =
-        made.map_err(|error| MockError::Certificate { names: listen.names.join(", "), reason: error.to_string() })?;
+        made.map_err(|error| MockError::Certificate(listen.names.join(", "), error.to_string()))?;
     if let Some(path) = &listen.cert_out {
-        std::fs::write(path, root_pem).map_err(|source| MockError::Write { path: path.clone(), source })?;
+        std::fs::write(path, root_pem).map_err(|source| MockError::Write(path.clone(), source))?;
     }
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

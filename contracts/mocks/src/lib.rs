@@ -120,20 +120,10 @@ pub enum MockError {
     /// The system refused a listener or a thread.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The certificate could not be created, because of an invalid name.
-    #[error("cannot create a certificate for {names}: {reason}")]
-    Certificate {
-        /// The names.
-        names: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The certificate could not be written.
-    #[error("cannot write the certificate to `{path}`: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    /// The certificate could not be created, because of an invalid name: the names, and the reason.
+    #[error("cannot create a certificate for {0}: {1}")]
+    Certificate(String, String),
+    /// The certificate could not be written to this file.
+    #[error("cannot write the certificate to `{0}`: {1}")]
+    Write(PathBuf, #[source] std::io::Error),
 }

@@ -159,7 +159,7 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     let (id, fault) = match builtin {
         Builtin::Text => (view.as_str().map(|text| tape.text(text.to_owned())), "not text"),
         Builtin::Boolean => (view.as_bool().map(|value| tape.bool(value)), "not a boolean"),
-        Builtin::Integer { min, max } => {
+        Builtin::Integer(min, max) => {
             let is_beyond = || is_beyond(view.text().unwrap_or_default(), min, max);
             let id = view.as_i64().map(|value| tape.int(value)).or_else(|| is_beyond().then(|| tape.opaque()));
             (id, "not an integer of its type")

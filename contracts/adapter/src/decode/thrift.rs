@@ -18,8 +18,8 @@ const NO_OUTCOME: &str =
 pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
     use codecs::thrift::Detected;
     let protocol = match detect(body, &Limits::DEFAULT) {
-        Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
-        Detected::Thrift { .. } => return Err(Unread::Malformed("a framed Thrift message".to_owned())),
+        Detected::Thrift(protocol, Framing::Unframed) => protocol,
+        Detected::Thrift(..) => return Err(Unread::Malformed("a framed Thrift message".to_owned())),
         _ => return Err(Unread::Malformed("not a Thrift message".to_owned())),
     };
     decode(protocol, body)

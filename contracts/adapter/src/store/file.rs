@@ -37,14 +37,9 @@ pub enum StoreError {
     /// The file belongs to another adapter.
     #[error("it belongs to the adapter `{0}`")]
     OtherName(String),
-    /// The file was written for another contract.
-    #[error("it was written for another contract, {found:016x} instead of {expected:016x}")]
-    OtherContract {
-        /// The hash in the file.
-        found: u64,
-        /// The hash of the contract.
-        expected: u64,
-    },
+    /// The file was written for another contract: the hash in the file, and the one of the contract.
+    #[error("it was written for another contract, {0:016x} instead of {1:016x}")]
+    OtherContract(u64, u64),
     /// An unknown version.
     #[error("unsupported layout {0}, expected {LAYOUT}")]
     OtherLayout(u64),
@@ -162,7 +157,7 @@ pub(super) fn open(path: &Path, owner: StoreOwner) -> Result<Opened, StoreError>
             }
             let found = number(&table, "contract")?.unwrap_or(0);
             if found != owner.contract_hash {
-                return Err(StoreError::OtherContract { found, expected: owner.contract_hash });
+                return Err(StoreError::OtherContract(found, owner.contract_hash));
             }
             let mut bytes = 0;
             for row in write.open_table(ENTRIES).map_err(broken)?.iter().map_err(broken)? {

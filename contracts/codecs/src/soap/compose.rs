@@ -155,10 +155,10 @@ impl Writer<'_> {
             (_, Value::Unknown) => return Ok(String::new()),
             (Builtin::Text, Value::Text(text)) => text.clone(),
             (Builtin::Boolean, Value::Bool(bool)) => bool.to_string(),
-            (Builtin::Integer { min, max }, Value::Integer(integer)) if (min..=max).contains(integer) => {
+            (Builtin::Integer(min, max), Value::Integer(integer)) if (min..=max).contains(integer) => {
                 integer.to_string()
             }
-            (Builtin::Integer { .. }, Value::Integer(integer)) => {
+            (Builtin::Integer(..), Value::Integer(integer)) => {
                 return self.wrong(format!("{integer} is out of range for its type"));
             }
             (Builtin::Float, Value::Double(double)) => match double {
@@ -185,7 +185,7 @@ fn name(base: Builtin) -> &'static str {
     match base {
         Builtin::Text => "text",
         Builtin::Boolean => "bool",
-        Builtin::Integer { .. } => "integer",
+        Builtin::Integer(..) => "integer",
         Builtin::Float => "double",
         Builtin::Base64 | Builtin::Hex => "bytes",
     }

@@ -27,22 +27,12 @@ pub enum SoapError {
     /// Not exactly one element in the body, but this many.
     #[error("{0} elements in the body, expected one")]
     Elements(usize),
-    /// No operation of the WSDL has this element.
-    #[error("no operation has element `{name}` in namespace `{namespace}`")]
-    UnknownOperation {
-        /// Name of the element.
-        name: String,
-        /// Namespace of the element.
-        namespace: String,
-    },
-    /// The response belongs to another operation.
-    #[error("expected `{expected}` in the body, found `{found}`")]
-    OtherElement {
-        /// Name of the element found.
-        found: String,
-        /// Name of the element that the WSDL requires.
-        expected: String,
-    },
+    /// No operation of the WSDL has an element of this name in this namespace.
+    #[error("no operation has element `{0}` in namespace `{1}`")]
+    UnknownOperation(String, String),
+    /// The response belongs to another operation: the element that the WSDL requires, and the one found.
+    #[error("expected `{0}` in the body, found `{1}`")]
+    OtherElement(String, String),
 }
 
 /// A SOAP 1.1 envelope that borrows its input.
@@ -126,7 +116,7 @@ impl<'d> Envelope<'d> {
     pub fn request<'e>(&'e self, wsdl: &'e Wsdl, action: Option<&str>) -> Result<Request<'e>, SoapError> {
         let (namespace, name) = self.content();
         let Some(operation) = wsdl.operation_by_element(namespace, name) else {
-            return Err(SoapError::UnknownOperation { name: name.to_owned(), namespace: namespace.to_owned() });
+            return Err(SoapError::UnknownOperation(name.to_owned(), namespace.to_owned()));
         };
         let action = action.map(|action| action.trim().trim_matches('"')).filter(|action| !action.is_empty());
         let named = action.map(|action| wsdl.operation_by_action(action).map(|operation| &operation.name));
@@ -143,7 +133,7 @@ impl<'d> Envelope<'d> {
         let is = |output: &&Message| output.element == name && output.namespace == namespace;
         let Some(output) = operation.output.as_ref().filter(is) else {
             let expected = operation.output.as_ref().map_or("a fault or nothing", |output| &output.element);
-            return Err(SoapError::OtherElement { found: name.to_owned(), expected: expected.to_owned() });
+            return Err(SoapError::OtherElement(expected.to_owned(), name.to_owned()));
         };
         let all = self.view(wsdl, output);
         let result = match wsdl.complex(output.content).fields.as_slice() {

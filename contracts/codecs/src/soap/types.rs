@@ -13,13 +13,8 @@ pub enum Builtin {
     Text,
     /// `true`, `false`, `1`, `0`.
     Boolean,
-    /// An integer between two inclusive bounds.
-    Integer {
-        /// The minimum.
-        min: i64,
-        /// The maximum. Larger values (`unsignedLong`, `integer`) are only available as text.
-        max: i64,
-    },
+    /// An integer from the minimum to the maximum. Larger ones (`unsignedLong`, `integer`) are only available as text.
+    Integer(i64, i64),
     /// `float` and `double`, with `INF`, `-INF` and `NaN`.
     Float,
     /// `base64Binary`.
@@ -202,7 +197,7 @@ impl Wsdl {
 }
 
 pub(super) fn builtin(name: &str) -> Option<Type> {
-    let integer = |min, max| Builtin::Integer { min, max };
+    let integer = Builtin::Integer;
     let builtin = match name {
         "anyType" => return Some(Type::Any),
         "string" | "normalizedString" | "token" | "language" | "Name" | "NCName" | "NMTOKEN" | "ID" | "IDREF"

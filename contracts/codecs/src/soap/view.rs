@@ -90,7 +90,7 @@ impl<'e> View<'e> {
 
     /// Its value as an integer within the bounds of its type.
     pub fn as_i64(&self) -> Option<i64> {
-        let (Builtin::Integer { min, max }, text) = self.scalar()? else { return None };
+        let (Builtin::Integer(min, max), text) = self.scalar()? else { return None };
         text.parse::<i64>().ok().filter(|value| (min..=max).contains(value))
     }
 
@@ -214,7 +214,7 @@ impl<'e> View<'e> {
         let text = || Value::Text(self.text().unwrap_or_default().to_owned());
         match self.wsdl.base(self.ty()) {
             Some(Builtin::Boolean) => self.as_bool().map_or_else(text, Value::Bool),
-            Some(Builtin::Integer { .. }) => self.as_i64().map_or_else(text, Value::Integer),
+            Some(Builtin::Integer(..)) => self.as_i64().map_or_else(text, Value::Integer),
             Some(Builtin::Float) => self.as_f64().map_or_else(text, Value::Double),
             Some(Builtin::Base64 | Builtin::Hex) => self.as_bytes().map_or_else(text, Value::Bytes),
             Some(Builtin::Text) | None => text(),

@@ -173,7 +173,7 @@ impl<'b> Cursor<'b> {
             Protocol::Binary => u64::from(self.fixed_count(start)?),
         };
         if bytes > limit as u64 {
-            return start.wrong(Fault::TooLong { bytes, limit: limit as u64 });
+            return start.wrong(Fault::TooLong(bytes, limit as u64));
         }
         Ok(bytes as usize)
     }

@@ -57,22 +57,12 @@ pub enum Fault {
     /// A number with more bytes than its type can have.
     #[error("a number too wide for its type")]
     TooWide,
-    /// A string or message over the limit.
-    #[error("{bytes} bytes, over the limit of {limit}")]
-    TooLong {
-        /// The announced size.
-        bytes: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// A container or a message with too many values.
-    #[error("{count} values, over the limit of {limit}")]
-    TooMany {
-        /// The announced number.
-        count: u64,
-        /// The limit.
-        limit: u64,
-    },
+    /// A string or message of this size, over this limit.
+    #[error("{0} bytes, over the limit of {1}")]
+    TooLong(u64, u64),
+    /// A container or a message with this number of values, over this limit.
+    #[error("{0} values, over the limit of {1}")]
+    TooMany(u64, u64),
     /// Nesting over this limit.
     #[error("values nested deeper than {0} levels")]
     TooDeep(usize),
@@ -87,7 +77,7 @@ pub enum Fault {
 impl Fault {
     /// Whether a limit was exceeded; the message may be well-formed.
     pub fn is_limit(&self) -> bool {
-        matches!(self, Fault::TooLong { .. } | Fault::TooMany { .. } | Fault::TooDeep(_))
+        matches!(self, Fault::TooLong(..) | Fault::TooMany(..) | Fault::TooDeep(_))
     }
 }
 

@@ -85,7 +85,7 @@ impl<'m> Message<'m> {
     /// Decodes one message without its frame's length. Fails if it is invalid or over a limit.
     pub fn decode(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<Message<'m>, DecodeError> {
         if bytes.len() > limits.message_bytes {
-            let fault = Fault::TooLong { bytes: bytes.len() as u64, limit: limits.message_bytes as u64 };
+            let fault = Fault::TooLong(bytes.len() as u64, limits.message_bytes as u64);
             return Err(DecodeError { at: 0, fault });
         }
         let (header, begin) = header(protocol, bytes, limits).map_err(|stop| stop.at_end(bytes.len()))?;
@@ -209,8 +209,7 @@ impl MessageReader {
     /// [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;
-        let over =
-            |bytes: usize| DecodeError { at: 0, fault: Fault::TooLong { bytes: bytes as u64, limit: limit as u64 } };
+        let over = |bytes: usize| DecodeError { at: 0, fault: Fault::TooLong(bytes as u64, limit as u64) };
         if self.framing == Framing::Framed {
             let Some(length) = bytes.first_chunk::<4>() else { return Ok(Progress::Need { more: 4 - bytes.len() }) };
             let length = u32::from_be_bytes(*length);
@@ -257,12 +256,7 @@ pub enum Detected {
     /// More bytes are needed; never returned for 6 or more.
     Need,
     /// Thrift.
-    Thrift {
-        /// The protocol.
-        protocol: Protocol,
-        /// The framing.
-        framing: Framing,
-    },
+    Thrift(Protocol, Framing),
     /// Not a known form of Thrift: for example JSON or HTTP.
     Unknown,
 }
@@ -283,7 +277,7 @@ pub fn detect(bytes: &[u8], limits: &Limits) -> Detected {
         [] | [0x80 | 0x82] => Some(None),
         _ => None,
     };
-    let thrift = |protocol, framing| Detected::Thrift { protocol, framing };
+    let thrift = |protocol, framing| Detected::Thrift(protocol, framing);
     match strict(bytes) {
         Some(Some(protocol)) => return thrift(protocol, Framing::Unframed),
         Some(None) => return Detected::Need,

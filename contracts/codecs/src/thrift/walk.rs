@@ -93,7 +93,7 @@ impl Walk {
 
     fn count(&mut self, start: &Cursor<'_>, limits: &Limits) -> Result<(), Stop> {
         if self.values == limits.values {
-            return start.wrong(Fault::TooMany { count: u64::from(self.values) + 1, limit: u64::from(limits.values) });
+            return start.wrong(Fault::TooMany(u64::from(self.values) + 1, u64::from(limits.values)));
         }
         self.values += 1;
         Ok(())
@@ -103,7 +103,7 @@ impl Walk {
     fn start_value(cursor: &mut Cursor<'_>, wire: WireType, limits: &Limits) -> Result<Option<Level>, Stop> {
         let start = *cursor;
         let check = |count: u32| match count > limits.elements {
-            true => start.wrong(Fault::TooMany { count: u64::from(count), limit: u64::from(limits.elements) }),
+            true => start.wrong(Fault::TooMany(u64::from(count), u64::from(limits.elements))),
             false => Ok(()),
         };
         match wire {
