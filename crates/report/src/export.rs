@@ -101,26 +101,12 @@ pub enum ExportError {
     /// The run has no measurement.
     #[error("run `{0}` has no trial with a measurement")]
     NothingMeasured(String),
-    /// The requested trial does not exist.
-    #[error("run `{run}` has no trial {trial}: it has {known}")]
-    NoTrial {
-        /// The run.
-        run: String,
-        /// The requested trial.
-        trial: u32,
-        /// The existing trials, in words.
-        known: String,
-    },
-    /// The requested trial has no measurement.
-    #[error("trial {trial} of run `{run}` failed: {why}")]
-    FailedTrial {
-        /// The run.
-        run: String,
-        /// The requested trial.
-        trial: u32,
-        /// Reason of the failure.
-        why: String,
-    },
+    /// The run does not have the requested trial, but those in the text.
+    #[error("run `{0}` has no trial {1}: it has {2}")]
+    NoTrial(String, u32, String),
+    /// The requested trial of the run has no measurement, for this reason.
+    #[error("trial {1} of run `{0}` failed: {2}")]
+    FailedTrial(String, u32, String),
 }
 
 type Make = fn(&Source<'_>) -> Result<Vec<File>, ExportError>;

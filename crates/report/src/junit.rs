@@ -8,12 +8,9 @@ use study::gate::{Bound, Condition, Undecided};
 /// Why no XML was written.
 #[derive(Debug, thiserror::Error)]
 pub enum JunitError {
-    /// The run is not a gate.
-    #[error("run `{run}` has no baseline, so there is nothing that could pass or fail")]
-    NoGate {
-        /// The run.
-        run: String,
-    },
+    /// This run is not a gate.
+    #[error("run `{0}` has no baseline, so there is nothing that could pass or fail")]
+    NoGate(String),
     /// The XML could not be written.
     #[error("cannot write JUnit XML: {0}")]
     Xml(#[from] quick_junit::SerializeError),
@@ -23,7 +20,7 @@ pub enum JunitError {
 /// if the candidate is shown to be worse, or if nothing is shown and the gate fails on that. It is
 /// skipped without a verdict. Fails if the findings have no gate, or XML cannot represent a text.
 pub fn junit(findings: &Findings) -> Result<String, JunitError> {
-    let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate { run: findings.run.clone() })?;
+    let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate(findings.run.clone()))?;
     let mut suite = TestSuite::new(findings.study.as_str());
     suite.set_time(Duration::from_nanos(found.cost_ns));
     for test in &found.tests {

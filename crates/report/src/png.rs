@@ -31,48 +31,31 @@ pub struct Png {
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
     /// It would take too much memory, here and in viewers.
-    #[error("figure `{figure}` would have {width} x {height} pixels as PNG; the limit is {PIXEL_LIMIT} in total")]
-    TooLarge {
-        /// Name of the figure.
-        figure: String,
-        /// Width in pixels.
-        width: u64,
-        /// Height in pixels.
-        height: u64,
-    },
-    /// The SVG is invalid.
-    #[error("figure `{figure}` could not be drawn")]
-    Svg {
-        /// Name of the figure.
-        figure: String,
-        /// Error of the renderer.
-        source: resvg::usvg::Error,
-    },
-    /// The PNG encoder failed.
-    #[error("figure `{figure}` could not be encoded as PNG")]
-    Encoding {
-        /// Name of the figure.
-        figure: String,
-        /// Error of the encoder.
-        source: std::io::Error,
-    },
+    #[error("figure `{0}` would have {1} x {2} pixels as PNG; the limit is {PIXEL_LIMIT} in total")]
+    TooLarge(String, u64, u64),
+    /// The SVG of this figure is invalid.
+    #[error("figure `{0}` could not be drawn")]
+    Svg(String, #[source] resvg::usvg::Error),
+    /// The PNG encoder failed for this figure.
+    #[error("figure `{0}` could not be encoded as PNG")]
+    Encoding(String, #[source] std::io::Error),
 }
 
 /// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white. Fails with
 /// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`]; others for SVG from other sources.
 pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
     let figure = || name.to_owned();
-    let tree = Tree::from_str(svg, &options()).map_err(|source| PngError::Svg { figure: figure(), source })?;
+    let tree = Tree::from_str(svg, &options()).map_err(|source| PngError::Svg(figure(), source))?;
     let pixels = |units: f32| (units * PNG_SCALE).ceil() as u64;
     let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
-    let too_large = || PngError::TooLarge { figure: figure(), width, height };
+    let too_large = || PngError::TooLarge(figure(), width, height);
     if width.saturating_mul(height) > PIXEL_LIMIT {
         return Err(too_large());
     }
     let mut pixmap = Pixmap::new(width as u32, height as u32).ok_or_else(too_large)?;
     pixmap.fill(Color::WHITE);
     resvg::render(&tree, Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixmap.as_mut());
-    let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding { figure: figure(), source: error.into() })?;
+    let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding(figure(), error.into()))?;
     let mut lacking = String::new();
     find_lacking(tree.root(), &mut lacking);
     Ok(Png { bytes, lacking })

@@ -56,11 +56,11 @@ fn chosen<'a>(source: &Source<'a>) -> Result<(&'a Record, &'a Measurement), Expo
             (Some(first), Some(last)) => format!("{first} to {last}"),
             _ => "none".to_owned(),
         };
-        ExportError::NoTrial { run: run(), trial, known }
+        ExportError::NoTrial(run(), trial, known)
     })?;
     match &found.outcome {
         Outcome::Measured(measurement) => Ok((found, measurement)),
-        Outcome::Failed(failure) => Err(ExportError::FailedTrial { run: run(), trial, why: failure.message.clone() }),
+        Outcome::Failed(failure) => Err(ExportError::FailedTrial(run(), trial, failure.message.clone())),
     }
 }
 
