@@ -50,7 +50,7 @@ fn flood_is_bounded_and_a_node_still_joins() {
     while lab.is_none() {
         match joining.next(LONG).expect("the node has joined") {
             Event::Refused(..) => told += 1,
-            Event::Joined { rank: 0, pipes, .. } => lab = Some(pipes),
+            Event::Joined(0, _, pipes) => lab = Some(pipes),
             other => panic!("{other:?}"),
         }
     }

@@ -127,18 +127,18 @@ impl Gang {
         let mut pipes = (0..count).map(|_| None).collect::<Vec<_>>();
         loop {
             match joining.next(Duration::from_millis(50)) {
-                Some(Event::Joined { rank, pipes: joined, .. }) => {
+                Some(Event::Joined(rank, _, joined)) => {
                     if let Some(place) = pipes.get_mut(rank as usize) {
                         *place = Some(joined);
                     }
                 }
-                Some(Event::Twice { rank, from }) => {
+                Some(Event::Twice(rank, from)) => {
                     return Err(format!(
                         "two nodes claim rank {rank}, one of them from {from}: one of them does not belong to this run"
                     ));
                 }
                 Some(Event::Refused(from, why)) => (reach.note)(&format!("refused a connection from {from}: {why}")),
-                Some(Event::Over { refused, .. }) => {
+                Some(Event::Over(refused, _)) => {
                     if refused > 0 {
                         (reach.note)(&format!("connections refused while nodes joined: {refused}"));
                     }

@@ -93,31 +93,14 @@ impl Joining {
 /// Event at the port.
 #[derive(Debug)]
 pub enum Event {
-    /// A node has joined.
-    Joined {
-        /// Its rank.
-        rank: u32,
-        /// Its address.
-        from: SocketAddr,
-        /// The channel to it.
-        pipes: Pipes,
-    },
-    /// A second connection with the ticket claimed a rank, so one is an intruder. Once per rank.
-    Twice {
-        /// The rank.
-        rank: u32,
-        /// Address of the second connection.
-        from: SocketAddr,
-    },
+    /// The node of this rank has joined from this address; the channel to it.
+    Joined(u32, SocketAddr, Pipes),
+    /// A second connection with the ticket, from this address, claimed this rank, so one is an intruder. Once per rank.
+    Twice(u32, SocketAddr),
     /// A connection from this address was refused. Only the first [`REFUSALS_TOLD`] are reported.
     Refused(SocketAddr, Why),
-    /// The port is closed.
-    Over {
-        /// All refused connections, including the reported ones.
-        refused: u64,
-        /// Ranks that have not joined.
-        missing: Vec<u32>,
-    },
+    /// The port is closed: the number of refused connections, reported ones too, and the ranks that have not joined.
+    Over(u64, Vec<u32>),
 }
 
 struct Rank {
@@ -163,7 +146,7 @@ impl Door {
         let missing = (0..).zip(&self.ranks).filter(|(_, rank)| !rank.is_here).map(|(number, _)| number).collect();
         let Door { socket, half_open, events, refused, .. } = self;
         drop((socket, half_open));
-        let _ = events.send(Event::Over { refused, missing });
+        let _ = events.send(Event::Over(refused, missing));
     }
 
     /// Polls the socket and all half-open connections. `None`: the lab has given up.
@@ -256,7 +239,7 @@ impl Door {
             Ok(pipes) => {
                 self.ranks[rank as usize].is_here = true;
                 // Fails if the lab no longer listens; it has then closed the pipe that ends us.
-                let _ = self.events.send(Event::Joined { rank, from, pipes });
+                let _ = self.events.send(Event::Joined(rank, from, pipes));
             }
             Err(error) => self.refuse(from, error.into()),
         }
@@ -271,7 +254,7 @@ impl Door {
         }
         if rank.is_here {
             if !std::mem::replace(&mut rank.is_told, true) {
-                let _ = self.events.send(Event::Twice { rank: number, from });
+                let _ = self.events.send(Event::Twice(number, from));
             }
             return Err(Why::Twice(number));
         }
