@@ -255,20 +255,12 @@ fn quiet(noise: &[Noise]) -> Seen {
         return not_checked("noise not measured");
     };
     let longest_ns = noise.iter().map(|noise| noise.longest_ns).max().unwrap_or(0);
-    let text = format!(
-        "a busy loop lost {:.2} % of its time on CPU {}; longest interruption on any CPU: {:.0} µs",
-        worst.lost * 100.0,
-        worst.cpu,
-        longest_ns as f64 / 1e3
-    );
-    if worst.lost <= 0.01 && longest_ns <= 2_000_000 {
-        good(text)
-    } else {
-        warning(
-            text,
-            "stop other processes or move them off these CPUs (`isolcpus`, `taskset`); then `quintain run --cpus LIST`",
-        )
-    }
+    let (lost, cpu, us) = (worst.lost * 100.0, worst.cpu, longest_ns as f64 / 1e3);
+    let text =
+        format!("a busy loop lost {lost:.2} % of its time on CPU {cpu}; longest interruption on any CPU: {us:.0} µs");
+    let advice =
+        "stop other processes or move them off these CPUs (`isolcpus`, `taskset`); then `quintain run --cpus LIST`";
+    if worst.lost <= 0.01 && longest_ns <= 2_000_000 { good(text) } else { warning(text, advice) }
 }
 
 fn alone(labs: Option<&[Lab]>) -> Seen {

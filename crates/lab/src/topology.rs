@@ -26,14 +26,12 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     if subject == 0 || least == 0 {
         return Err("server and generator need at least one CPU each".to_owned());
     }
-    if subject.max(least) > total || (subject + least > total && !may_share) {
-        return Err(format!(
-            "needs {} CPUs ({subject} for the server, {least} for the generator), has {total}",
-            subject + least
-        ));
+    let both = subject + least;
+    if subject.max(least) > total || (both > total && !may_share) {
+        return Err(format!("needs {both} CPUs ({subject} for the server, {least} for the generator), has {total}"));
     }
 
-    let cores = cores(cpus, subject + least);
+    let cores = cores(cpus, both);
     let for_generator = cores_for_generator(&cores, subject, least);
     let (subjects, generators) = cores.split_at(cores.len() - for_generator);
     if for_generator == 0 {

@@ -311,19 +311,15 @@ impl Watch {
 
     fn overdue(&self, patience: Duration) -> End {
         let silent = clock::now() - self.changed;
-        match &self.live {
-            Some(live) if silent > self.timeout && clock::now() - self.heard <= PROGRESS => failed(
-                FailureKind::Hung,
-                format!(
-                    "no response for {} s, after {} requests; gave up after {patience:?}",
-                    silent.as_secs(),
-                    live.requests
-                ),
-            ),
-            _ => {
-                failed(FailureKind::Generator, format!("the generator did not exit within {patience:?} and was killed"))
-            }
+        if silent > self.timeout
+            && clock::now() - self.heard <= PROGRESS
+            && let Some(live) = &self.live
+        {
+            let (silent_s, requests) = (silent.as_secs(), live.requests);
+            let text = format!("no response for {silent_s} s, after {requests} requests; gave up after {patience:?}");
+            return failed(FailureKind::Hung, text);
         }
+        failed(FailureKind::Generator, format!("the generator did not exit within {patience:?} and was killed"))
     }
 }
 

@@ -98,10 +98,8 @@ fn paths(load: &[&ExaminedNode]) -> Seen {
     };
     let text = load.iter().filter_map(words).collect::<Vec<_>>().join("; ");
     if rates[0] < SLOW * median {
-        return warning(
-            text,
-            "the slowest is below a tenth of the median: check its cable, switch port, tunnel or firewall",
-        );
+        let advice = "the slowest is below a tenth of the median: check its cable, switch port, tunnel or firewall";
+        return warning(text, advice);
     }
     good(text)
 }

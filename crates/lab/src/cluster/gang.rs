@@ -150,11 +150,8 @@ impl Gang {
                 None => match self.process.wait(Duration::ZERO) {
                     None | Some(Exit::Code(0)) => {}
                     Some(exit) => {
-                        return Err(format!(
-                            "`{}` ended before all nodes had joined ({exit}){}",
-                            self.program,
-                            self.words()
-                        ));
+                        let (program, words) = (&self.program, self.words());
+                        return Err(format!("`{program}` ended before all nodes had joined ({exit}){words}"));
                     }
                 },
             }

@@ -8,34 +8,30 @@ use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::Duration;
 
-use super::check::Check;
+use super::check::{Check, code};
 use super::server::{Client, Server, reason};
 use super::trouble::Trouble;
 use rows::{Answer, Row, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::code("answers", "stored values are found, deleted ones are gone", answers),
-        Check::code(
+        code("answers", "stored values are found, deleted ones are gone", answers),
+        code(
             "text",
             "memcached's text: limits, wrong lengths, junk and `noreply` leave the connection in step",
             |server| converse(server, Speech::Text),
         ),
-        Check::code(
+        code(
             "resp",
             "RESP: inline commands, blank lines, wrong lengths and counts get a response or close the connection",
             |server| converse(server, Speech::Resp),
         ),
-        Check::code("http-cache", "HTTP: targets are decoded, ambiguous framing is refused", http_cache),
-        Check::code("split", "every conversation is the same cut in two anywhere, and byte by byte", split),
-        Check::code(
-            "large",
-            "a value of 500 kB is returned whole; one over the limit is skipped and drops the older",
-            large,
-        ),
-        Check::code("many-keys", "1,000 keys in one request get their responses, 10 MB of values included", many_keys),
-        Check::code("pipelined", "5,000 requests in one write get their responses in order", pipelined),
-        Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
+        code("http-cache", "HTTP: targets are decoded, ambiguous framing is refused", http_cache),
+        code("split", "every conversation is the same cut in two anywhere, and byte by byte", split),
+        code("large", "a value of 500 kB is returned whole; one over the limit is skipped and drops the older", large),
+        code("many-keys", "1,000 keys in one request get their responses, 10 MB of values included", many_keys),
+        code("pipelined", "5,000 requests in one write get their responses in order", pipelined),
+        code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
     ]
 }
 

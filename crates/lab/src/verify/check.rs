@@ -18,12 +18,12 @@ pub(super) struct Check {
     pub(super) run: Run,
 }
 
-impl Check {
-    pub(super) fn code(name: &str, promise: &str, run: fn(&mut Server<'_>) -> Result<(), Trouble>) -> Check {
-        let (name, promise) = (name.to_owned(), promise.to_owned());
-        Check { name, promise, ends: false, needs_process: false, run: Box::new(run) }
-    }
+pub(super) fn code(name: &str, promise: &str, run: fn(&mut Server<'_>) -> Result<(), Trouble>) -> Check {
+    let (name, promise) = (name.to_owned(), promise.to_owned());
+    Check { name, promise, ends: false, needs_process: false, run: Box::new(run) }
+}
 
+impl Check {
     pub(super) fn data(case: Case, seed: u64) -> Check {
         let (name, promise) = (case.name.clone(), case.promise.clone());
         let run: Run = Box::new(move |server| conversation::check(server, &case, seed));

@@ -3,14 +3,14 @@
 use std::thread;
 use std::time::Duration;
 
-use super::check::Check;
+use super::check::{Check, code};
 use super::server::Server;
 use super::trouble::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
-        Check::code(
+        code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
+        code(
             "two-clients",
             "two clients whose requests arrive in alternating pieces both get their responses",
             two_clients,

@@ -2,14 +2,14 @@
 
 use std::thread;
 
-use super::check::Check;
+use super::check::{Check, code};
 use super::server::{Server, expect_words};
 use super::trouble::{END, Trouble};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::code("pipelined", "many words in one write all get their responses, in order", pipelined),
-        Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
+        code("pipelined", "many words in one write all get their responses, in order", pipelined),
+        code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use study::verification::Suite;
 
-use super::check::Check;
+use super::check::{Check, code};
 use super::server::{PATIENCE, Server};
 use super::trouble::{NotStarted, Trouble};
 use super::{cache, http, pingpong};
@@ -18,21 +18,18 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
         Suite::Cache => cache::checks(),
     };
     all.extend([
-        Check::code("connections", "1,000 connections at once are served", connections),
-        Check::code("reset", "a reset ends its connection and nothing else", reset),
-        Check::code("churn", "connections come and go, and leave no open socket behind", churn).of_process(),
-        Check::code("nodelay", "TCP_NODELAY is set on every connection", nodelay).of_process(),
-        Check::code("sigterm", "SIGTERM ends it within 1 s with connections open, and all it has started", sigterm)
-            .ending(),
-        Check::code("sigterm-idle", "SIGTERM ends it within 1 s when no client has ever come", sigterm_idle).ending(),
+        code("connections", "1,000 connections at once are served", connections),
+        code("reset", "a reset ends its connection and nothing else", reset),
+        code("churn", "connections come and go, and leave no open socket behind", churn).of_process(),
+        code("nodelay", "TCP_NODELAY is set on every connection", nodelay).of_process(),
+        code("sigterm", "SIGTERM ends it within 1 s with connections open, and all it has started", sigterm).ending(),
+        code("sigterm-idle", "SIGTERM ends it within 1 s when no client has ever come", sigterm_idle).ending(),
     ]);
     if suite == Suite::Pingpong {
         let promise = "a zero word ends it within 1 s, and all it has started";
-        all.push(Check::code("zero", promise, pingpong::zero).ending());
+        all.push(code("zero", promise, pingpong::zero).ending());
     }
-    all.push(
-        Check::code("restart", "a new process can listen on the port of the one that just ended", restart).of_process(),
-    );
+    all.push(code("restart", "a new process can listen on the port of the one that just ended", restart).of_process());
     all
 }
 
@@ -49,9 +46,8 @@ fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
             client.send(&client.speech.clone().question(round + index as u32))?;
         }
         for (index, client) in clients.iter_mut().enumerate() {
-            client
-                .expect_answer(round + index as u32)
-                .map_err(|why| format!("connection {} of {MANY}: {why}", index + 1))?;
+            let answered = client.expect_answer(round + index as u32);
+            answered.map_err(|why| format!("connection {} of {MANY}: {why}", index + 1))?;
         }
     }
     Ok(())
