@@ -59,10 +59,8 @@ fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
 
 /// Requests missing from a histogram, which quintain's own quantiles account for.
 fn without(unanswered: u64) -> String {
-    format!(
-        "{} without a response when measuring ended: not counted here",
-        analysis::number::count(unanswered, "request")
-    )
+    let requests = analysis::number::count(unanswered, "request");
+    format!("{requests} without a response when measuring ended: not counted here")
 }
 
 fn unanswered(censored: Option<&Censored>) -> u64 {

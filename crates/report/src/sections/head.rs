@@ -7,6 +7,7 @@ use crate::document::{Banner, Document};
 
 pub(crate) fn head(f: &Findings) -> Document {
     let measured = f.rows.iter().any(|row| row.n > 0);
+    let nothing = if measured { "no conclusion could be drawn" } else { "nothing was measured" };
     Document {
         study: f.study.clone(),
         what: format!("run {}", f.run),
@@ -14,10 +15,7 @@ pub(crate) fn head(f: &Findings) -> Document {
         question: f.question.clone(),
         banners: banners(f),
         answer: f.answer.iter().map(|sentence| (sentence.text.clone(), anchor(sentence.from))).collect(),
-        no_answer: format!(
-            "No answer: {}.",
-            if measured { "no conclusion could be drawn" } else { "nothing was measured" }
-        ),
+        no_answer: format!("No answer: {nothing}."),
         facts: facts(f),
         ..Document::default()
     }

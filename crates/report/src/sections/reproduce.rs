@@ -17,10 +17,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     }
     let (machine, cpus) = (&f.machine, number::count(f.machine.cpus.len() as u64, "CPU"));
     let imported = if f.imported.is_empty() { String::new() } else { format!(", imported {}", f.imported) };
-    section.all(Block::Note(format!(
-        "run {} on {} ({}, {cpus}, {}){imported}",
-        f.run, machine.name, machine.cpu_model, machine.kernel
-    )));
+    let (run, name, model, kernel) = (&f.run, &machine.name, &machine.cpu_model, &machine.kernel);
+    section.all(Block::Note(format!("run {run} on {name} ({model}, {cpus}, {kernel}){imported}")));
     section.long(Block::Fold("The study file".to_owned(), vec![Block::Code(f.study_text.clone())]));
     Some(section)
 }
