@@ -132,10 +132,9 @@ impl InFlightCall {
 
     fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Stopped> {
         let Some(mut ticket) = self.ticket.take() else { return Ok(()) };
-        let checked = self
-            .app
-            .watch
-            .step(self.line.call, false, |monitor, now_s| monitor.go_alone(self.call(args), &mut ticket, now_s));
+        let watch = &self.app.watch;
+        let checked =
+            watch.step(self.line.call, false, |monitor, now_s| monitor.go_alone(self.call(args), &mut ticket, now_s));
         self.ticket = Some(ticket);
         checked.map(drop)
     }

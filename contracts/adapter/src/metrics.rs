@@ -262,12 +262,8 @@ impl Collector for Scrape {
         }
         let help = "The adapter's self time per call, without waiting for the service.";
         let mut own = encoder.encode_descriptor("own", help, Some(&Unit::Seconds), MetricType::Histogram)?;
-        own.encode_histogram::<NoLabelSet>(
-            self.own_sum_s,
-            self.own.iter().map(|(_, count)| count).sum(),
-            &self.own,
-            None,
-        )
+        let count = self.own.iter().map(|(_, count)| count).sum();
+        own.encode_histogram::<NoLabelSet>(self.own_sum_s, count, &self.own, None)
     }
 }
 

@@ -108,12 +108,8 @@ impl Lint<'_> {
                 if let Some(value) = constant(expr) {
                     let message =
                         format!("this index is always `{}`, so all calls use one member", print::kind(&value));
-                    self.warn(
-                        "constant",
-                        expr.span,
-                        message,
-                        "an index distinguishes calls: derive it from an argument",
-                    );
+                    let hint = "an index distinguishes calls: derive it from an argument";
+                    self.warn("constant", expr.span, message, hint);
                 }
                 continue;
             }

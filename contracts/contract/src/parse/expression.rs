@@ -38,12 +38,8 @@ impl Parser<'_> {
         expr.depth = below + 1;
         if expr.depth > DEPTH_MAX {
             let message = format!("this nests deeper than {DEPTH_MAX} levels");
-            self.found.mistake_hint(
-                "depth",
-                span,
-                message,
-                "split it into several clauses, or name parts of it with `let`",
-            );
+            let hint = "split it into several clauses, or name parts of it with `let`";
+            self.found.mistake_hint("depth", span, message, hint);
             return Expr { kind: ExprKind::Bool(true), span, depth: 1 };
         }
         expr
