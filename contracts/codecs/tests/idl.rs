@@ -96,6 +96,10 @@ fn parses_the_whole_language() {
             -5: i64 wrong_is_elsewhere
             2: optional string tag
         }
+        struct Values {
+            1: i32 LIMIT = LIMIT, 2: shared.Color PAINT = PAINT, 3: bool ON = ON, 4: Point ORIGIN = ORIGIN
+            5: map<string, list<double>> RATES = RATES
+        }
         union Either { 1: required i32 left; 2: Point right }
         exception Gone { 1: shared.Color why }
         service Base extends shared.Root { void ping(), }
@@ -113,7 +117,7 @@ fn parses_the_whole_language() {
     });
     let schema = schema.unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert_eq!(asked, ["base/shared.thrift"]);
-    let constant = |name: &str| schema.constants.iter().find(|constant| constant.name == name).unwrap().value.clone();
+    let constant = |name: &str| struct_named(&schema, "Values").field(name).unwrap().default.clone().unwrap();
     assert_eq!(constant("LIMIT"), Value::Integer(16));
     assert_eq!(constant("PAINT"), Value::Integer(2));
     assert_eq!(constant("ON"), Value::Bool(true));

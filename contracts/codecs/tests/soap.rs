@@ -162,7 +162,7 @@ fn composes_the_responses_that_zeep_decoded() {
 #[test]
 fn operations_are_found_by_every_spelling_of_the_action() {
     let chess = chess();
-    let namespace = &chess.namespace;
+    let namespace = &chess.operation("MakeGame").unwrap().input.namespace;
     for action in ["MakeGame", "\"MakeGame\"", &format!("{namespace}/MakeGame"), &format!("\"{namespace}/MakeGame\"")] {
         assert_eq!(chess.operation_by_action(action).map(|found| found.name.as_str()), Some("MakeGame"), "{action}");
     }
@@ -236,7 +236,7 @@ fn rejects_truncated_envelopes() {
 #[test]
 fn reads_all_forms_of_xml_text() {
     let chess = chess();
-    let namespace = &chess.namespace;
+    let namespace = &chess.operation("MakeGame").unwrap().input.namespace;
     let text = format!(
         "\u{feff}<?xml version='1.0'?><!-- c --><e:Envelope xmlns:e='{}' xmlns:i='http://www.w3.org/2001/XMLSchema-instance'>\
          <e:Header><x xmlns=''/></e:Header><e:Body><m:MakeAMove xmlns:m='{namespace}'>\

@@ -136,8 +136,6 @@ pub struct Service {
 /// A resolved WSDL with everything it imports. It drives decoding and encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wsdl {
-    /// Target namespace.
-    pub namespace: String,
     /// Services in file order.
     pub services: Vec<Service>,
     pub(crate) complex: Vec<Complex>,

@@ -215,9 +215,6 @@ impl<'f> Reader<'f> {
             let hint = Some("WSDL 1.1 starts with `definitions`, a schema with `schema`".to_owned());
             return self.tell_hint(root, format!("`{}` is neither a WSDL nor a schema", root.name()), hint);
         }
-        if root.file.number == 0 {
-            self.wsdl.namespace = root.attribute("targetNamespace").unwrap_or_default().to_owned();
-        }
         self.index_children(root);
         for types in root.children_named(WSDL, "types") {
             types.children_named(XSD, "schema").for_each(|schema| self.index_children(schema));

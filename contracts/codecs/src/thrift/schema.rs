@@ -186,24 +186,11 @@ impl Service {
     }
 }
 
-/// A constant with its value.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Constant {
-    /// Name; `file.NAME` if from an included file.
-    pub name: String,
-    /// Type.
-    pub ty: Type,
-    /// Value; members of enums are integers.
-    pub value: Value,
-}
-
 /// A resolved IDL file with all its includes. It drives decoding and encoding.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schema {
     /// Services, including those from included files.
     pub services: Vec<Service>,
-    /// Constants, including those from included files.
-    pub constants: Vec<Constant>,
     pub(crate) structs: Vec<Struct>,
     pub(crate) enums: Vec<Enum>,
 }

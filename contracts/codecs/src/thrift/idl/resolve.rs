@@ -6,7 +6,7 @@ use super::syntax::{Body, Definition, Document, FieldDef, MethodDef, TypeRef, pa
 use super::{FILES_MAX, TEXT_MAX_BYTES};
 use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes, ReadFile};
 use crate::thrift::schema::{
-    BASE_TYPES, Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
+    BASE_TYPES, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
 };
 use crate::value::Value;
 
@@ -350,9 +350,7 @@ impl<'f> Resolver<'f> {
         for (key, definition) in definitions(self.files) {
             let Body::Constant { ty, .. } = &definition.body else { continue };
             let Some(ty) = self.ty(key.0, ty) else { continue };
-            if let Some(value) = self.constant(key, &ty) {
-                self.schema.constants.push(Constant { name: self.full_name(key), ty, value });
-            }
+            self.constant(key, &ty);
         }
         for (key, definition) in definitions(self.files) {
             if let Body::Struct { fields, .. } = &definition.body {
