@@ -250,11 +250,7 @@ impl Exchange {
                     self.since = crate::clock::now();
                     return self.checked(service, parts, whole, body).await;
                 }
-                Read::Part(body, skip) => {
-                    self.refuse(skip.unread(), service)?;
-                    watch.metrics.skip(skip);
-                    return self.unchecked(parts, body).await;
-                }
+                Read::Part(body, skip) => return self.unread(skip, service, parts, body).await,
             }
         }
         if let (Some(service), Some(_)) = (&service, &self.upgrade) {
@@ -276,6 +272,12 @@ impl Exchange {
     fn refuse(&self, why: Unchecked, service: &Service) -> Result<(), Failed> {
         let refusal = self.app.watch.refuse_unchecked(why);
         refusal.map_or(Ok(()), |refusal| Err(request_refused(&refusal, service.family)))
+    }
+
+    async fn unread(self, skip: Skip, service: &Service, parts: Parts, body: Body) -> Answer {
+        self.refuse(skip.unread(), service)?;
+        self.app.watch.metrics.skip(skip);
+        self.unchecked(parts, body).await
     }
 
     /// Forwards an incompletely checked request, and its response.
@@ -395,9 +397,7 @@ impl Exchange {
         };
         let content = app.decoded(&head.headers, &whole.bytes);
         if content == Content::Over {
-            self.refuse(Unchecked::Size, service)?;
-            watch.metrics.skip(Skip::Size);
-            return self.unchecked(parts, body).await;
+            return self.unread(Skip::Size, service, parts, body).await;
         }
         if matches!(content, Content::Unread(_)) {
             self.refuse(Unchecked::Encoding, service)?;
@@ -426,9 +426,7 @@ impl Exchange {
         if !share.resize(decoded_bytes + request.tape.memory_bytes()) {
             drop(request);
             drop(content);
-            self.refuse(Unchecked::Memory, service)?;
-            watch.metrics.skip(Skip::Memory);
-            return self.unchecked(parts, body).await;
+            return self.unread(Skip::Memory, service, parts, body).await;
         }
         let mut call = InFlightCall::new(&app, &self.hop, service, op, self.number, self.since);
         call.pause();

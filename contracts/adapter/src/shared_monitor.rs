@@ -123,10 +123,8 @@ impl Watch {
     }
 
     pub(crate) fn service(&self, endpoint: &str) -> Option<Arc<Service>> {
-        match self.with(|monitor| monitor.standing(endpoint)) {
-            EndpointState::Service(id) => self.services.get(id),
-            EndpointState::Unlisted | EndpointState::Conflict => None,
-        }
+        let EndpointState::Service(id) = self.with(|monitor| monitor.standing(endpoint)) else { return None };
+        self.services.get(id)
     }
 
     pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
