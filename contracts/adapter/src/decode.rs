@@ -15,7 +15,6 @@ use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::schema::{File, Files};
 
-#[derive(Debug)]
 pub(crate) struct Op {
     pub(crate) id: OperationId,
     /// `Adder.add`, for metrics and the call log.
@@ -25,7 +24,6 @@ pub(crate) struct Op {
     pub(crate) introduces_by_reply: bool,
 }
 
-#[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) contract: Arc<Contract>,
     pub(crate) id: ServiceId,
@@ -40,20 +38,17 @@ pub(crate) struct Service {
     routes: Vec<(String, codecs::rest::Template, Arc<Op>)>,
 }
 
-#[derive(Debug)]
 enum Schema {
     Thrift { schema: ::codecs::thrift::Schema, service: usize },
     Soap(::codecs::soap::Wsdl),
     Rest,
 }
 
-#[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) contract: Arc<Contract>,
     all: HashMap<ServiceId, Arc<Service>>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Request<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) args: Vec<TapeId>,
@@ -65,7 +60,6 @@ impl Request<'_> {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Reply<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) value: TapeId,
@@ -88,7 +82,6 @@ impl Reply<'_> {
     }
 }
 
-#[derive(Debug)]
 pub(crate) enum RequestKind<'m> {
     Known(Arc<Op>, Request<'m>),
     /// The name of an operation that the contract does not list.
@@ -112,7 +105,6 @@ impl Services {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct CurrentServices(pub(crate) RwLock<Services>);
 
 impl CurrentServices {
@@ -195,7 +187,6 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Resu
 }
 
 /// A copy of the head of an HTTP request, for clauses. The head itself is forwarded.
-#[derive(Debug)]
 pub(crate) struct RequestHead {
     pub(crate) method: hyper::Method,
     /// The path after the endpoint's own path.

@@ -25,7 +25,6 @@ pub(crate) const GREETING: &str = "whip-1";
 /// The value of [`META`] in a response that the adapter made instead of its service. Metadata never has this value.
 pub(crate) const MADE_HERE: &str = "whip-made-here";
 
-#[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) authority: String,
     pub(crate) whom: Whom,
@@ -35,7 +34,6 @@ pub(crate) struct Conn {
     since: Instant,
 }
 
-#[derive(Debug)]
 pub(crate) struct Pool {
     waiting: Mutex<HashMap<(Whom, String), Vec<Conn>>>,
     idle: Duration,

@@ -20,13 +20,11 @@ const KNOWN_MAX: usize = 4096;
 
 pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
 
-#[derive(Debug)]
 pub(crate) struct Reports {
     worker: Worker<Message>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
-#[derive(Debug)]
 enum Message {
     Report(Box<Report>, u64),
     Note(String),

@@ -15,7 +15,6 @@ use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::EntryStore;
 
-#[derive(Debug)]
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<EntryStore>>,
     pub(crate) services: CurrentServices,
@@ -33,7 +32,6 @@ pub(crate) struct Watch {
 /// The metadata to send with a message, if any, or why it is not forwarded.
 pub(crate) type Judged = Result<Option<Vec<u8>>, Stopped>;
 
-#[derive(Debug)]
 pub(crate) enum Stopped {
     Refused(Refusal),
     /// The adapter itself failed and is configured to let nothing pass in that case.

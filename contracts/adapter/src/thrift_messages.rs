@@ -25,7 +25,6 @@ use crate::stream::Stream;
 
 const READ_BYTES: usize = 8 << 10;
 
-#[derive(Debug)]
 pub(crate) enum Received {
     Message(ReceivedMessage),
     Large { length: usize, skip: Skip },
@@ -33,7 +32,6 @@ pub(crate) enum Received {
     End,
 }
 
-#[derive(Debug)]
 pub(crate) struct ReceivedMessage {
     /// The metadata in front of it, between adapters.
     pub(crate) block: Option<Bytes>,

@@ -3,7 +3,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Dropping it ends the thread once all messages are handled, and waits for that.
-#[derive(Debug)]
 pub(crate) struct Worker<M> {
     pub(crate) messages: SyncSender<M>,
     thread: Option<JoinHandle<()>>,

@@ -45,7 +45,6 @@ pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     /// The size of the field without the block.

@@ -52,7 +52,6 @@ fn broken(error: impl std::fmt::Display) -> StoreError {
     StoreError::Broken(error.to_string())
 }
 
-#[derive(Debug)]
 pub(super) struct Opened {
     pub(super) db: Database,
     pub(super) path: PathBuf,
