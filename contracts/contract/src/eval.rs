@@ -163,7 +163,6 @@ pub(crate) fn identify(
 pub(crate) const NAME_MAX_BYTES: usize = 1024;
 
 /// No value; the run has the reason. Empty, because the large reason would not fit into registers.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct NoValue;
 
 type Outcome<T> = Result<T, NoValue>;

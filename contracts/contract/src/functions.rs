@@ -51,7 +51,6 @@ pub(crate) enum ReturnKind {
     Number,
 }
 
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) function: Function,

@@ -114,7 +114,6 @@ const NAMES_MAX_BYTES: usize = 64 << 20;
 /// Estimated overhead of a name: twice in a table and once in a list.
 const NAME_BYTES: usize = 96;
 
-#[derive(Clone, Copy, Debug)]
 struct Promise {
     /// The service's name, which stays the same when contracts change.
     name: NameId,

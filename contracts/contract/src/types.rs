@@ -80,7 +80,6 @@ pub struct Schema {
     pub services: BTreeMap<String, Signatures>,
 }
 
-#[derive(Clone, Debug)]
 pub(crate) struct KnownSchema {
     pub(crate) schema: Arc<Schema>,
     /// Whether types missing from it are errors.

@@ -34,7 +34,6 @@ struct Socket {
     bytes: Option<u64>,
 }
 
-#[derive(Clone, Debug, Default)]
 pub(crate) struct Table(Vec<Socket>);
 
 /// All TCP connections of this network namespace; `None` if the kernel does not report them.

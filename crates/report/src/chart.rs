@@ -572,7 +572,6 @@ impl EndName {
     }
 }
 
-#[derive(Debug)]
 struct Frame {
     left: f64,
     right: f64,

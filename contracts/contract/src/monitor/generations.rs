@@ -59,7 +59,6 @@ const TOLD_APART_MAX: usize = 1000;
 /// Replaces all names beyond the limit.
 pub const OTHER: &str = "other";
 
-#[derive(Debug)]
 struct Generation {
     contract: Arc<Contract>,
     tallies: Vec<Tally>,
@@ -80,7 +79,6 @@ impl Generation {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Generations {
     /// The newest is last.
     kept: Vec<Generation>,

@@ -9,7 +9,6 @@ use crate::chart::style;
 use analysis::display_names::idle_word;
 use analysis::findings::{Factor, Findings, Row};
 
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Colours<'a> {
     contender: Option<&'a Factor>,
     /// Whether rows differ in idle policy, so that each policy of a level is a series.

@@ -44,7 +44,6 @@ pub(super) struct MethodDef {
     pub(super) throws: Vec<FieldDef>,
 }
 
-#[derive(Clone)]
 pub(super) enum TypeRef {
     Named(usize, String),
     List(Box<TypeRef>),
