@@ -261,7 +261,6 @@ impl Service {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
     /// Bytes that may be a message but exceed a limit of this reader.
     Over,

@@ -32,7 +32,6 @@ pub(crate) const UNCHECKED: [(&str, &str, StatusCode); Unchecked::Conflict as us
     ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
 ];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Violated(String),
     Undecided(String),

@@ -38,7 +38,6 @@ pub(crate) enum ArgKind {
     Map,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReturnKind {
     Bool,
     Int,

@@ -53,7 +53,6 @@ pub(crate) struct Supervisor {
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
 
 /// A container that outlives its client unless the watchdog removes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) client: Vec<String>,
     pub(crate) name: String,

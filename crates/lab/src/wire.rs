@@ -24,7 +24,6 @@ const MESSAGE: usize = 72;
 const BYTES_ACKED: usize = 120;
 const BUFFER: usize = 64 * 1024;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Socket {
     /// The kernel's unique identifier, never reused.
     cookie: u64,

@@ -53,7 +53,6 @@ pub(crate) enum Block {
     Figures(Figures),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figures {
     /// Figures of the metrics that the study asks about.
     Answer,

@@ -92,7 +92,6 @@ pub struct DecodeError {
 }
 
 /// Why reading stops: at least this many more bytes are needed, or an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     Need(usize),
     Wrong(DecodeError),

@@ -369,7 +369,6 @@ impl Client {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Noise {
     Bytes(String),
     End,

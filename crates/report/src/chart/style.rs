@@ -60,7 +60,6 @@ pub enum Background {
     Dark,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sheet {
     /// Inside a page: light or dark like the reader's system.
     Page,

@@ -22,7 +22,6 @@ fn round_up(step: f64) -> f64 {
     mantissa * power
 }
 
-#[derive(Debug, PartialEq)]
 pub(crate) struct LogTicks {
     pub(crate) major: Vec<f64>,
     /// Unlabeled marks: whole multiples between powers of ten, if they fit.
