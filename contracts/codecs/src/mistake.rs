@@ -41,7 +41,8 @@ impl fmt::Display for Mistake {
 }
 
 /// All errors of a file and its includes, in file and line order. Never empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
@@ -61,11 +62,3 @@ impl Mistakes {
         Err(Mistakes(all))
     }
 }
-
-impl fmt::Display for Mistakes {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-    }
-}
-
-impl std::error::Error for Mistakes {}
