@@ -438,9 +438,3 @@ impl<S: Store> Monitor<S> {
         }
     }
 }
-
-impl<S> std::fmt::Debug for Monitor<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "monitor of `{}`, {:?}", self.settings.label, self.counts)
-    }
-}
