@@ -2,13 +2,19 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use time::UtcDateTime;
 
 /// Monotonic time now.
 #[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// Time left until `deadline`.
+pub(crate) fn left(deadline: Instant) -> Timespec {
+    let left = deadline.saturating_duration_since(now());
+    Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
 }
 
 /// Converts `CLOCK_MONOTONIC` in ns, shared by all processes of this machine, to an `Instant`.

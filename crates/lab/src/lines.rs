@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use study::Json;
 
@@ -100,9 +100,8 @@ impl Writer {
 }
 
 fn wait_writable(output: BorrowedFd<'_>, deadline: std::time::Instant) -> io::Result<()> {
-    let left = deadline.saturating_duration_since(clock::now());
-    let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    match rustix::event::poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::OUT)], Some(&left)) {
+    let mut polled = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
+    match rustix::event::poll(&mut polled, Some(&clock::left(deadline))) {
         Ok(0) => Err(io::ErrorKind::TimedOut.into()),
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),

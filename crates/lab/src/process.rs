@@ -15,7 +15,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
     waitid,
@@ -478,14 +479,7 @@ pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Ve
     let deadline = clock::now() + timeout;
     let mut polled: Vec<PollFd<'_>> =
         handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect();
-    loop {
-        let left = deadline.saturating_duration_since(clock::now());
-        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match rustix::event::poll(&mut polled, Some(&left)) {
-            Err(rustix::io::Errno::INTR) => continue,
-            _ => break,
-        }
-    }
+    while poll(&mut polled, Some(&clock::left(deadline))) == Err(Errno::INTR) {}
     polled.iter().map(|handle| !handle.revents().is_empty()).collect()
 }
 
