@@ -37,7 +37,7 @@ pub enum StoreError {
     /// The file belongs to another adapter.
     #[error("it belongs to the adapter `{0}`")]
     OtherName(String),
-    /// The file was written for another contract: the hash in the file, and the one of the contract.
+    /// The file was written for another contract: the hash in the file, and the expected one.
     #[error("it was written for another contract, {0:016x} instead of {1:016x}")]
     OtherContract(u64, u64),
     /// An unknown version.

@@ -205,7 +205,7 @@ impl MessageReader {
     }
 
     /// Reads `bytes`, which start with a message. Call it with more bytes until the message is complete. Fails if the
-    /// message is invalid; the next one cannot be found then. Of a framed message only the length is checked, and
+    /// message is invalid; then the next one cannot be found. Checks only the length of a framed message;
     /// [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;

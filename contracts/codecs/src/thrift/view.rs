@@ -5,8 +5,8 @@ use super::walk::skip;
 use crate::value::Value;
 
 /// A value in a message whose structure is checked. Reading a field or element walks over everything before it;
-/// iterating walks once. A field whose wire type differs from the schema's counts as absent. Of a repeated field, the
-/// last one counts. Apache Thrift's libraries do the same.
+/// iterating walks once. A field whose wire type differs from the schema's counts as absent. If a field
+/// is repeated, the last one counts. Apache Thrift's libraries do the same.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'m> {
     /// At the first byte of the value; the input continues after it.

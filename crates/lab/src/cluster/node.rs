@@ -204,7 +204,7 @@ impl Node<'_> {
     }
 }
 
-/// Channel to the lab. One thread reads orders and answers pings at once; another sends beats and checks the lab's.
+/// Channel to the lab. One thread reads orders and responds to pings; another sends beats and checks the lab's.
 struct Lab {
     shared: Arc<Shared>,
     orders: mpsc::Receiver<Order>,

@@ -40,7 +40,7 @@ enum Across<'a> {
 }
 
 /// Lines over a numeric factor with at least two measured levels; otherwise estimates one below the other, with space
-/// for names. A scatter has a point per trial instead of estimates, and an interaction has lines over words, too.
+/// for names. A scatter has a point per trial instead of estimates, and an interaction also has lines over words.
 pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let trials = wanted.kind == FigureKind::Scatter;
     let grid = Grid::new(findings, wanted, true, detail);

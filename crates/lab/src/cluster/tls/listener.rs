@@ -99,7 +99,7 @@ pub enum Event {
     Twice(u32, SocketAddr),
     /// A connection from this address was refused. Only the first [`REFUSALS_TOLD`] are reported.
     Refused(SocketAddr, Why),
-    /// The port is closed: the number of refused connections, reported ones too, and the ranks that have not joined.
+    /// The port is closed: the number of refused connections, with reported ones, and the ranks that have not joined.
     Over(u64, Vec<u32>),
 }
 
