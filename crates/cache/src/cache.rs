@@ -38,10 +38,8 @@ impl Cache {
         Cache::with_shards(config, count)
     }
 
-    /// Creates a cache with `count` shards instead of [`Config::shards`], to measure the cost of
-    /// shards.
-    ///
-    /// Panics if `count` is not a power of two, or if the memory is too small for it.
+    /// Like [`Cache::new`], with `count` shards instead of [`Config::shards`], to measure the cost of shards. Panics if
+    /// `count` is not a power of two, or if the memory is too small for it.
     pub fn with_shards(config: Config, count: usize) -> Result<Cache, ConfigError> {
         config.check()?;
         assert!(count.is_power_of_two(), "the number of shards must be a power of two, not {count}");
@@ -87,17 +85,8 @@ impl Cache {
         self.shards.len()
     }
 
-    /// Locks a key, for one operation or several that must be atomic. The lock lasts as long as the
-    /// value: a `match` on a result keeps it for all arms, so bind the result first.
-    ///
-    /// ```
-    /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
-    /// let now_ms = 0;
-    /// let mut held = cache.hold(b"seat");
-    /// let before = held.peek(now_ms, |item| item.value.to_vec());
-    /// held.store(cache::Mode::Set, b"taken", cache::Meta::default(), now_ms).unwrap();
-    /// assert_eq!(before, None);
-    /// ```
+    /// Locks a key, for one operation or several that must be atomic. The lock lasts as long as the value: a `match` on
+    /// a result keeps it for all arms, so bind the result first.
     #[inline]
     pub fn hold<'c, 'k>(&'c self, key: &'k [u8]) -> LockedKey<'c, 'k> {
         let hash = rapidhash_v3_seeded(key, &self.secrets);
@@ -122,7 +111,7 @@ impl Cache {
         sum
     }
 
-    /// Sets all counts of operations to 0.
+    /// Resets the counts of operations.
     pub fn reset_stats(&self) {
         self.shards.iter().for_each(|shard| lock(shard).reset_stats());
     }
@@ -133,8 +122,8 @@ impl Cache {
     }
 }
 
-/// A key whose shard stays locked, so that operations on it are atomic. Keep it short. The thread
-/// that holds it must not use the cache otherwise: it would deadlock.
+/// A key whose shard stays locked, so that operations on it are atomic. Keep it short. The thread that holds it must
+/// not use the cache otherwise: it would deadlock.
 pub struct LockedKey<'c, 'k> {
     cache: &'c Cache,
     shard: MutexGuard<'c, Shard>,
@@ -153,12 +142,9 @@ impl LockedKey<'_, '_> {
         self.shard.peek(self.key, now_ms, use_it)
     }
 
-    /// Stores an item under a condition and returns its version, 0 if the cache has none. An
-    /// expired item is stored but never found.
-    ///
-    /// If there is no room, the key's older item is removed; likewise if the value of a
-    /// [`Mode::Set`] is too long. Readers must not get a value that its owner has replaced. Source:
-    /// memcached 1.6.18, `process_update_command`.
+    /// Stores an item under a condition and returns its version, 0 if the cache has none. An expired item is stored but
+    /// never found. If there is no room, or the value of a [`Mode::Set`] is too long, the key's older item is removed:
+    /// readers must not get a value that its owner has replaced. Source: memcached 1.6.18, `process_update_command`.
     pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
         let limit = self.cache.value_bytes_max;
         let stored = match self.key.bytes.len() {
@@ -205,10 +191,8 @@ impl LockedKey<'_, '_> {
         self.count_refusal(expired)
     }
 
-    /// Sets the item's expiry (0 means never) and counts it as a use. Returns whether the key was
-    /// present.
-    ///
-    /// Adding or removing an expiry changes the item's length and may fail like [`Self::store`].
+    /// Sets the item's expiry (0 means never) and counts it as a use. Returns whether the key was present. Adding or
+    /// removing an expiry changes the item's length and may fail like [`Self::store`].
     pub fn touch(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let touched = self.shard.expire(self.key, expires_ms, now_ms, true);
         self.count_refusal(touched)

@@ -24,7 +24,7 @@ pub enum Accounting {
 pub struct Config {
     /// The memory limit, in bytes counted by `accounting`.
     pub capacity_bytes: u64,
-    /// Which memory counts against the limit.
+    /// Which memory the limit counts.
     pub accounting: Accounting,
     /// Eviction policy.
     pub evictor: Evictor,
@@ -40,9 +40,8 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// Minimum memory of a shard in bytes, if the limit is split. Smaller shards lose hit ratio,
-/// because some hold more popular keys than others. H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615,
-/// .8616, .8613, .8602.
+/// Minimum memory of a shard in bytes, if the limit is split. Smaller shards lose hit ratio, because some hold more
+/// popular keys than others. H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613, .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
 /// Preferred maximum memory of a shard in bytes. Growing the index blocks a shard's users. Measured

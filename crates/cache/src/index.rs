@@ -1,11 +1,9 @@
 //! The index of a shard: maps tags of keys to blocks, in the upper words of its memory.
+//! Open addressing with Robin Hood displacement (Celis 1986) and backward shift. A slot's home is its tag scaled to the
+//! number of slots. So slots are sorted by tag, misses end as early as hits, and the index can grow by any factor.
 //!
-//! Open addressing with Robin Hood displacement (Celis 1986) and backward shift. A slot's home is
-//! its tag scaled to the number of slots. So slots are sorted by tag, misses end as early as hits,
-//! and the index can grow by any factor.
-//!
-//! A slot has 8 bytes: block offset (28 bits), uses (4), tag (27), whether the item expires (1) and
-//! size class (4). `density` finds a victim among adjacent slots without reading items.
+//! A slot has 8 bytes: block offset (28 bits), uses (4), tag (27), whether the item expires (1) and size class (4).
+//! `density` finds a victim among adjacent slots without reading items.
 
 use crate::memory::{Memory, NO_BLOCK};
 
@@ -178,11 +176,9 @@ impl Index {
         self.items -= 1;
     }
 
-    /// Resizes the index; its end stays in place. The words it grows into must be free.
-    ///
-    /// Slots are sorted by home and stay sorted, so a few passes suffice, in place. Taken slots
-    /// move together to the low end, then to the high end, and from there to their new slots. Only
-    /// the policy state and slots that wrap around the end are copied.
+    /// Resizes the index; its end stays in place. The words it grows into must be free. Slots are sorted by home and
+    /// stay sorted, so a few passes suffice, in place. Taken slots move together to the low end, then to the high end,
+    /// and from there to their new slots. Only the policy state and slots that wrap around the end are copied.
     pub(crate) fn resize(
         &mut self,
         memory: &mut Memory,

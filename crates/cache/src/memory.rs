@@ -1,15 +1,13 @@
-//! A shard's memory, allocated once: an arena for item blocks at the bottom, the index (`index.rs`)
-//! at the top. If one needs room and the other has it, the border moves. Offsets count 4-byte
-//! words; offset 0 means no block.
+//! A shard's memory, allocated once: an arena for item blocks at the bottom, the index (`index.rs`) at the top. If one
+//! needs room and the other has it, the border moves. Offsets count 4-byte words; offset 0 means no block.
 //!
 //! The arena uses two-level segregated fits with coalescing (TLSF; Masmano et al. 2004, An
 //! implementation of a new dynamic memory allocator).
 //!
-//! Each block starts with one word. In a used block, bit 0 is set. Bits 1 to 3 describe the words
-//! below it: nothing free, a free block of 1, 2 or 3 words, or a larger one with its size in its
-//! last word. The other bits belong to the owner. In a free block, bits 4 and up are its size. From
-//! 4 words on, it also contains the next and previous block of its class, and its size in the last
-//! word. Shorter free blocks are in no class until they join a neighbor.
+//! Each block starts with one word. In a used block, bit 0 is set. Bits 1 to 3 describe the words below it: nothing
+//! free, a free block of 1, 2 or 3 words, or a larger one with its size in its last word. The other bits belong to the
+//! owner. In a free block, bits 4 and up are its size. From 4 words on, it also contains the next and previous block of
+//! its class, and its size in the last word. Shorter free blocks are in no class until they join a neighbor.
 
 pub(crate) const NO_BLOCK: u32 = 0;
 
@@ -55,8 +53,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// `above` words at the top do not belong to the arena. The allocator provides memory lazily;
-    /// it becomes resident as it is used.
+    /// `above` words at the top do not belong to the arena. Memory becomes resident as it is used.
     pub(crate) fn new(words: u32, above: u32) -> Memory {
         let mut memory = Memory {
             words: vec![0; words as usize].into_boxed_slice(),
@@ -166,8 +163,8 @@ impl Memory {
         words
     }
 
-    /// Frees words of used or taken blocks and joins free neighbors. The first word must still
-    /// describe the words below it. Returns the joined block.
+    /// Frees words of used or taken blocks, joins free neighbors and returns the joined block. The first word must
+    /// still describe the words below it.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);

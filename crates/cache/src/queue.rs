@@ -19,7 +19,6 @@ impl Queue {
         memory.at(block + NEWER)
     }
 
-    /// Inserts a block of `words` as the newest.
     pub(crate) fn push(&mut self, memory: &mut Memory, block: u32, words: u32) {
         memory.set(block + NEWER, NO_BLOCK);
         memory.set(block + OLDER, self.newest);

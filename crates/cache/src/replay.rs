@@ -187,9 +187,8 @@ fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
     &text[..(request.key_bytes as usize).clamp(8, text.len())]
 }
 
-/// Hit ratio of a clairvoyant policy. Without room, the item requested latest in the future leaves,
-/// possibly the new one (Belady 1966). An item takes its key, its value and `overhead_bytes`. Drops
-/// items written before any read.
+/// Hit ratio of a clairvoyant policy. Without room, the item requested latest in the future leaves, possibly the new
+/// one (Belady 1966). An item takes its key, its value and `overhead_bytes`. Drops items written before any read.
 ///
 /// With `by_size`, the item with the largest product of bytes and time until its next use leaves.
 /// Not an upper bound of hits either, but far closer to one if sizes differ.

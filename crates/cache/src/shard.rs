@@ -10,9 +10,9 @@ use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::{ghosts, sketch, uses};
 
-// A block's first word has the length of the key and these bits in its owner's bits. The second
-// word is the length of the value. Optional words follow: links (2), expiry (1 word of seconds or 2
-// of milliseconds), flags (1), version (2); then key and value.
+// The owner's bits in a block's first word: the length of the key and these. The second word is the length of the
+// value. Then, if present: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1), version (2);
+// then key, value.
 const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
@@ -30,10 +30,9 @@ const USES: u32 = 3 << USES_SHIFT;
 const SAMPLE: u32 = 64;
 /// Attempts to draw a taken slot. At least half are taken unless many items were deleted.
 const STARTS: u32 = 16;
-/// `density` halves uses once per this many accesses per item.
-///
-/// Hit ratios at H1, H5 and H6, one seed: 3: .853, .777 and .867; 5: .8645, .782 and .8555; 7: -,
-/// .7775 and .842. A longer memory suits fixed popularity, a shorter one drift.
+/// `density` halves uses once per this many accesses per item. A longer memory suits fixed popularity, a shorter one
+/// drift. Hit ratios at H1, H5 and H6, one seed: 3: .853, .777 and .867; 5: .8645, .782 and .8555; 7: -, .7775 and
+/// .842.
 const FADE: u64 = 5;
 /// Slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
@@ -241,7 +240,6 @@ impl Shard {
         Some(use_it(self.item(block)))
     }
 
-    /// Reads an item without counting it or recording a use.
     pub(crate) fn peek<R>(&self, key: Key<'_>, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let block = self.index.slot(&self.memory, self.find(key)?).block;
         (!self.is_expired(block, now_ms)).then(|| use_it(self.item(block)))
@@ -298,7 +296,7 @@ impl Shard {
         found.is_some()
     }
 
-    /// Sets an item's expiry, which may count as a use. Returns whether the item exists.
+    /// Sets an item's expiry and returns whether the item exists.
     pub(crate) fn expire(&mut self, key: Key<'_>, expires_ms: u64, now_ms: u64, is_use: bool) -> Result<bool, Refusal> {
         let Some(at) = self.find_live(key, now_ms) else { return Ok(false) };
         let block = if is_use { self.used(at) } else { self.index.slot(&self.memory, at).block };
@@ -315,7 +313,6 @@ impl Shard {
         let value = item.value.to_vec();
         let version = self.version(block);
         self.put(key, &value, meta, now_ms, Some(at))?;
-        // It is still the same item, so it keeps its version.
         if let Some(at) = self.find(key) {
             self.set_version(self.index.slot(&self.memory, at).block, version);
         }
@@ -478,7 +475,7 @@ impl Shard {
                 break;
             }
             let mut size = self.memory.take(block);
-            // Marked used, so that nothing is moved into it or joined with it.
+            // Marked used, so that nothing joins it.
             self.memory.carve(block, size, size);
             while size < words {
                 let above = block + size;
@@ -679,7 +676,7 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts one item, an expired one if found soon. Returns whether it did.
+    /// Evicts one item, an expired one if found soon.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items == 0 {
             return false;
@@ -777,13 +774,10 @@ impl Shard {
         self.random
     }
 
-    /// The slot with the fewest uses per byte among [`SAMPLE`] taken ones in a row, from a random
-    /// one on.
-    ///
-    /// Starting at a taken slot and counting only these samples all items equally. From any slot,
-    /// items after empty stretches would be evicted more often, so these stretches would grow and
-    /// the rest would crowd. In the test below, slots would be 7.4 from their homes on average, not
-    /// 2.7. In the example `speed`, a set would take 7.5 us, not 1.0.
+    /// The slot with the fewest uses per byte among [`SAMPLE`] taken ones in a row, from a random taken one on, which
+    /// counts all items equally. From any slot, items after empty stretches would be evicted more often, so these
+    /// stretches would grow and the rest would crowd. In the test below, slots would be 7.4 from their homes on
+    /// average, not 2.7; in the example `speed`, a set would take 7.5 us, not 1.0.
     fn least_dense(&mut self) -> u32 {
         let mut at = self.draw_slot();
         for _ in 0..STARTS {
@@ -918,9 +912,8 @@ fn size_class(words: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// After 30 evictions per item, slots are as far from their homes as expected by chance. With
-    /// linear probing and load `a` the mean is `a / (2 (1 - a))` (Knuth, The Art of Computer
-    /// Programming, volume 3, section 6.4).
+    /// After 30 evictions per item, slots are as far from their homes as expected by chance. With linear probing and
+    /// load `a` the mean is `a / (2 (1 - a))` (Knuth, The Art of Computer Programming, volume 3, section 6.4).
     #[test]
     fn eviction_does_not_crowd_the_index() {
         for evictor in [Evictor::Fifo, Evictor::Density] {

@@ -1,8 +1,6 @@
-//! A table of fingerprints of evicted keys with their uses.
-//!
-//! Each slot of the index has one 16-bit entry: 12 bits of the tag and a level of uses, 0 if empty.
-//! The scaled tag selects a bucket of eight entries, so the table grows with the index. An unknown
-//! key matches an entry once in 500 times.
+//! A table of fingerprints of evicted keys with their uses. Each slot of the index has one 16-bit entry: 12 bits of the
+//! tag and a level of uses, 0 if empty. The scaled tag selects a bucket of eight entries, so the table grows with the
+//! index. An unknown key matches an entry once in 500 times.
 
 use crate::index::Index;
 use crate::uses;

@@ -52,8 +52,8 @@ impl Stats {
             + self.fixed_bytes
     }
 
-    /// Bytes per item besides key and value: header, rounding, index and policy state. `None`
-    /// without items. Excludes free space, which can still be used.
+    /// Bytes per item besides key and value: header, rounding, index and policy state, but not free space. `None`
+    /// without items.
     pub fn overhead_bytes_per_item(&self) -> Option<f64> {
         let overhead = self.header_bytes + self.index_bytes + self.policy_bytes;
         (self.items > 0).then(|| overhead as f64 / self.items as f64)

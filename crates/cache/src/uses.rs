@@ -1,6 +1,5 @@
-//! A counter of uses in 4 bits. Levels stand for ever more uses and are reached at random (Morris
-//! 1978, Counting large numbers of events in small registers). Some stand for parts of a use, so
-//! that fading does not forget a key at once.
+//! A counter of uses in 4 bits. Levels stand for ever more uses and are reached at random (Morris 1978, Counting large
+//! numbers of events in small registers). Some stand for parts of a use, so that fading does not forget a key at once.
 
 /// Quarters of a use at each level.
 const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];

@@ -1,5 +1,3 @@
-//! Expiry of items.
-
 use cache::{Cache, Config, Evictor, Meta, Mode};
 
 fn at(expires_ms: u64) -> Meta {

@@ -1,5 +1,3 @@
-//! Memory use of a cache.
-
 use cache::{Cache, Config, Evictor, Meta, Mode};
 
 fn fill(cache: &Cache, from: u64, items: u64, key_bytes: usize, value_bytes: usize) {

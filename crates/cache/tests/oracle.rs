@@ -1,8 +1,7 @@
 //! Misses of published policies for items of one size, compared with libCacheSim.
 //!
-//! The numbers come from libcachesim 0.3.5 (PyPI) with its defaults: `Clock` with one bit; `S3FIFO`
-//! with a small queue of 10 %, ghosts of 90 %, and two hits to move. The script, run by `python
-//! oracle.py`:
+//! The numbers come from libcachesim 0.3.5 (PyPI) with its defaults: `Clock` with one bit; `S3FIFO` with a small queue
+//! of 10 %, ghosts of 90 %, and two hits to move. The script, run by `python oracle.py`:
 //!
 //! ```python
 //! import libcachesim as l
@@ -112,11 +111,9 @@ fn belady_matches_libcachesim_except_for_bypassed_items() {
 #[test]
 fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
-    // a, b: missed, kept. c: missed, bypassed: its next use is last. a: hit. d: bypassed.
-    // b, a: hits. c: missed.
+    // a, b: missed, kept. c: missed, bypassed: its next use is last. a: hit. d: bypassed. b, a: hits. c: missed.
     let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, Rules::fill(0));
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
-    // Nothing fits, all fits, one fits, and only the second half counts.
     for (capacity_bytes, warm_up, requests, hits) in [(0, 0, 8, 0), (4, 0, 8, 4), (1, 0, 8, 2), (2, 4, 4, 2)] {
         let ratio = clairvoyant(of(&[1, 2, 3, 1, 4, 2, 1, 3]), capacity_bytes, 0, false, Rules::fill(warm_up));
         assert_eq!((ratio.requests, ratio.hits), (requests, hits), "{capacity_bytes} bytes from {warm_up} on");
@@ -159,7 +156,6 @@ fn replay_matches_hand_computed_hits() {
     for (text, items, fill, clients, found) in [
         ("ga ga sb gb db gb", 9, true, 1, (4, 2)),
         ("ga ga sb gb db gb", 9, false, 1, (4, 1)),
-        // Read-modify-write stores whether found or not.
         ("ma ga mb gb", 9, false, 1, (4, 2)),
         // LRU of two items: c evicts a.
         ("sa sb sc ga gb", 2, false, 1, (2, 1)),

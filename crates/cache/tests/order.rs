@@ -62,7 +62,6 @@ enum Defect {
     Resurrects,
     /// Sometimes the previous value is found.
     GoesBack,
-    /// A store happens in two steps.
     Tears,
     /// A value of another key is found.
     Mixes,

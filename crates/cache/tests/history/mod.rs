@@ -1,13 +1,12 @@
 //! Checks the history of a cache for linearizability (Herlihy and Wing 1990), key by key.
 //!
-//! Each write has a unique value, so the zones of values decide (Gibbons and Korach 1997, Testing
-//! shared memories, theorem 4.2). A value's zone reaches from the first end to the last start of
-//! its write and reads. If that is forward in time, the key had this value throughout. Two such
-//! zones must not overlap, and none may contain the whole zone of another value.
+//! Each write has a unique value, so the zones of values decide (Gibbons and Korach 1997, Testing shared memories,
+//! theorem 4.2). A value's zone reaches from the first end to the last start of its write and reads. If that is forward
+//! in time, the key had this value throughout. Two such zones must not overlap, and none may contain the whole zone of
+//! another value.
 //!
-//! A cache may evict at any moment. So a miss shows that the key was emptied at a moment of its
-//! own. It implies nothing about the time before, but no older value may return. A miss, a deletion
-//! and a refused store all count as emptying the key.
+//! A cache may evict at any moment. So a miss shows that the key was emptied at a moment of its own: no older value may
+//! return. A deletion and a refused store also count as emptying the key.
 
 #![allow(dead_code, reason = "each test that includes this file uses its part of it")]
 
@@ -18,13 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 pub(crate) enum What {
     /// Wrote this unique value.
     Wrote(u64),
-    /// Found this value.
     Found(u64),
     /// Deleted, missed or was refused.
     Emptied,
 }
 
-/// An operation on a key that took effect between `start` and `end`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) key: u64,
@@ -33,7 +30,7 @@ pub(crate) struct Seen {
     pub(crate) what: What,
 }
 
-/// A clock shared by all threads, with unique times.
+/// A clock with unique times.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(AtomicU64);
 
@@ -43,7 +40,6 @@ impl Clock {
     }
 }
 
-/// The known lifetime of a value.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
     value: Option<u64>,
