@@ -2,10 +2,8 @@
 
 /// An error of a protocol. The stream is unusable after it.
 pub(crate) trait StreamError: Copy {
-    /// A block is not followed by CRLF.
     const BAD_BLOCK_END: Self;
 
-    /// A line has no end within the limit.
     fn line_too_long(limit: usize) -> Self;
 }
 
@@ -56,8 +54,8 @@ impl<E: StreamError> BlockReader<E> {
         error
     }
 
-    /// Passes the parts of a message to `take`. Returns the message with the bytes used, or `None`
-    /// if all were used and it is incomplete. Fails on every call after an error.
+    /// Passes the parts of a message to `take`. Returns the message with the bytes used, or `None` if it is incomplete
+    /// and all were used. Fails on every call after an error.
     #[inline]
     pub(crate) fn read<T>(
         &mut self,

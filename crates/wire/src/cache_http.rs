@@ -13,8 +13,6 @@
 //! assert_eq!(decoded, "São Paulo".as_bytes());
 //! ```
 //!
-//! # Requests and their statuses
-//!
 //! | request | success | otherwise |
 //! |---|---|---|
 //! | `GET /k` | 200, the value as body | 404, empty body |
@@ -29,15 +27,13 @@
 //!
 //! # Target syntax
 //!
-//! - The key is between the first and the second `/`; the value is **everything** after the second:
-//!   `PUT /k/a/b` stores `a/b`. A slash in a key must be written `%2F`; in a value it may be.
+//! - The key is between the first and the second `/`; the value is **everything** after the second: `PUT /k/a/b` stores
+//!   `a/b`. A slash in a key must be written `%2F`; in a value it may be.
 //! - `PUT /k/` stores the **empty value**. `PUT /k` has **no value**, which is an error (400).
-//! - An empty key is an error, except in `HEAD /`.
+//! - An empty key is an error, except in `HEAD /`. `reset` is an ordinary key except in `POST`.
 //! - `GET` and `DELETE` have one segment: `GET /a/b` is an error, not the key `a/b`.
 //! - `%` with two hexadecimal digits is any byte; other uses of `%` are errors. `+` is a plus sign.
-//! - A `?` is an error, because no request has a query. Write it as `%3F`.
-//! - In absolute form the authority is ignored.
-//! - `reset` is an ordinary key except in `POST`.
+//! - A `?` is an error, because no request has a query. Write it as `%3F`. In absolute form the authority is ignored.
 //! - No request has a body. The server reads past one and answers 400 to a value in a body.
 
 use crate::http1::{Body, Request};
@@ -186,8 +182,7 @@ impl Refusal {
 /// The value of `Allow` in a response with status 405. Source: RFC 9110 section 15.5.6.
 pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 
-/// Interprets `request` as a cache operation. Fails for any request not in the table above; respond
-/// with [`Refusal::status`].
+/// Interprets `request` as a cache operation. Fails for any request not in the table above, see [`Refusal::status`].
 pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(request.body, Body::None | Body::Length(0)) {
         return Err(Refusal::HasBody);
@@ -202,7 +197,6 @@ pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Resul
     }
     let path = match target.strip_prefix('/') {
         Some(path) => path,
-        // Absolute form: skip the authority.
         None => match target.split_once("://") {
             Some((_, rest)) if rest.split('/').next().unwrap_or_default().contains('?') => return Err(Refusal::Query),
             Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),

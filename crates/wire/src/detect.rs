@@ -1,5 +1,4 @@
-//! Detects the protocol of a connection from its first bytes, so that one port serves all cache
-//! protocols.
+//! Detects the protocol of a connection from its first bytes, so that one port serves all cache protocols.
 //!
 //! | first bytes | protocol |
 //! |---|---|
@@ -13,10 +12,9 @@
 //! | 0x16 0x03 | TLS (not supported here) |
 //! | anything else, and words over 32 bytes | unknown |
 //!
-//! Up to 8 empty lines at the start are skipped: RESP and HTTP allow them. Ambiguous input has one
-//! fixed meaning. `get k` and `quit` in lower case are memcached's, so such inline commands do not
-//! work in RESP. `GET /k` is HTTP, so a RESP client needs an array for the key `/k`. A decision
-//! never changes when more bytes arrive.
+//! Up to 8 empty lines at the start are skipped: RESP and HTTP allow them. Ambiguous input has one fixed meaning. `get
+//! k` and `quit` in lower case are memcached's, so such inline commands do not work in RESP. `GET /k` is HTTP, so a
+//! RESP client needs an array for the key `/k`. A decision never changes when more bytes arrive.
 
 /// The detected protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

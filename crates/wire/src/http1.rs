@@ -19,20 +19,16 @@
 //!
 //! - **Bare LF** at the end of a line is an error, although RFC 9112 2.2 lets a recipient accept
 //!   it: parsers that disagree on it disagree on the end of a head. **Bare CR** is an error (2.2).
-//! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an
-//!   error"): request smuggling relies on parsers that pick different ones. `Transfer-Encoding` in
-//!   HTTP/1.0 is also an error (6.1: its framing is faulty).
+//! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an error"): smuggling
+//!   relies on parsers that pick different ones. `Transfer-Encoding` in HTTP/1.0 is also an error (6.1: faulty
+//!   framing).
 //! - **`Content-Length`** may repeat the same value (6.3, RFC 9110 8.6). Others are an error.
 //! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an
 //!   error, because a body two bytes longer than announced looks the same.
-//! - **Folded lines** are read as spaces in a response (a user agent MUST). In a request they are
-//!   an error (a server may reject them, 5.2).
-//! - **Reason phrase**: may be missing together with its space. Some servers omit it, and the line
-//!   stays unambiguous.
-//! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110 5.5: CR,
-//!   LF and NUL MUST be rejected, others MAY be kept).
-//! - **HTTP/1.2** and above are undefined. Responses count as HTTP/1.1 (RFC 9110 2.5), requests get
-//!   505.
+//! - **Folded lines** are spaces in a response (a user agent MUST), an error in a request (a server may, 5.2).
+//! - **Reason phrase**: may be missing together with its space. Some servers omit it, and the line stays unambiguous.
+//! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110 5.5: MUST for CR, LF, NUL).
+//! - **HTTP/1.2** and above are undefined. Responses count as HTTP/1.1 (RFC 9110 2.5), requests get 505.
 //! - **White space** around a chunk size is an error unless an extension follows (7.1.1).
 
 mod chunks;
@@ -54,8 +50,7 @@ pub struct Limits {
     /// Bytes of a head: start line, fields and empty line. Interim responses (1xx) count toward the
     /// final head. The trailer section of a chunked body has the same limit again.
     pub head_bytes: usize,
-    /// Fields of a head and of a trailer section. A request has at most
-    /// [`Limits::REQUEST_HEADERS_MAX`] in any case.
+    /// Fields of a head and of a trailer section. A request has at most [`Limits::REQUEST_HEADERS_MAX`] in any case.
     pub headers: usize,
 }
 

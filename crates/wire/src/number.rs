@@ -43,7 +43,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses digits like C: white space, a sign, digits, then white space or the end.
+/// Parses digits like C: white space, a sign, digits (without counting leading zeros), then white space or the end.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
@@ -56,7 +56,6 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     if !text[end..].first().is_none_or(is_space) {
         return None;
     }
-    // Leading zeros do not count toward the length.
     let digits = &text[..end];
     let zeros = digits.iter().take_while(|byte| **byte == b'0').count();
     (end > 0).then(|| (is_negative, &digits[zeros.min(end - 1)..]))

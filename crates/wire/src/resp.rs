@@ -1,6 +1,5 @@
-//! The protocol of Redis and Valkey. Requests and replies of RESP2 and RESP3 on the server side,
-//! RESP2 replies without arrays on the client side. Source: the Redis protocol specification, and
-//! the behavior of 7.0.15 where it is silent.
+//! The protocol of Redis and Valkey. Requests and replies of RESP2 and RESP3 on the server side, RESP2 replies without
+//! arrays on the client side. Source: the Redis protocol specification, and the behavior of 7.0.15 where it is silent.
 //!
 //! ```
 //! use wire::resp::{Limits, Name, Read, RequestReader};
@@ -20,15 +19,13 @@
 //! | unclosed quotes in an inline request | `-ERR Protocol error: …` | the line |
 //! | an invalid length, a line over its limit, too many arguments, a missing `$` | `-ERR Protocol error: …` | everything |
 //!
-//! After the last one the connection is closed, like in Redis, because the start of the next
-//! request is unknown. Redis also closes it after unclosed quotes and after a length over
-//! `proto-max-bulk-len` (512 MB). It has no limit below that.
+//! After the last one the connection is closed, like in Redis, because the start of the next request is unknown. Redis
+//! also closes it after unclosed quotes and a length over `proto-max-bulk-len` (512 MB). It has no limit below that.
 //!
 //! # Choices that the protocol leaves open
 //!
 //! - **Empty requests** (`*0`, `*-1`, an empty line) are skipped without a response, like in Redis.
-//! - **A null argument** (`$-1`) is an invalid length, like in Redis; `$0` is an **empty
-//!   argument**.
+//! - **A null argument** (`$-1`) is an invalid length, like in Redis; `$0` is an **empty argument**.
 //! - **Lines** of arrays end in CRLF; inline requests may end in LF.
 //! - **Command names** ignore case.
 

@@ -12,8 +12,7 @@ pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 /// An error in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// The line does not start with hexadecimal digits, or they are not followed by an extension.
-    /// Contains the byte.
+    /// The line does not start with hexadecimal digits, or they are not followed by an extension. Contains the byte.
     #[error("0x{0:02x} in a chunk size")]
     BadSize(u8),
     /// The size exceeds 64 bits.
@@ -28,8 +27,7 @@ pub enum ChunkError {
     /// Chunk lines outweigh the data. Contains the limit, in bytes.
     #[error("chunk extensions of more than {0} bytes")]
     TooMuchExtension(u64),
-    /// No CRLF after the data of a chunk, which is longer or shorter than its size. Contains the
-    /// byte.
+    /// No CRLF after the data of a chunk, which is longer or shorter than its size. Contains the byte.
     #[error("expected CRLF after the chunk data, found 0x{0:02x}")]
     BadEnd(u8),
     /// A trailer field is invalid.

@@ -9,8 +9,7 @@ pub enum FieldError {
     /// RFC 9112 2.2: LF without CR.
     #[error("a line that ends in LF without CR")]
     BareLf,
-    /// RFC 9110 5.5: CR, LF, NUL and other control characters are not allowed in a value. Contains
-    /// the character.
+    /// RFC 9110 5.5: CR, LF, NUL and other control characters are not allowed in a value. Contains the character.
     #[error("the control character 0x{0:02x}")]
     Control(u8),
     /// RFC 9112 5: the line has no colon.

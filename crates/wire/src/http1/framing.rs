@@ -27,7 +27,6 @@ pub(super) enum TransferCoding {
     Absent,
     /// The field is present but empty; another field may add codings.
     Empty,
-    /// Only `chunked`.
     Chunked,
     /// Several codings, `chunked` last.
     ThenChunked,

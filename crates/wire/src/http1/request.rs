@@ -18,8 +18,7 @@ pub struct Request<'a> {
     pub minor_version: u8,
     /// Whether the client allows another request on the connection. Source: RFC 9112 section 9.3.
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue` (RFC 9110 section 10.1.1). [`Request::headers`]
-    /// has other expectations, which a server MAY reject with 417.
+    /// Whether the client waits for `100 Continue` (RFC 9110 10.1.1). A server MAY reject other expectations with 417.
     pub expect_continue: bool,
     /// The framing of the body.
     pub body: Body,
@@ -65,8 +64,7 @@ pub enum RequestError {
     /// RFC 9112 2.2: CR without LF, or another byte where the request line or the head should end.
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
-    /// The head exceeds the limit. Source of the status: RFC 6585 section 5. Contains the limit, in
-    /// bytes.
+    /// The head exceeds the limit. Source of the status: RFC 6585 section 5. Contains the limit, in bytes.
     #[error("a head of more than {0} bytes")]
     HeadTooLarge(usize),
     /// The head has more fields than the limit. Contains the limit.
@@ -126,13 +124,10 @@ impl RequestError {
 /// Larger partial heads are searched for their end: 64 KiB byte by byte would be 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
-/// Parses the request at the start of `bytes` and returns it with the size of its head, or `None`
-/// if it is incomplete. A [`BodyReader`] reads the body; another request may follow (pipelining).
-/// Pass all received bytes of the request: each call parses from its start.
-///
-/// Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins, no matter how
-/// the head is split. An error is returned as soon as its bytes arrive; for a partial head over 1
-/// KiB, once the head is complete or too large.
+/// Parses the request at the start of `bytes` and returns it with the size of its head, or `None` if it is incomplete.
+/// A [`BodyReader`] reads the body; another request may follow (pipelining). Pass all received bytes of the request:
+/// each call parses from its start. Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins,
+/// however the head is split, and is returned as soon as its bytes arrive; for a partial head over 1 KiB, at its end.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, RequestError> {
     // RFC 9112 2.2: empty lines before a request are skipped.
     let mut start = 0;
@@ -238,7 +233,6 @@ fn parse_as_1_1<'a>(
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
     changed[digit] = b'1';
     let Some((request, head_bytes)) = parse_request(&changed, limits)? else { return Ok(None) };
-    // Map the parts of the request back to the original bytes.
     let text = |from: usize, length: usize| std::str::from_utf8(&bytes[from..from + length]);
     let method_end = start + request.method.len();
     let (Ok(method), Ok(target)) = (text(start, request.method.len()), text(method_end + 1, request.target.len()))
@@ -373,8 +367,7 @@ impl BodyReader {
         BodyReader::with_limits(body, &Limits::DEFAULT, u64::MAX)
     }
 
-    /// Creates a reader for at most `limit_bytes`, with trailers within `limits`. The first call
-    /// fails if the announced length exceeds the limit.
+    /// Creates a reader with limits on body and trailers. Fails in the first call if the announced length is too large.
     pub fn with_limits(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
             Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(RequestError::BodyTooLarge(limit_bytes)),
@@ -390,10 +383,9 @@ impl BodyReader {
         self.read_bytes
     }
 
-    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the bytes used
-    /// if the body is complete, or `None` if all were used; do not call it again after the end.
-    ///
-    /// Fails if the chunked coding is invalid or the body over the limit, and then on every call.
+    /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the bytes used if the body is
+    /// complete, or `None` if all were used; do not call it again after the end. Fails if the chunked coding is invalid
+    /// or the body over the limit, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, RequestError> {
         match &mut self.state {
             BodyState::Length(left) => {

@@ -32,8 +32,8 @@ impl RequestMethod {
 pub struct Response {
     /// The status code: any three digits.
     pub status: u16,
-    /// Whether the connection can carry another request (RFC 9112 section 9.3). Always false if the
-    /// body ended with the stream, and after a 2xx to CONNECT.
+    /// Whether the connection can carry another request (RFC 9112 9.3): not if the body ended with the stream, or after
+    /// a 2xx to CONNECT.
     pub keep_alive: bool,
     /// Size of the head and of any interim heads before it, in bytes.
     pub head_bytes: u64,
@@ -91,14 +91,12 @@ pub enum ResponseError {
     /// RFC 9110 15.2.2: the server left HTTP/1.1 without a request to do so.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// RFC 9112 8: the stream ended inside a response. Contains whether the stream ended in a head,
-    /// or between an interim response and the final one.
+    /// RFC 9112 8: the stream ended inside a response. Contains whether in a head, or between interim and final one.
     #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
     Truncated(bool),
 }
 
-/// A cache of parsed heads, shared by all connections of a worker. A response with identical head
-/// bytes skips parsing; the result is the same.
+/// Parsed heads, shared by all connections of a worker. A response with identical head bytes skips parsing.
 #[derive(Debug, Clone, Default)]
 pub struct Memo {
     known: [KnownHead; MEMO_HEADS],
@@ -196,12 +194,10 @@ impl ResponseReader {
         }
     }
 
-    /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as
-    /// slices of `bytes`. Skips interim responses (1xx). Returns a complete response with the bytes
-    /// used, or `None` if all bytes were used and it is incomplete; pass the remaining bytes to the
-    /// next call. Results do not depend on how the stream is split.
-    ///
-    /// Fails if the bytes violate RFC 9112, and then on every call.
+    /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
+    /// Skips interim responses (1xx). Returns a complete response with the bytes used, or `None` if all bytes were used
+    /// and it is incomplete; pass the remaining bytes to the next call. Results do not depend on how the stream is
+    /// split. Fails if the bytes violate RFC 9112, and then on every call.
     #[inline]
     pub fn read(
         &mut self,
@@ -274,11 +270,9 @@ impl ResponseReader {
         Ok(taken.map(|taken| (used + taken, self.finish())))
     }
 
-    /// Ends the stream. Returns the response whose body ended with it, or `None` between responses.
-    /// On TLS, such a body may be truncated unless the peer sent `close_notify` (RFC 9112 section
-    /// 9.8).
-    ///
-    /// Fails with [`ResponseError::Truncated`] inside any other response, or with an earlier error.
+    /// Ends the stream. Returns the response whose body ended with it, or `None` between responses. On TLS, such a body
+    /// may be truncated unless the peer sent `close_notify` (RFC 9112 section 9.8). Fails with
+    /// [`ResponseError::Truncated`] inside any other response, or with an earlier error.
     pub fn end(&mut self) -> Result<Option<Response>, ResponseError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),
@@ -423,7 +417,6 @@ struct Parser {
     pending: Option<Pending>,
 }
 
-/// A field with the range of its value in the head.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     field: Field,

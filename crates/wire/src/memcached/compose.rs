@@ -1,8 +1,7 @@
 use super::Limits;
 use crate::number;
 
-/// Fails with the reason if a server would misread `key`: servers disagree on how to treat a block
-/// after an invalid key. Source: protocol.txt, "Keys".
+/// Fails if a server would misread `key`: servers disagree on a block after an invalid key (protocol.txt, "Keys").
 #[inline]
 fn check_key(key: &[u8]) -> Result<(), String> {
     let limit = Limits::DEFAULT.key_bytes;
@@ -28,8 +27,7 @@ pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` is 0 (never), up to 30 days from now, or an absolute
-/// time. Fails if the key is invalid.
+/// Appends `set` with its block. `exptime`: 0 (never), up to 30 days from now, or absolute. Fails for an invalid key.
 pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);
@@ -56,8 +54,8 @@ pub fn compose_number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the line `VALUE key flags bytes [cas]`. The data and [`compose_value_end`] follow, so a
-/// server can copy the data from its place. `key` must come from a parsed request.
+/// Appends the line `VALUE key flags bytes [cas]`. The data and [`compose_value_end`] follow, so a server can copy the
+/// data from its place. `key` must come from a parsed request.
 #[inline]
 pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_bytes: usize, cas: Option<u64>) {
     push_words(out, &[b"VALUE ", key, b" "]);

@@ -255,9 +255,8 @@ impl RequestReader {
         RequestReader { limits, state: State::Line(0) }
     }
 
-    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the
-    /// bytes after `used`; after [`Read::Need`], with more. Results do not depend on how the stream
-    /// is split.
+    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the bytes after `used`;
+    /// after [`Read::Need`], with more. Results do not depend on how the stream is split.
     #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         // Fast path for most requests: one key, received whole.
@@ -269,9 +268,8 @@ impl RequestReader {
         self.read_any(bytes)
     }
 
-    /// Rejects the incomplete block at the start of `bytes` and skips the rest. Call it after
-    /// [`Read::Need`] if the server has no memory for the value. `None` without an incomplete
-    /// block.
+    /// Rejects the incomplete block at the start of `bytes` and skips the rest. Call it after [`Read::Need`] if the
+    /// server has no memory for the value. `None` without an incomplete block.
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let State::Block(total) = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];

@@ -114,8 +114,8 @@ pub struct SetOptions {
     pub get: bool,
 }
 
-/// Parses the options of `SET key value …`. The response to an error is `-ERR` and its text.
-/// Source: Redis 7.0.15, `parseExtendedStringArgumentsOrReply`.
+/// Parses the options of `SET`. The response to an error is `-ERR` and its text. Source: Redis 7.0.15,
+/// `parseExtendedStringArgumentsOrReply`.
 pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, &'static str> {
     let mut options = SetOptions::default();
     // The time option and its text. It excludes the other time options but may be repeated.

@@ -30,10 +30,9 @@ pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends `-ERR text`. `text` starts with a code in capitals; line breaks become spaces.
+/// Appends `-ERR text`. `text` starts with a code in capitals; line breaks become spaces, as they would end the reply.
 pub fn compose_error(out: &mut Vec<u8>, text: &str) {
     out.push(b'-');
-    // A line break would start a second reply.
     out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
     out.extend_from_slice(b"\r\n");
 }

@@ -33,8 +33,7 @@ pub enum Event<'e> {
 /// An error in a stream of replies. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// A byte that starts no expected reply: another protocol, or a string longer than announced.
-    /// Contains the byte.
+    /// A byte that starts no expected reply: another protocol, or a string longer than announced. Contains the byte.
     #[error("byte 0x{0:02x} at the start of a reply")]
     BadType(u8),
     /// A line without an end within the limit. Contains the limit, in bytes.
@@ -72,7 +71,6 @@ impl StreamError for ReplyError {
 pub struct ReplyReader {
     limits: Limits,
     blocks: BlockReader<ReplyError>,
-    /// Size of the latest string.
     bulk_bytes: u64,
 }
 
@@ -87,11 +85,8 @@ impl ReplyReader {
         self.blocks.is_at_line()
     }
 
-    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply
-    /// with the bytes used, or `None` if all were used. Results do not depend on how the stream is
-    /// split.
-    ///
-    /// Fails if bytes are invalid, and then on every call.
+    /// Reads the next `bytes` and passes parts of the reply to `sink`. Returns a complete reply with the bytes used, or
+    /// `None` if all were used. No result depends on how the stream is split. Fails on every call after invalid bytes.
     pub fn read(
         &mut self,
         bytes: &[u8],

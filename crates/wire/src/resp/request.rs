@@ -42,8 +42,7 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
         }
     }
 
-    /// Returns the command, or fails with [`Refusal::UnknownCommand`] or [`Refusal::WrongCount`].
-    /// The stream remains usable.
+    /// Returns the command. Fails with [`Refusal::UnknownCommand`] or [`Refusal::WrongCount`]; the stream stays usable.
     #[inline]
     pub fn command(&self) -> Result<Name, Refusal> {
         let name = Name::parse(self.argument(0)).ok_or(Refusal::UnknownCommand)?;
@@ -196,11 +195,10 @@ impl RequestReader {
         RequestReader { limits, state, places: Vec::new(), unquoted: Vec::new(), argument_bytes: 0 }
     }
 
-    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the
-    /// bytes after `used`; after [`Read::Need`], with more. Results do not depend on how the stream
-    /// is split. Only an incomplete count or length is scanned twice.
+    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the bytes after `used`;
+    /// after [`Read::Need`], with more. No result depends on the split. Only an incomplete count or length is read
+    /// twice.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
-        // Skipped bytes before the request.
         let mut base = 0;
         loop {
             let rest = &bytes[base..];
@@ -354,8 +352,7 @@ impl RequestReader {
     }
 }
 
-/// Splits an inline request, like Redis' `sdssplitargs`: `\n \r \t \b \a \xHH` in double quotes,
-/// `\'` in single ones.
+/// Splits an inline request, like Redis' `sdssplitargs`: `\n \r \t \b \a \xHH` in double quotes, `\'` in single ones.
 fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8>) -> Result<(), Refusal> {
     places.clear();
     unquoted.clear();
@@ -414,7 +411,6 @@ fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Re
                 ),
                 [b'\\', b'\'', ..] if quote == b'\'' => (b'\'', 2),
                 [other, rest @ ..] if *other == quote => {
-                    // A closing quote ends the word.
                     if rest.first().is_some_and(|&byte| !is_space(byte)) {
                         return Err(Refusal::Quotes);
                     }

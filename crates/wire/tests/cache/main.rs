@@ -21,8 +21,7 @@ fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     cuts
 }
 
-/// Checks each case at every split and between copies of `good`. A request of known extent must
-/// leave the stream in step.
+/// Checks each case at every split and between copies of `good`. A request of known extent leaves the stream in step.
 fn check_all(cases: &[Case], good: &[u8], good_means: &str, read: impl Fn(&[&[u8]]) -> Vec<String>) {
     let mut wrong = Vec::new();
     for (name, bytes, expect) in cases {

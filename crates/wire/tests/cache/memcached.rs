@@ -7,13 +7,11 @@ fn check(limits: Limits, cases: &[Case]) {
     check_all(cases, b"get good\r\n", r#"get "good""#, |pieces| memcached_requests(limits, pieces));
 }
 
-// Each case of the first three tables was sent to memcached 1.6.18 (Debian 12, `memcached -u nobody
-// -p 21211 -l 127.0.0.1 -U 0`), followed by `version\r\n`, on its own connection. Its responses
-// were of the same kind and it remained in step, except:
+// Each case of the first three tables was sent to memcached 1.6.18 (Debian 12, `memcached -u nobody -p 21211 -l
+// 127.0.0.1 -U 0`), then `version\r\n`, on its own connection. It responded in the same way and stayed in step, except:
 //
-// - a storage command with an invalid key, flags, exptime, cas or number of words: it skips only
-//   the line and parses the block as a command (`CLIENT_ERROR bad command line format`, then `END`
-//   for the `get x` in the block);
+// - a storage command with an invalid key, flags, exptime, cas or number of words: it skips only the line and parses
+//   the block as a command (`CLIENT_ERROR bad command line format`, then `END` for the `get x` in the block);
 // - "a length with a sign": it accepts the plus sign and waits for 5 bytes;
 // - "gat without a key": `END`; "cas with noreply for it": no response;
 // - "a length beyond the skip limit", "a length of 64 bits": `CLIENT_ERROR bad command line

@@ -64,7 +64,6 @@ proptest! {
         prop_assert_eq!(found, [hit, "Miss".to_owned()]);
     }
 
-    /// The announced length suffices to find the next request.
     #[test]
     fn a_bad_storage_command_leaves_the_stream_in_step(
         name in prop::sample::select(vec!["set", "add", "replace", "append", "prepend", "cas"]),

@@ -10,17 +10,14 @@ fn check(limits: Limits, cases: &[Case]) {
     check_all(cases, b"*1\r\n$4\r\nPING\r\n", r#"Ping "PING""#, |pieces| resp_requests(limits, pieces));
 }
 
-// Each case of the first two tables was sent to Redis 7.0.15 (Debian 12, `redis-server --port 26379
-// --save '' --appendonly no`), followed by `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n`, on its own
-// connection. Its replies were the same, including error texts, except:
+// Each case of the first two tables was sent to Redis 7.0.15 (Debian 12, `redis-server --port 26379 --save ''
+// --appendonly no`), followed by `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n`. Its replies were the same, with their texts,
+// except:
 //
-// - "quotes that do not close" and the next three: the same error, but it closes the connection,
-//   which stays in step here;
+// - "quotes that do not close" and the next three: the same error, but it closes the connection, in step here;
 // - "a count over the limit", "a huge count": its limit is 2^31 - 1;
-// - "a count without an end", "a length without an end": its limit is 64 KiB, and it reports
-//   invalid numbers;
-// - "a count that ends in CR", "an argument that is longer", "… shorter": it accepts any two bytes
-//   as CRLF;
+// - "a count without an end", "a length without an end": its limit is 64 KiB, and it reports invalid numbers;
+// - "a count that ends in CR", "an argument that is longer", "… shorter": it accepts any two bytes as CRLF;
 // - "redis-py's first": 7.0 does not support `CLIENT SETINFO` yet;
 // - "HTTP": it closes without a reply, as after `Host:`; "an unknown name" is a command it has.
 #[rustfmt::skip]

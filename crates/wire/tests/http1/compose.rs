@@ -1,5 +1,3 @@
-//! Tests written requests: their bytes, and invalid input.
-
 use wire::http1::compose_request;
 
 fn request(method: &str, target: &str, headers: &[(&str, &str)], body: &str, close: bool) -> Result<String, String> {

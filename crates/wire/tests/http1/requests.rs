@@ -2,7 +2,6 @@ use wire::http1::{Body, BodyReader, Limits, RequestError, parse_request};
 
 use crate::streams;
 
-/// Name, bytes, meaning.
 type Case = (&'static str, &'static [u8], &'static str);
 
 fn check_all(limits: Limits, cases: &[Case]) {

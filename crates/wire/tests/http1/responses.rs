@@ -2,12 +2,10 @@ use wire::http1::{Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
 use crate::streams;
 
-/// Name, bytes, meaning.
 type Case = (&'static str, &'static [u8], &'static str);
 
 fn check_all(limits: Limits, asked: RequestMethod, cases: &[Case]) {
     let mut wrong = Vec::new();
-    // Shared by all cases, like by the connections of a worker.
     let mut shared = Memo::new();
     for (name, bytes, expect) in cases {
         for pieces in streams::cuts(bytes) {

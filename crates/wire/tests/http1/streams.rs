@@ -2,8 +2,7 @@
 
 use wire::http1::{Body, BodyReader, Limits, Memo, RequestError, RequestMethod, ResponseReader, parse_request};
 
-/// A client's view of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`, in
-/// order. Also checks that each byte is read exactly once.
+/// A client's view of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`. Reads each byte once.
 pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8]]) -> String {
     let mut reader = ResponseReader::new(limits);
     let mut words = Vec::new();
@@ -46,8 +45,7 @@ pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, p
     words.join("; ")
 }
 
-/// A server's view of a stream: `GET / 1.1 keep`, plus the body if there is one; `error 400
-/// bare-lf`; `more` if a request is incomplete at the end.
+/// A server's view of a stream: `GET / 1.1 keep` and the body, if any; `error 400 bare-lf`; `more` if incomplete.
 pub(crate) fn requests(limits: Limits, pieces: &[&[u8]]) -> String {
     let mut words = Vec::<String>::new();
     let mut buffer = Vec::new();
