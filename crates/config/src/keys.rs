@@ -96,7 +96,7 @@ impl Keys {
         self.get(name).unwrap_or_else(|| panic!("`{}` does not declare `{name}`", self.name))
     }
 
-    /// Finds a key by its path in the tables below, `keys.count`. Panics if it is not declared.
+    /// Finds a key by its path, `keys.count`. Panics if it is not declared.
     pub fn at(&self, path: &str) -> &'static Key {
         match path.split_once('.') {
             Some((table, rest)) => self.key(table).kind.table().expect("only tables have keys").at(rest),

@@ -1,5 +1,4 @@
-//! Parses a file with syntax errors. Broken lines count as blank, so that each error is reported
-//! once and without its consequences.
+//! Parses a file with syntax errors. Broken lines count as blank, so that each error is reported once and alone.
 
 use std::ops::RangeInclusive;
 
@@ -12,9 +11,8 @@ use crate::report::Report;
 /// Syntax errors reported per file. When a file has more, the first ones explain the rest.
 const ERRORS_MAX: usize = 50;
 
-/// Parses a TOML document without its broken lines. [`node::document`] keeps more of a broken line,
-/// but the rest of an unclosed list, or of a table with a broken header, is full of errors that the
-/// author did not make.
+/// Parses a TOML document without its broken lines. [`node::document`] keeps more of a broken line, but the rest of an
+/// unclosed list, or of a table with a broken header, is full of errors that the author did not make.
 pub fn document(text: &str, report: &Report) -> Table {
     let mut rest = text.to_owned();
     for _ in 0..ERRORS_MAX {
@@ -22,7 +20,6 @@ pub fn document(text: &str, report: &Report) -> Table {
             Ok(document) => return node::table(document.get_ref(), Place::default(), report),
             Err(error) => error,
         };
-        // Only errors of the whole document have no span.
         let span = error.span().unwrap_or(0..0);
         let broken = broken_lines(&rest, line_and_column(&rest, span.start).0);
         report.syntax(Place { set: None, start: span.start, end: span.end }, error.message(), broken.clone());
@@ -35,16 +32,14 @@ pub fn document(text: &str, report: &Report) -> Table {
     Table::default()
 }
 
-/// The lines to drop for an error at line `stumbled`. Usually that line; for a broken table header
-/// the whole table; within a list that began earlier the whole list.
+/// The lines to drop for an error at line `stumbled`: that line, the table of a broken header, or a list around it.
 fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
     let is_head = |line: &str| line.trim_start().starts_with('[');
     let begins = |line: &str| {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
     };
-    // Brackets open after a line. Multi-line strings, and brackets in strings, are rare enough to
-    // ignore here.
+    // Brackets open after a line. Multi-line strings, and brackets in strings, are rare enough to ignore here.
     let opens = |line: &str| {
         let code = line.split('#').next().unwrap_or_default();
         code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64

@@ -2,9 +2,8 @@
 
 /// The candidate closest to `word`, or `None` if none is close.
 ///
-/// The maximum distance is a third of the word's length, at least 1, and less than the longer word.
-/// An insertion, deletion, substitution or swap counts 1 (optimal string alignment). The first of
-/// equally close candidates wins.
+/// The maximum distance is a third of the word's length, at least 1, and less than the longer word. An insertion,
+/// deletion, substitution or swap counts 1 (optimal string alignment). The first of equally close candidates wins.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character may reach a terminal or page unchanged. Excludes control characters except
-/// LF and tab, and invisible or reordering characters (Unicode TR 36, 2.10).
+/// Whether a character may reach a terminal or page unchanged. Excludes control characters except LF and tab, and
+/// invisible or reordering characters (Unicode TR 36, 2.10).
 fn is_printable(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -14,8 +14,8 @@ fn is_printable(c: char) -> bool {
     }
 }
 
-/// Escapes everything that is not printable: `\x1b`, `\u202e`. LF and tab stay, CR LF becomes LF.
-/// From U+007F on, escapes are valid JSON, so JSON keeps its meaning.
+/// Escapes what is not printable: `\x1b`, `\u202e`. LF and tab stay, CR LF becomes LF. JSON keeps its meaning, as
+/// escapes from U+007F on are valid in it.
 pub fn text(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);

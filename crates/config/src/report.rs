@@ -19,14 +19,12 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// An empty report for `text` and the `KEY=VALUE`s that change it. `whole` names the text with
-    /// its article, as in "the study has no `load`".
+    /// An empty report for `text` and its `KEY=VALUE`s. `whole` names the text, as in "the study has no `load`".
     pub fn new(whole: &'a str, text: &'a str, sets: &'a [String]) -> Self {
         Report { whole, text, sets, found: RefCell::default(), broken: RefCell::default() }
     }
 
-    /// Checks that the text has at most `max` bytes. Fails with all errors so far, including
-    /// `{what} is limited to {max} bytes`.
+    /// Checks that the text has at most `max` bytes. Fails with all errors so far, including this one.
     pub fn check_length(&self, what: &str, max: usize) -> Result<(), Vec<Diagnostic>> {
         if self.text.len() > max {
             let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
@@ -35,8 +33,7 @@ impl<'a> Report<'a> {
         self.finish()
     }
 
-    /// Adds an error. Only the first error at a place is kept: later ones, say of another design
-    /// point, most likely repeat it in other words.
+    /// Adds an error. Only the first at a place is kept: later ones, say of another design point, probably repeat it.
     pub fn mistake(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         let broken = self.broken.borrow();
         if place.set.is_none() && !broken.is_empty() && broken.contains(&line_and_column(self.text, place.start).0) {
@@ -75,7 +72,7 @@ impl<'a> Report<'a> {
         !self.broken.borrow().is_empty()
     }
 
-    /// Adds a syntax error, which breaks the lines `broken`, from 1.
+    /// Adds a syntax error and the lines that it breaks, from 1.
     pub fn syntax(&self, place: Place, message: &str, broken: RangeInclusive<usize>) {
         self.found.borrow_mut().insert((place, message.to_owned()), None);
         self.broken.borrow_mut().extend(broken);

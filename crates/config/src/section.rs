@@ -10,11 +10,9 @@ use crate::place::Place;
 use crate::report::Report;
 use crate::units;
 
-/// Replaces the names in texts by their values, as a study does with the levels of its factors.
-/// `()` leaves texts unchanged.
+/// Replaces names in texts by their values, like the levels of factors in a study. `()` leaves texts unchanged.
 pub trait Fill: Copy {
-    /// Fills `text`, the value of `key`. Fails with an error whose message follows the
-    /// name of the value, or with `None` if it has been reported already.
+    /// Fills `text`, the value of `key`. Fails with a message to follow the value's name; `None`: already reported.
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>>;
 }
 
@@ -23,7 +21,7 @@ pub trait Fill: Copy {
 pub struct Filled {
     /// The text with all names replaced.
     pub text: String,
-    /// Source of the whole text and its name in messages (`` level `a` of `b` ``), if it has one.
+    /// Source of the whole text, with its name in messages (`` level `a` of `b` ``), if any.
     pub from: Option<(Place, String)>,
 }
 
@@ -52,7 +50,6 @@ pub struct Section<'a, F = ()> {
     pub report: &'a Report<'a>,
 }
 
-/// A filled value, the place where an error in it is reported, and its name in messages.
 struct Found<'a> {
     value: Cow<'a, Value>,
     place: Place,
@@ -71,12 +68,12 @@ impl<'a, F: Fill> Section<'a, F> {
         Section { name, table, keys: self.keys, place: self.place, fill, report: self.report }
     }
 
-    /// Reports keys that the table does not declare.
+    /// Reports undeclared keys.
     pub fn check_keys(&self) {
         self.only(&self.keys.names().collect::<Vec<_>>());
     }
 
-    /// Reports keys that the table does not declare, and declared keys that are required and missing.
+    /// Reports undeclared keys, and required keys that are missing.
     pub fn check(&self) {
         self.check_keys();
         let required = self.keys.keys.iter().filter(|key| key.missing == Missing::Mistake);
@@ -104,12 +101,11 @@ impl<'a, F: Fill> Section<'a, F> {
         self.find(key).is_some_and(|found| matches!(&*found.value, Value::Text(text) if text == word))
     }
 
-    /// Panics if code reads a key that is not declared.
     fn declared(&self, key: &str) -> &'static Key {
         self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read but not declared", self.called(key)))
     }
 
-    /// Returns what `pick` finds in the declared kind of `key`. Panics if it finds nothing.
+    /// Panics if `pick` finds nothing.
     fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
         let kind = self.declared(key).kind;
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
@@ -192,7 +188,6 @@ impl<'a, F: Fill> Section<'a, F> {
     /// Reads a string and parses it.
     pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
-        // An error in a factor level is reported at the level.
         let (_, place) = self.filled(key)?;
         parse(&text).map_err(|error| self.report.invalid(place, error)).ok()
     }
@@ -217,7 +212,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a number of a declared kind, as such or with a unit in a text, within its range.
+    /// Reads a number, as such or with a unit in a text, within its range.
     fn numeric(&self, key: &str, is_meant: fn(&Kind) -> bool, wanted: &str) -> Option<f64> {
         let kind = self.kind(key, |kind| is_meant(kind).then_some(*kind));
         let found = self.find(key)?;
@@ -306,8 +301,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.choice(key, &words.into_iter().map(|word| (word, word)).collect::<Vec<_>>())
     }
 
-    /// Reads a list of the declared words. `None` if the key is missing or not a list; unknown and
-    /// duplicate words are reported and left out.
+    /// Reads a list of the declared words. `None` if missing or not a list; reports unknown and duplicate words.
     pub fn choices(&self, key: &str) -> Option<Vec<&'static str>> {
         let (what, known) = self.kind(key, |kind| match kind {
             Kind::List(Kind::Word(what, words)) => Some((*what, words())),
@@ -409,8 +403,7 @@ impl<'a, F: Fill> Section<'a, F> {
         sections.collect()
     }
 
-    /// The tables of the list at `key`; `None` for each item that is not a table, which is
-    /// reported. `each` names an item in messages: "a figure".
+    /// The tables of the list at `key`; reports other items, which are `None`. `each` names an item: "a figure".
     pub fn tables(&self, key: &str, each: &str) -> Vec<Option<Section<'_, F>>> {
         let (keys, name) = (self.kind(key, Kind::table), self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
@@ -467,7 +460,6 @@ impl<'a, F: Fill> Section<'a, F> {
         };
         match self.fill.fill(key, text) {
             Ok(Filled { text, from }) => {
-                // An error in a filled text is reported at its source.
                 let (place, name) = match from {
                     Some((place, from)) => (place, format!("{name} from {from}")),
                     None => (node.place, name),

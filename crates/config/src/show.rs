@@ -38,8 +38,7 @@ impl Kind {
         }
     }
 
-    /// Describes the range; empty if the kind has none. For alternatives, the first range, followed
-    /// by the words that are also allowed.
+    /// Describes the range, and the words that are also allowed; empty if the kind has none.
     pub fn range(&self) -> String {
         match self {
             Kind::Count(low, high) => format!("{} to {}", grouped(*low), grouped(*high)),
@@ -143,8 +142,7 @@ pub fn table(keys: &Keys) -> String {
     text
 }
 
-/// Renders the keys of one table, or of all, for a terminal. `None` if no table has this name.
-/// `heading` renders the name of a table.
+/// Renders the keys of one table or all for a terminal. `None` for an unknown table. `heading` renders a table's name.
 pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> String) -> Option<String> {
     let all = tables(root);
     let chosen = match name {
@@ -169,8 +167,7 @@ pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> Strin
     (!chosen.is_empty()).then_some(text)
 }
 
-/// The JSON Schema of a file, written as JSON or TOML. `is_needed` decides whether a key declared
-/// as required is required in every such file.
+/// The JSON Schema of a file, as JSON or TOML. `is_needed`: whether a required key is required in every such file.
 pub fn schema(root: &'static Keys, title: &str, is_needed: fn(&Keys, &Key) -> bool) -> Value {
     let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys, is_needed)));
     let mut schema = object(root, is_needed);

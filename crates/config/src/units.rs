@@ -8,8 +8,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
-/// Parses a duration with its unit, in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`. A number
-/// without a unit is an error, because `5` is ambiguous.
+/// Parses a duration in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`. It needs a unit, because `5` is ambiguous.
 pub fn duration_ns(text: &str) -> Result<u64, Invalid> {
     time_ns(text, DURATION_UNITS)
 }
@@ -37,7 +36,7 @@ fn time_ns(text: &str, units: &str) -> Result<u64, Invalid> {
     whole(text, number, ns, "nanoseconds")
 }
 
-/// Formats a duration for [`duration_ns`], in the largest unit that gives a whole number.
+/// Formats a duration in the largest unit that gives a whole number.
 pub(crate) fn duration_text(ns: u64) -> String {
     let units =
         [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
@@ -52,7 +51,7 @@ pub(crate) fn long_duration_text(ns: u64) -> String {
     if ns > 0 && ns.is_multiple_of(DAY_NS) { format!("{}d", ns / DAY_NS) } else { duration_text(ns) }
 }
 
-/// Formats bytes for [`bytes`], in the largest power of 1,024 that gives a whole number.
+/// Formats bytes in the largest power of 1,024 that gives a whole number.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
@@ -67,8 +66,7 @@ pub fn count(text: &str) -> Result<u64, Invalid> {
     whole(text, number, thousands(text, unit, "a count")?, "things")
 }
 
-/// Parses a number of bytes: `512`, `64KiB`, `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi`
-/// powers of two.
+/// Parses a number of bytes: `512`, `64KiB`, `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi` powers of two.
 pub fn bytes(text: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     let bytes = match unit {
