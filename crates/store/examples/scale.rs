@@ -1,9 +1,7 @@
-//! Creates a large store and measures commands that read it: `scale BINARY DIRECTORY [long|wide]
-//! [DIVISOR]`.
+//! Creates a large store and measures commands that read it: `scale BINARY DIRECTORY [long|wide] [DIVISOR]`.
 //!
-//! `long` is one run of 200 design points and 500 blocks, `wide` is 1,000 runs of 100 trials. The
-//! divisor makes both smaller. Each line shows the wall time and peak resident memory of a command
-//! of BINARY, a built `quintain`.
+//! `long` is one run of 200 design points and 500 blocks, `wide` is 1,000 runs of 100 trials. The divisor makes both
+//! smaller. Each line shows the wall time and peak resident memory of a command of BINARY, a built `quintain`.
 
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it times commands for a person to read")]
 
@@ -23,7 +21,6 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const WINDOWS: usize = 12;
 
-/// Interval for polling the memory of a command.
 const LOOK: Duration = Duration::from_millis(5);
 
 fn main() -> Result<()> {

@@ -8,10 +8,9 @@ const APPLICATION_ID: i64 = 0x514e_544e;
 /// The layout version that this build reads and writes. A released one must stay readable.
 pub const LAYOUT_VERSION: i64 = 4;
 
-/// The JSON is authoritative. Columns of `runs` are generated from it and are NULL if it is
-/// damaged. They have no index: SQLite cannot delete a row whose indexed value can no longer be
-/// computed. `trials` has no such columns, because SQLite computes them at each insertion: half of
-/// the time of an import. `trial_index` serves lists of runs, and `digests` caches values for
+/// The JSON is authoritative. Columns of `runs` are generated from it and NULL if it is damaged. They have no index:
+/// SQLite cannot delete a row whose indexed value can no longer be computed. `trials` has none, because SQLite computes
+/// them at each insertion: half the time of an import. `trial_index` serves lists of runs, `digests` caches values for
 /// histories.
 const TABLES: &str = "
      CREATE TABLE runs (
@@ -36,7 +35,6 @@ const TABLES: &str = "
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     Current,
-    /// An empty file.
     Empty,
     /// A later version; left unchanged.
     Newer(i64),
@@ -62,7 +60,6 @@ pub(crate) fn create(connection: &mut Connection) -> rusqlite::Result<Layout> {
     Ok(Layout::Current)
 }
 
-/// The layout of a file, without changing it.
 pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Layout> {
     let version = pragma(connection, "user_version")?;
     let application = pragma(connection, "application_id")?;

@@ -1,5 +1,4 @@
-//! Stores runs and trials in an SQLite file, one transaction per trial, as JSON that anyone can
-//! query.
+//! Stores runs and trials in an SQLite file, one transaction per trial, as JSON that anyone can query.
 //!
 //! ```
 //! # let folder = tempfile::tempdir().unwrap();

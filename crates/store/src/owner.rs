@@ -12,8 +12,7 @@ use crate::error::StoreError;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to add to a run, until it is dropped or the process ends in any way. The lock is the
-/// kernel's (flock(2)); the file next to the store only names it.
+/// The right to add to a run, until it is dropped or the process ends. The lock is flock(2)'s; the file only names it.
 #[derive(Debug)]
 pub struct Owner {
     _file: File,

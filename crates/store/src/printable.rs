@@ -6,8 +6,7 @@ use serde_json::Value;
 /// Keys with texts of servers and builds, which may contain anything. Reports escape them.
 const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 
-/// Checks that all keys and texts of a JSON value are printable, except texts below [`ESCAPED`].
-/// Fails at the first other one and for invalid JSON.
+/// Checks that all keys and texts in JSON are printable, except texts below [`ESCAPED`], and that the JSON is valid.
 pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
     // Most values contain none of the escapes needed for such characters.
     let suspects = ["\\u00", "\\b", "\\f", "\\r"];

@@ -1,5 +1,4 @@
-//! Run files: one run with its trials as JSON lines, compressed with gzip. `zcat FILE | jq .` reads
-//! them without quintain.
+//! Run files: one run with its trials as JSON lines, compressed with gzip; `zcat FILE | jq .` reads them.
 //!
 //! ```text
 //! {"format":"quintain-run","version":1,"quintain":"0.1.0"}
@@ -141,8 +140,7 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the first line. `quintain` is the version of this program. Fails with errors of
-    /// `out`.
+    /// Writes the first line; `quintain` is this program's version. Like all methods, fails with errors of `out`.
     pub fn new(out: W, quintain: &str) -> Result<Self> {
         let mut writer = Self::bare(out);
         let head = Head { format: FORMAT.to_owned(), version: RUN_FILE_VERSION, quintain: quintain.to_owned() };
@@ -155,8 +153,7 @@ impl<W: Write> Writer<W> {
         Self { out: GzEncoder::new(out, Compression::default()), sum: Context::new(&SHA256), bytes: 0, lines: 0 }
     }
 
-    /// Writes a line: first the run, then each trial. Fails with [`RunFileError::TooLarge`] if
-    /// [`read`] would reject the length, and errors of the output.
+    /// Writes a line: first the run, then each trial. [`RunFileError::TooLarge`] if [`read`] would reject the length.
     pub fn line(&mut self, line: Line<'_>) -> Result<()> {
         let (name, json) = match line {
             Line::Run(json) => ("run", json),
@@ -171,7 +168,7 @@ impl<W: Write> Writer<W> {
         self.raw(line.as_bytes())
     }
 
-    /// Writes any line. Fails with errors of the output.
+    /// Writes any line.
     pub fn raw(&mut self, line: &[u8]) -> Result<()> {
         for part in [line, b"\n"] {
             self.out.write_all(part)?;
@@ -182,8 +179,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the last line and returns `out`, which the caller must sync. Fails with errors of the
-    /// output.
+    /// Writes the last line and returns `out`, which the caller must sync.
     pub fn end(mut self) -> Result<(W, Content)> {
         // Excludes the first line and the run.
         let trials = self.lines.saturating_sub(2);
@@ -194,9 +190,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a run file and calls `each` with the number and content of each line. The checksum is
-/// verified last, so `each` may receive damaged lines. Fails with [`RunFileError`] and errors of
-/// `each`.
+/// Reads a run file and calls `each` with the number and content of each line. The checksum is verified last, so `each`
+/// may receive damaged lines. Fails with [`RunFileError`] and errors of `each`.
 pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
     let mut lines =
         Lines { file: BufReader::new(GzDecoder::new(BufReader::new(file))), text: Vec::new(), number: 0, bytes: 0 };
@@ -253,8 +248,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
     }
 }
 
-/// Like [`read`], with reading and decompression in another thread, in parallel to `each`. Fails
-/// with [`RunFileError`] and errors of `each`.
+/// Like [`read`], with reading and decompression in another thread, in parallel to `each`.
 pub fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
     std::thread::scope(|scope| {
         let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
@@ -345,8 +339,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Checks the next line and returns its trial, if it is one. Fails with [`RunFileError::Newer`]
-    /// or [`RunFileError::Invalid`].
+    /// Checks the next line and returns its trial, if it is one.
     pub fn line(&mut self, number: u64, line: Line<'_>) -> Result<Option<Record>> {
         let invalid = |why: String| RunFileError::Invalid { line: number, why };
         match line {
@@ -383,7 +376,7 @@ impl Check {
     }
 }
 
-/// Parses a run or a trial. A newer version takes precedence over other errors.
+/// Parses a run or a trial. A newer version is reported before other errors.
 fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> Result<T> {
     #[derive(Deserialize)]
     struct Versioned {
@@ -400,8 +393,7 @@ fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> 
     Ok(found)
 }
 
-/// Checks the name of a run, which is used in commands and file names. Fails with the reason why
-/// the name is invalid.
+/// Checks the name of a run, for use in commands and file names. Fails with the reason.
 pub fn name(name: &str) -> std::result::Result<(), String> {
     let why = match name {
         "" => "it is empty",

@@ -1,5 +1,3 @@
-//! [`Store`]: runs, trials, digests and calibrations in one SQLite file.
-
 use std::io::{self, Read, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -20,8 +18,8 @@ use crate::run_file::{self, Check, Content, Line, RunFileError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Runs and their trials in one file. No added trial is lost if the process is killed. Every
-/// operation can also fail with errors of the file.
+/// Runs and their trials in one file. No added trial is lost if the process is killed. Methods fail with errors of the
+/// file, [`StoreError::UnknownRun`] and [`StoreError::Unreadable`]. A parameter `run` is a full name.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -69,14 +67,12 @@ pub struct Freed {
 }
 
 impl Store {
-    /// Opens the file, and creates it if it is missing. Fails if the file is newer, foreign,
-    /// damaged or locked, or cannot be created.
+    /// Opens or creates the file. Fails if it is newer, foreign, damaged or locked, or cannot be created.
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens an existing file, read-only if it cannot be opened for writing. Fails with
-    /// [`StoreError::Missing`] and the errors of [`Store::open`].
+    /// Opens an existing file, read-only if it cannot be written. Fails also with [`StoreError::Missing`].
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Store> {
         let path = path.as_ref();
         if !path.exists() {
@@ -92,8 +88,7 @@ impl Store {
     fn open_read_only(path: &Path, why: String) -> Result<Store> {
         let sqlite = |error| StoreError::from_sqlite(path, error);
         let log = PathBuf::from(format!("{}-wal", path.display()));
-        // A running or killed process leaves a log. Without a log, `immutable` lets SQLite read the
-        // file without creating others next to it.
+        // A running or killed process leaves a log. Without one, `immutable` keeps SQLite from creating other files.
         let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         let uri = uri(path, if logged { "mode=ro" } else { "immutable=1" });
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -123,15 +118,15 @@ impl Store {
         let mut connection =
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
-        // These take effect in a new file. The time of a removal is then proportional to the data
-        // removed, also in an older file once it is rewritten. A trial has about 20 kB.
+        // For a new file: the time of a removal is then proportional to the data removed, also in an older file once it
+        // is rewritten. A trial has about 20 kB.
         for (name, value) in [("page_size", "16384"), ("auto_vacuum", "incremental")] {
             connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
         let layout = layout::create(&mut connection).map_err(sqlite)?;
         let store = Store::new(connection, path, layout)?;
-        // A write-ahead log lets `report` read while `run` writes. Losing a trial costs seconds,
-        // so each commit is synced.
+        // A write-ahead log lets `report` read while `run` writes. A lost trial costs seconds, so each commit is
+        // synced.
         for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
             store.connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
@@ -154,8 +149,8 @@ impl Store {
         }
     }
 
-    /// Inserts and locks a new run. If its name is taken, appends the first free suffix: `-2`, `-3`
-    /// and so on. The lock ends when the owner is dropped. Fails with [`StoreError::Lock`].
+    /// Inserts and locks a new run until the owner is dropped. If its name is taken, appends the first free suffix:
+    /// `-2`, `-3` and so on. Fails with [`StoreError::Lock`].
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -168,13 +163,12 @@ impl Store {
         unreachable!("there are more numbers than runs")
     }
 
-    /// Locks a run (full name) for this process, until the owner is dropped or the process ends.
-    /// Fails with [`StoreError::Owned`] or [`StoreError::Lock`].
+    /// Locks a run until the owner is dropped. Fails with [`StoreError::Owned`] or [`StoreError::Lock`].
     pub fn own(&self, run: &str) -> Result<Owner> {
         owner::take(run, &self.lock_of(run))
     }
 
-    /// Whether a process has locked a run (full name).
+    /// Whether a process has locked a run.
     pub fn is_owned(&self, run: &str) -> bool {
         owner::is_taken(&self.lock_of(run))
     }
@@ -188,8 +182,7 @@ impl Store {
         path.into()
     }
 
-    /// Replaces the stored run, to add data learned after its start, such as builds. Fails with
-    /// [`StoreError::UnknownRun`].
+    /// Replaces the stored run, to add data learned after its start, such as builds.
     pub fn update_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         let transaction = self.write()?;
@@ -202,8 +195,7 @@ impl Store {
         }
     }
 
-    /// Adds a trial in its own transaction. The trial is on disk when this returns. Fails with
-    /// [`StoreError::UnknownRun`] or [`StoreError::TrialExists`].
+    /// Adds a trial in its own transaction, on disk when this returns. Fails with [`StoreError::TrialExists`].
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
@@ -253,15 +245,13 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// The run with this name or unique prefix of a name; `latest` is the run that started last.
-    /// Fails with [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] or
-    /// [`StoreError::Unreadable`].
+    /// The run with this name or unique prefix of a name; `latest` is the run that started last. Fails also with
+    /// [`StoreError::AmbiguousRun`].
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
 
-    /// Full name of the run that [`Store::run`] would read. Fails with [`StoreError::UnknownRun`]
-    /// or [`StoreError::AmbiguousRun`].
+    /// Full name of the run that [`Store::run`] would read.
     pub fn resolve(&self, name: &str) -> Result<String> {
         // Not LIKE: names may contain its wildcards.
         let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started DESC";
@@ -280,7 +270,7 @@ impl Store {
         }
     }
 
-    /// The latest run of a study, if any. Fails with [`StoreError::Unreadable`].
+    /// The latest run of a study, if any.
     pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
         let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
         self.query_one::<String>(sql, [study])?.map(|id| self.read_run(&id)).transpose()
@@ -303,8 +293,7 @@ impl Store {
         }
     }
 
-    /// Trials of a run (full name), in execution order. Fails with [`StoreError::UnknownRun`] or
-    /// [`StoreError::Unreadable`].
+    /// Trials of a run, in execution order.
     pub fn records(&self, run: &str) -> Result<Vec<Record>> {
         if self.query_one::<i64>("SELECT 1 FROM runs WHERE id = ?1", [run])?.is_none() {
             return Err(self.unknown(run)?);
@@ -312,15 +301,13 @@ impl Store {
         self.read_trials(TRIALS_OF_RUN, run, [run])
     }
 
-    /// Trials of one design point of a run (full name), in execution order. Together with
-    /// [`Store::points`], reads runs larger than memory. Fails with [`StoreError::Unreadable`].
+    /// Trials of one design point, in execution order. With [`Store::points`], reads runs larger than memory.
     pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
         let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
         self.read_trials(sql, run, params![run, point.map(|point| point as i64)])
     }
 
-    /// Design points with trials in a run (full name), sorted; `None` for damaged trials without a
-    /// point.
+    /// Design points with trials in a run, sorted; `None` for damaged trials without a point.
     pub fn points(&self, run: &str) -> Result<Vec<Option<usize>>> {
         let sql = "SELECT DISTINCT point FROM trial_index WHERE run = ?1 ORDER BY point";
         self.query(sql, [run], |row| Ok(row.get::<_, Option<i64>>(0)?.and_then(|point| usize::try_from(point).ok())))
@@ -356,32 +343,28 @@ impl Store {
         Ok(())
     }
 
-    /// The digest of a run (full name) by `maker`; `None` if this maker stored none or the run has
-    /// changed since.
+    /// The digest of a run by `maker`; `None` if it stored none or the run has changed since.
     pub fn digest(&self, run: &str, maker: &str) -> Result<Option<String>> {
         let sql = "SELECT digest FROM digests WHERE run = ?1 AND maker = ?2
                    AND trials = (SELECT count(*) FROM trial_index WHERE trial_index.run = ?1)";
         self.query_one(sql, [run, maker])
     }
 
-    /// Stores a digest of the first `trials` trials of a run (full name). [`Store::digest`] returns
-    /// it until the run changes.
+    /// Stores a digest of the first `trials` trials of a run. [`Store::digest`] returns it until the run changes.
     pub fn put_digest(&self, run: &str, maker: &str, trials: u64, digest: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO digests (run, maker, trials, digest) VALUES (?1, ?2, ?3, ?4)";
         self.execute(sql, params![run, maker, trials as i64, digest])
     }
 
-    /// Full names of the runs of a study, by start time.
+    /// Names of the runs of a study, by start time.
     pub fn runs_of(&self, study: &str) -> Result<Vec<String>> {
         self.query("SELECT id FROM runs WHERE study = ?1 ORDER BY started, rowid", [study], |row| row.get(0))
     }
 
-    /// Removes runs (full names) and their trials, all or none, and returns their space to disk.
-    /// This takes time proportional to the removed or the remaining data, whichever is smaller.
-    ///
-    /// The space is kept for later trials while a run in this store is in progress. A large file of
-    /// an older layout also keeps it, since it can only be rewritten as a whole
-    /// ([`Store::rewrite`]). Fails with [`StoreError::UnknownRun`] or [`StoreError::Owned`].
+    /// Removes runs and their trials, all or none, and returns their space to disk, in time proportional to the removed
+    /// or the remaining data, whichever is smaller. The space is kept for later trials while a run in this store is in
+    /// progress. A large file of an older layout also keeps it, since it can only be rewritten as a whole
+    /// ([`Store::rewrite`]). Fails with [`StoreError::Owned`].
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
         // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
@@ -437,8 +420,7 @@ impl Store {
                 "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
             )));
         };
-        // The rewrite is in the log; the file shrinks at the checkpoint. The runs are removed even
-        // if this fails, so the error is only a reason.
+        // The file shrinks at the checkpoint. The runs are removed even if this fails, so the error is only a reason.
         let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         Ok(done.err().map(|error| self.sqlite(error).to_string()))
     }
@@ -449,9 +431,8 @@ impl Store {
         [self.path.clone(), log].iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len())).sum()
     }
 
-    /// Writes a run (full name) as a [`run_file`], without the time of its import. `quintain` is
-    /// the version of this program. Fails with [`StoreError::UnknownRun`], [`StoreError::RunFile`],
-    /// or [`StoreError::Owned`] while the run is in progress.
+    /// Writes a run as a [`run_file`], without the time of its import; `quintain` is the version of this program. Fails
+    /// with [`StoreError::RunFile`], or [`StoreError::Owned`] while the run is in progress.
     pub fn export<W: Write>(&self, run: &str, out: W, quintain: &str) -> Result<(W, Content)> {
         if self.is_owned(run) {
             return Err(StoreError::Owned { run: run.to_owned(), pid: None });
@@ -468,12 +449,10 @@ impl Store {
         Ok(writer.end()?)
     }
 
-    /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name.
-    /// The run is unchanged except for `name`, if given, and the time of the import, `now` (UTC,
-    /// RFC 3339).
-    ///
-    /// One thread decompresses, one checks, and this one writes. Other writers wait for its end.
-    /// Fails with [`StoreError::RunFile`] or [`StoreError::RunExists`].
+    /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name. The run is
+    /// unchanged except for `name`, if given, and the time of the import, `now` (UTC, RFC 3339). One thread
+    /// decompresses, one checks, and this one writes; other writers wait. Fails with [`StoreError::RunFile`] or
+    /// [`StoreError::RunExists`].
     pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
         std::thread::scope(|scope| {
             let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
@@ -504,7 +483,6 @@ impl Store {
         })
     }
 
-    /// Starts a transaction with an imported run and returns it with the run's name.
     fn start_import(
         &self,
         own_name: &str,
@@ -532,7 +510,7 @@ impl Store {
         self.execute(sql, [host, &json])
     }
 
-    /// All calibrations of a host, latest first. Fails with [`StoreError::Unreadable`].
+    /// All calibrations of a host, latest first.
     pub fn calibrations(&self, host: &str) -> Result<Vec<Calibration>> {
         let sql = "SELECT calibration FROM calibrations WHERE host = ?1
                    ORDER BY json_extract(calibration, '$.measured') DESC, rowid DESC";
@@ -540,8 +518,7 @@ impl Store {
         rows.iter().map(|json| self.parse(json, || format!("a calibration of `{host}`"))).collect()
     }
 
-    /// The latest calibration of a host for a protocol and an idle policy. Results under different
-    /// policies are not comparable. Fails with [`StoreError::Unreadable`].
+    /// The latest calibration of a host for a protocol and an idle policy: others are not comparable.
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))
@@ -569,7 +546,6 @@ impl Store {
         StoreError::from_sqlite(&self.path, error)
     }
 
-    /// Builds the error for an unknown run. Fails if the file cannot be read.
     fn unknown(&self, name: &str) -> Result<StoreError> {
         Ok(StoreError::UnknownRun { path: self.path.clone(), name: name.to_owned(), known: self.latest(5)? })
     }
@@ -591,8 +567,7 @@ impl Store {
     }
 }
 
-/// Maximum remaining data, in bytes, for a removal to rewrite a store of an older layout. Such a
-/// rewrite takes a few seconds.
+/// Maximum remaining data, bytes, for a removal to rewrite a store of an older layout, which takes a few seconds.
 const REWRITE_MAX: u64 = 512 << 20;
 
 /// Row IDs of the trials of a run, in execution order.

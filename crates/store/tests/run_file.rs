@@ -1,5 +1,3 @@
-//! Exporting, importing and removing runs.
-
 #[path = "../../../fuzz/run_file.rs"]
 mod fuzz;
 

@@ -19,7 +19,6 @@ fn place() -> Place {
     Place { _folder: folder, path }
 }
 
-/// A run with some of its trials, both measured and failed.
 fn sample() -> (Run, Vec<Record>) {
     let (run, mut records) = example::volley();
     records.truncate(12);
