@@ -1,5 +1,4 @@
-//! Measures the anonymous memory of a driver and its connections: after creation, with all
-//! connections open, and after responses of 100 and of 60,000 bytes on each.
+//! Measures the anonymous memory of a driver when created, with connections open, and after small and large responses.
 //!
 //! ```text
 //! cargo run --release -p net --example memory -- epoll 400

@@ -8,12 +8,9 @@ use std::path::{Path, PathBuf};
 /// The address of a stream socket.
 ///
 /// ```
-/// use net::Address;
-///
-/// let unix = &Address::resolve("unix:/run/server.sock")?[0];
+/// let unix = &net::Address::resolve("unix:/run/server.sock")?[0];
 /// assert_eq!(unix.to_string(), "unix:/run/server.sock");
-/// let inet = &Address::resolve("[::1]:8080")?[0];
-/// assert_eq!(inet.inet().unwrap().port(), 8080);
+/// assert_eq!(net::Address::resolve("[::1]:8080")?[0].inet().unwrap().port(), 8080);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,9 +25,8 @@ impl Address {
     /// Maximum path length in bytes: `sun_path` without its terminating zero. Source: `unix(7)`.
     pub const UNIX_BYTES_MAX: usize = 107;
 
-    /// Parses `unix:/path` or `host:port`; an IPv6 host has brackets. A name's addresses are in the
-    /// resolver's order, and there is at least one. Fails with `InvalidInput` for an invalid path
-    /// or a missing port; the resolver's error for a name.
+    /// Parses `unix:/path` or `host:port`; an IPv6 host has brackets. A name has at least one address, in the
+    /// resolver's order. Fails with `InvalidInput` for an invalid path or a missing port, or the resolver's error.
     pub fn resolve(text: &str) -> io::Result<Vec<Self>> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = Path::new(path);

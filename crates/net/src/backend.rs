@@ -31,8 +31,7 @@ pub enum Backend {
     Uring,
 }
 
-/// Resolves `choice` on this machine. The string is a line that explains why epoll replaces
-/// io_uring. Fails only for [`Choice::IoUring`].
+/// Resolves `choice` on this machine. The string says why epoll replaces io_uring. Fails only for [`Choice::IoUring`].
 pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     if choice == Choice::Epoll {
         return Ok((Backend::Epoll, None));
@@ -48,8 +47,7 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     }
 }
 
-/// Tests all io_uring features that the driver uses, over loopback, including a slow peer and a
-/// reset. `Err` explains why io_uring is unusable.
+/// Tests all io_uring features that the driver uses, over loopback, with a slow peer and a reset. `Err` is the reason.
 pub fn probe() -> Result<(), String> {
     let config =
         Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };

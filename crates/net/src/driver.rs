@@ -78,13 +78,12 @@ pub enum CloseReason {
 /// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Sends the remaining bytes, then closes. The kernel resets if received bytes were not read. A
-    /// peer that never reads keeps the connection until a second close with [`Close::Reset`].
+    /// Sends the remaining bytes, then closes. The kernel resets if received bytes were not read. A peer that never
+    /// reads keeps the connection until a second close with [`Close::Reset`].
     Graceful,
-    /// Like [`Close::Graceful`], with a reset after the end of the stream, which the peer reads
-    /// first. Linux keeps the port of the side that closes TCP first in `TIME_WAIT` for a minute.
-    /// The reset frees it for clients that open connection after connection. Use it for a few last
-    /// bytes only: those the kernel cannot send at once are lost.
+    /// Like [`Close::Graceful`], with a reset after the end of the stream, which the peer reads first. Linux keeps the
+    /// port of the side that closes TCP first in `TIME_WAIT` for a minute. The reset frees it for clients that open
+    /// connection after connection. Use it for a few last bytes only: those the kernel cannot send at once are lost.
     GracefulThenReset,
     /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A
     /// Unix socket reports a reset only if bytes are lost, otherwise an orderly close.
@@ -97,9 +96,8 @@ pub enum SendError {
     /// The connection is closed; its [`Event::Closed`] was or will be delivered.
     #[error("the connection is closed")]
     Closed,
-    /// The peer reads too slowly: more than `Config::send_bytes_max` bytes would wait to be sent.
-    /// Nothing was queued. The limit includes the new bytes, so it also bounds a single send.
-    /// Contains the limit, in bytes.
+    /// The peer reads too slowly: more than `Config::send_bytes_max` bytes would wait to be sent. Nothing was queued.
+    /// The limit includes the new bytes, so it also bounds a single send. Contains the limit, in bytes.
     #[error("more than {0} bytes would be waiting to be sent")]
     Full(usize),
 }
@@ -113,8 +111,7 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// A connection with more unsent bytes is not read: back-pressure for servers. `usize::MAX` for
-    /// clients, which must read to let the peer drain.
+    /// A connection with more unsent bytes is not read: back-pressure for servers. Clients (`usize::MAX`) always read.
     pub pause_reads_above_bytes: usize,
 }
 
@@ -126,37 +123,31 @@ pub trait Driver {
     /// Reads the clock, which takes about 20 ns on real hardware.
     fn now(&self) -> Nanos;
 
-    /// Listens on `address` (port 0: chosen by the kernel) and returns the bound address. `shared`
-    /// lets several drivers listen on it (`SO_REUSEPORT`; not for Unix sockets). Connections
-    /// without a free slot wait in the kernel's queue. Accepted TCP connections have `TCP_NODELAY`.
-    ///
-    /// The path of a Unix socket is created here, and removed when the listener or driver ends if
-    /// it is still the same file. An existing path is not removed: the error (`AddrInUse`) says
-    /// whether a server listens there. The simulated network has no Unix sockets (`Unsupported`).
+    /// Listens on `address` (port 0: chosen by the kernel) and returns the bound address. `shared` lets several drivers
+    /// listen on it (`SO_REUSEPORT`; not for Unix sockets). Connections without a free slot wait in the kernel's queue.
+    /// Accepted TCP connections have `TCP_NODELAY`. The path of a Unix socket is created here, and removed when the
+    /// listener or driver ends if it is still the same file. An existing path is not removed: the error (`AddrInUse`)
+    /// says whether a server listens there. The simulated network has no Unix sockets (`Unsupported`).
     fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)>;
 
     /// Stops listening. Accepted connections remain open.
     fn stop_listening(&mut self, listener: Listener);
 
-    /// Starts a connection, with `TCP_NODELAY` on TCP; [`Event::Connected`] or [`Event::Closed`]
-    /// follows. Fails at once only without a free slot or file descriptor, or for an invalid path
-    /// (`InvalidInput`).
-    ///
-    /// A TCP connection to itself, which the kernel can make on an ephemeral port without a
-    /// listener, counts as refused. A Unix socket with a full queue fails with
-    /// [`CloseReason::QueueFull`], where the kernel would retry TCP.
+    /// Starts a connection, with `TCP_NODELAY` on TCP; [`Event::Connected`] or [`Event::Closed`] follows. Fails at once
+    /// only without a free slot or file descriptor, or for an invalid path (`InvalidInput`). A TCP connection to
+    /// itself, which the kernel can make on an ephemeral port without a listener, counts as refused. A Unix socket with
+    /// a full queue fails with [`CloseReason::QueueFull`], where the kernel would retry TCP.
     fn connect(&mut self, address: &Address) -> io::Result<Conn>;
 
     /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
 
-    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more. This
-    /// sends streams of any length in pieces, at the peer's pace.
+    /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more: for long streams in pieces.
     fn notify_when_sent(&mut self, conn: Conn);
 
     /// Stops or resumes receiving. Data that the kernel has handed over may still arrive, at most
-    /// `Config::receive_bytes` with back-pressure. While paused, the end of the stream may go
-    /// unreported, but a closed connection is always reported.
+    /// `Config::receive_bytes` with back-pressure. While paused, the end of the stream may go unreported, never a
+    /// closed connection.
     fn pause_reads(&mut self, conn: Conn, paused: bool);
 
     /// Sends the remaining bytes, then ends the stream (half-close); receiving continues. Once the
@@ -166,9 +157,8 @@ pub trait Driver {
     /// Closes an open connection. Only [`Event::Closed`] with [`CloseReason::Local`] follows.
     fn close(&mut self, conn: Conn, how: Close);
 
-    /// Submits pending operations, then waits for an event until `until` (`None`: without limit; a
-    /// past time: polls). It does not wait if earlier events remain, and may return early after a
-    /// signal. Fails only if the backend cannot continue.
+    /// Submits pending operations, then waits for an event until `until` (`None`: without limit; a past time: polls).
+    /// Does not wait if earlier events remain; may return after a signal. Fails if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
     /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous one.
@@ -183,18 +173,15 @@ pub trait KernelDriver: Driver {
     /// A handle to end the wait in [`Driver::turn`] from any thread, with [`Event::Woken`].
     fn waker(&self) -> Waker;
 
-    /// Releases the socket of an accepted connection for another driver to [`adopt`](Self::adopt),
-    /// while its [`Event::Accepted`] is the latest event. Its slot becomes free and no event
-    /// follows. `None` if `conn` is closed.
+    /// Releases the socket of an accepted connection for another driver to [`adopt`](Self::adopt), while its
+    /// [`Event::Accepted`] is the latest event. Its slot becomes free and no event follows. `None` if `conn` is closed.
     fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
 
-    /// Takes over a connected socket in any mode, without an event. Fails and closes the socket if
-    /// no slot is free.
+    /// Takes over a connected socket in any mode, without an event. Fails and closes the socket if no slot is free.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
 }
 
-/// Ends a driver's wait from any thread. A wake before the wait is not lost. Several wakes before a
-/// turn give one [`Event::Woken`].
+/// Ends a driver's wait from any thread. An early wake is not lost; several before a turn give one [`Event::Woken`].
 #[derive(Clone, Debug)]
 pub struct Waker(pub(crate) Arc<OwnedFd>);
 

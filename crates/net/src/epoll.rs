@@ -76,7 +76,7 @@ struct Listening {
 }
 
 impl Epoll {
-    /// Creates a driver. Fails if the kernel lacks `epoll_pwait2` (Linux 5.11).
+    /// Fails if the kernel lacks `epoll_pwait2` (Linux 5.11).
     pub fn new(config: &Config) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if config.connections >= WAKER as usize {

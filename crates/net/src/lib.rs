@@ -39,10 +39,9 @@
 //! # assert_eq!((seen.borrow().answered.len(), seen.borrow().wrong), (1, 1));
 //! ```
 //!
-//! A loop is generic over [`Driver`] and compiled for each backend. [`choose`] selects the backend
-//! once, and the driver is created on the thread that uses it. Drivers call no callbacks, so there
-//! is no recursion. In steady state nothing is allocated, except for an outgoing buffer that grows
-//! up to its limit under a slow reader.
+//! A loop is generic over [`Driver`] and compiled for each backend. [`choose`] selects the backend once, and the driver
+//! is created on the thread that uses it. Drivers call no callbacks, so there is no recursion. In steady state nothing
+//! is allocated, except for an outgoing buffer that grows up to its limit under a slow reader.
 
 mod address;
 mod backend;

@@ -2,8 +2,7 @@
 
 use crate::driver::Conn;
 
-/// A table of slots. Nothing is allocated after [`Slots::new`]; memory becomes resident on first
-/// use of a slot.
+/// A table of slots. Nothing is allocated after [`Slots::new`]; memory becomes resident on first use of a slot.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     entries: Vec<Entry<T>>,

@@ -25,8 +25,7 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Starts to connect a new socket, which becomes writable when the connect ends. Also returns the
-/// reason if the connect failed at once.
+/// Starts to connect a new socket, which becomes writable when the connect ends. Also returns why it failed at once.
 pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
     let (socket, started) = match address {
         Address::Inet(address) => {
@@ -57,8 +56,7 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
     Ok((socket, failed))
 }
 
-/// Whether the kernel connects `socket` to itself, so that it receives its own data without a
-/// server (simultaneous open, RFC 9293 section 3.5).
+/// Whether the kernel connects `socket` to itself, to receive its own data (simultaneous open, RFC 9293 section 3.5).
 fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
     let own = rustix::net::getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
     own.is_some_and(|own| own.port() == to.port() && own.ip() == to.ip())
@@ -188,17 +186,16 @@ pub(crate) fn no_slot(limit: usize) -> io::Error {
     io::Error::other(format!("all {limit} connection slots are in use"))
 }
 
-/// The first wait out of `left`: most of it, so that the final wait is short. An epoll wait can be
-/// late by 1/1,000 of its length, regardless of timer slack, or by 1/200 for a nice process
-/// (`select_estimate_accuracy` in `fs/select.c`). On a virtual machine, a CPU wakes up later after
-/// a long sleep: 10 ms ended 45 to 55 us late, in two parts 19 to 24 us (io_uring, medians of 25).
+/// The first wait out of `left`: most of it, so that the final wait is short. An epoll wait can be late by 1/1,000 of
+/// its length, regardless of timer slack, or by 1/200 for a nice process (`select_estimate_accuracy` in `fs/select.c`).
+/// A virtual CPU wakes up later after a long sleep: 10 ms ended 45 to 55 us late, in two parts 19 to 24 us (io_uring,
+/// medians of 25).
 pub(crate) fn approach(left: Nanos) -> Nanos {
     const SHORT_NS: Nanos = 20_000;
     if left > SHORT_NS { left - left / 128 } else { left }
 }
 
-/// Sets the timer slack to 1 ns. By default the kernel delays timers by up to 50 us to group them
-/// (`PR_SET_TIMERSLACK`).
+/// Sets the timer slack to 1 ns. By default the kernel delays timers by up to 50 us to group them (prctl(2)).
 pub(crate) fn precise_timers() {
     let slack = std::num::NonZeroU64::new(1);
     // A sandbox may forbid it. Late timers then show as send lag.

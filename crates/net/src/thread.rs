@@ -9,8 +9,7 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Pins the calling thread, and threads it starts later, to one CPU. Fails if that CPU does not
-/// exist or is not available to this process.
+/// Pins the calling thread, and threads it starts later, to one CPU. Fails if it is not available to this process.
 pub fn pin_current_thread(cpu: u32) -> io::Result<()> {
     set_affinity(&[cpu])
 }
@@ -111,9 +110,8 @@ fn peak_rss(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, with privileges if the
-/// hard limit is lower. Returns the limit, `u64::MAX` if unlimited; it is never lowered. Fails with
-/// the highest possible limit, now in force, if it is below `needed`.
+/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, with privileges if the hard limit is lower.
+/// Returns the limit, `u64::MAX` if unlimited, which is never lowered; as an error if it is still below `needed`.
 pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     let have = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
@@ -137,7 +135,6 @@ pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
 
 /// Number of open files of this process, from `/proc/self/fd`. Fails without `/proc`.
 pub fn open_files() -> io::Result<u64> {
-    // The directory being read is also open, but is closed when this returns.
     Ok(std::fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64)
 }
 

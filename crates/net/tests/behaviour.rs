@@ -1,5 +1,4 @@
-//! The behavior that all backends share. One driver connects to itself, over loopback or the
-//! simulated network.
+//! The behavior that all backends share. One driver connects to itself, over loopback or the simulated network.
 
 use std::time::Duration;
 
@@ -56,8 +55,7 @@ suite!(
     many_connections_one_after_another,
 );
 
-/// Bytes of a large transfer: more than the socket buffers of a kernel, and far fewer on the
-/// simulated network, whose windows are small.
+/// Bytes of a large transfer: more than the kernel's socket buffers; far fewer in the simulation, with small windows.
 fn large<D: Driver>(driver: &D, kernel: usize) -> usize {
     if driver.backend() == "sim" { kernel / 16 } else { kernel }
 }
@@ -262,7 +260,6 @@ mod the_end_needs_no_further_event {
         let mut driver = open.open(&CONFIG);
         let (_, address) = driver.listen(&address(), 16, false).unwrap();
         let mut client = TcpStream::connect(address.inet().unwrap()).unwrap();
-        // A driver that waits for another event would exceed this timeout.
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let reader = std::thread::spawn(move || {
             let mut read = Vec::new();
@@ -274,7 +271,6 @@ mod the_end_needs_no_further_event {
                     driver.send(conn, b"bye").unwrap();
                     end(driver, conn);
                 }
-                // The client also closes.
                 Event::Closed(..) => return true,
                 _ => {}
             }
@@ -508,7 +504,6 @@ fn a_stopped_listener_refuses<O: Opener>(open: &O) {
     pair.driver.stop_listening(listener);
     let late = pair.driver.connect(&at).unwrap();
     until(&mut pair.driver, |_, event| {
-        // A Unix listener removes its path.
         assert!(
             matches!(event, Event::Closed(c, CloseReason::Refused | CloseReason::NoSuchFile) if c == late),
             "{event:?}"

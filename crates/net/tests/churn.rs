@@ -1,6 +1,4 @@
-//! Thousands of short connections and many long ones must leave nothing behind. A separate process,
-//! since descriptors are counted per process.
-//! descriptors are the whole process's.
+//! Thousands of short connections and many long ones must leave nothing behind. Counts the descriptors of its process.
 
 mod harness;
 
@@ -24,7 +22,6 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Returns the number of responses.
 fn churn<D: Driver>(driver: &mut D, at: &Address, total: usize, at_once: usize) -> usize {
     let (mut begun, mut closed, mut answered) = (0, 0, 0);
     // For each slot, the client's number, or `None` for a server.

@@ -1,7 +1,6 @@
 //! Tests drivers with real sockets and the simulated network against one model.
 //!
-//! All in one binary, since each binary is linked and run separately. Tests that observe or change
-//! the whole process are in other binaries.
+//! One binary, since each is linked and run separately, except for tests that observe or change the whole process.
 
 mod behaviour;
 mod harness;

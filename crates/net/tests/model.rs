@@ -50,8 +50,7 @@ struct End {
     closed: bool,
 }
 
-/// A byte of the pattern, from position 4 for a client, which sends its name first, and from 0 for
-/// a server.
+/// A byte of the pattern, from position 4 for a client, which sends its name first, and from 0 for a server.
 fn pattern(is_client: bool, position: usize) -> u8 {
     (if is_client { position * 7 } else { position * 11 } % 251) as u8
 }

@@ -21,7 +21,7 @@ impl Sim {
         }
     }
 
-    /// Whether reading is paused at this end. A reset is reported even then.
+    /// Whether reading is paused at this end; a reset is reported even then.
     fn is_paused(&mut self, conn: Conn, link: usize, side: usize) -> bool {
         let asked = self.connections.get_mut(conn).is_some_and(|connection| connection.paused);
         let most = self.config.pause_reads_above_bytes;
@@ -250,8 +250,7 @@ impl Driver for Sim {
         }
     }
 
-    /// Advances time to the next simulated event or `until`. Fails if a real backend would wait
-    /// forever: without `until` and without pending events.
+    /// Advances time to the next simulated event or `until`. Fails if a real backend would wait forever.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let limit = until.map(|until| until.max(self.now));
         while self.notes.is_empty() {
@@ -273,7 +272,6 @@ impl Driver for Sim {
                 Note::Sent(conn) => self.sent(conn),
                 Note::Accept(index) => self.accept(index),
             };
-            // Events of connections that the caller has closed since are dropped.
             if let Some(Event::Connected(conn)) = event
                 && self.connections.get_mut(conn).is_none_or(|connection| connection.phase != Phase::Open)
             {

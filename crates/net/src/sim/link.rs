@@ -1,5 +1,3 @@
-//! One end of a simulated connection, and the data in transit from it.
-
 use std::collections::VecDeque;
 
 use super::peer::Peer;

@@ -1,9 +1,6 @@
-//! A simulated network with virtual clock and seed, for tests of whole engines: the same seed gives
-//! the same events, to the nanosecond.
-//!
-//! A test defines servers ([`Sim::serve`]) and clients that connect to the driver
-//! ([`Sim::client`]). A driver can also connect to itself. Time advances only in
-//! [`Driver::turn`](crate::Driver::turn).
+//! A simulated network with virtual clock and seed, for tests of whole engines: the same seed gives the same events, to
+//! the nanosecond. A test defines servers ([`Sim::serve`]) and clients that connect to the driver ([`Sim::client`]). A
+//! driver can also connect to itself. Time advances only in [`Driver::turn`](crate::Driver::turn).
 //!
 //! ```
 //! use net::sim::{Network, Sim, peers};
@@ -55,9 +52,8 @@ pub struct Sim {
     network: Network,
     dice: Dice,
     now: Nanos,
-    /// By time, then in the order of writing.
+    /// By time, then in the order of writing, which `written` counts.
     agenda: BTreeMap<(Nanos, u64), What>,
-    /// Number of items ever put on the agenda.
     written: u64,
     /// Both ends of each connection: 0 is the connecting side, 1 the accepting side.
     links: Vec<Option<[End; 2]>>,
@@ -136,8 +132,7 @@ impl Sim {
         }
     }
 
-    /// Defines the server at `address`. `answer` receives the index of each connection. Other
-    /// addresses refuse.
+    /// Defines the server at `address`. `answer` receives the index of each connection. Other addresses refuse.
     pub fn serve(&mut self, address: SocketAddr, answer: impl FnMut(u64) -> Answer + 'static) {
         self.services.retain(|service| service.address != address);
         self.services.push(Service { address, accepted: 0, answer: Box::new(answer) });

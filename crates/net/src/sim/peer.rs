@@ -2,8 +2,7 @@
 
 use crate::driver::Nanos;
 
-/// A server or client at the other end of a connection. Its methods receive the virtual time and
-/// record actions.
+/// A server or client at the other end of a connection. Its methods receive the virtual time and record actions.
 pub trait Peer {
     /// Called when the connection is established.
     fn on_connect(&mut self, now: Nanos, to: &mut Actions) {

@@ -146,8 +146,7 @@ pub struct Seen {
     pub closed: Option<(bool, Nanos)>,
 }
 
-/// A client that sends the words 1 to `requests`, each `think` ns after the previous response, then
-/// ends its stream. It writes to `seen`.
+/// Sends the words 1 to `requests`, each `think` ns after the previous response, then ends its stream. Fills `seen`.
 pub fn client(requests: u32, think: Nanos, seen: &Rc<RefCell<Seen>>) -> impl Peer + use<> {
     Client { requests, think, word: 0, begun: Vec::new(), seen: Rc::clone(seen) }
 }

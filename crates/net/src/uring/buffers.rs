@@ -1,5 +1,4 @@
-//! Receive buffers: one pool for all connections, exchanged with the kernel through shared memory.
-//! Source: `io_uring_register_buf_ring(3)`.
+//! Receive buffers: one pool for all connections, shared with the kernel. Source: `io_uring_register_buf_ring(3)`.
 
 use std::ffi::c_void;
 use std::io;
@@ -49,9 +48,8 @@ impl Buffers {
     #[inline]
     pub(super) fn get(&self, buffer: u16, len: usize) -> &[u8] {
         assert!(buffer < self.count && len <= self.size, "the kernel named a buffer that does not exist");
-        // SAFETY: the bytes are within the mapping, which lives as long as `self`. The kernel
-        // zeroed them at first. It does not write to a buffer between its completion and
-        // `give_back`, which needs `&mut self` and so cannot run during this borrow.
+        // SAFETY: the bytes are in the mapping, which lives as long as `self`. The kernel zeroed them at first, and
+        // does not write to a buffer between its completion and `give_back`, whose `&mut self` excludes this borrow.
         unsafe {
             let start = self.bytes.start.as_ptr().cast::<u8>().add(usize::from(buffer) * self.size);
             std::slice::from_raw_parts(start, len)
@@ -62,10 +60,9 @@ impl Buffers {
     pub(super) fn give_back(&mut self, buffer: u16) {
         assert!(buffer < self.handed_over, "the kernel named a buffer it was not given");
         let base = self.ring.start.as_ptr().cast::<BufRingEntry>();
-        // SAFETY: the entry is within the mapping. It is at the tail, so it belongs to this process
-        // until the tail advances. Only its three fields are written, since the fourth holds the
-        // tail in the first entry. The address is that of a buffer in a mapping that outlives the
-        // ring.
+        // SAFETY: the entry is within the mapping. It is at the tail, so it belongs to this process until the tail
+        // advances. Only its three fields are written, since the fourth holds the tail in the first entry. The address
+        // is that of a buffer in a mapping that outlives the ring.
         unsafe {
             let entry = &mut *base.add(usize::from(self.tail & (self.count - 1)));
             entry.set_addr(self.bytes.start.as_ptr().cast::<u8>().add(usize::from(buffer) * self.size) as u64);
@@ -73,9 +70,8 @@ impl Buffers {
             entry.set_bid(buffer);
         }
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail is within the first entry, aligned to two bytes, and has no other
-        // writer. Release ordering makes the entry visible to the kernel before the tail that
-        // covers it.
+        // SAFETY: the tail is within the first entry, aligned to two bytes, and has no other writer. Release ordering
+        // makes the entry visible to the kernel before the tail that covers it.
         unsafe { AtomicU16::from_ptr(BufRingEntry::tail(base).cast_mut()) }.store(self.tail, Ordering::Release);
     }
 }
@@ -99,8 +95,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping has no other owner, and the owner drops it only once the kernel no
-        // longer uses it.
+        // SAFETY: the mapping has no other owner, and the owner drops it only once the kernel no longer uses it.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.len) };
     }
 }

@@ -1,5 +1,3 @@
-//! The state of one connection of the io_uring driver, and its operations in the kernel.
-
 use std::os::fd::OwnedFd;
 
 use super::tag::Kind;
@@ -50,8 +48,7 @@ impl Connection {
     /// paused by unsent bytes resume only once those are sent ([`Connection::is_slow`]).
     #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Operations {
-        // Used while reads are paused, and after the peer's stream has ended, when a receive would
-        // report nothing more.
+        // Used while reads are paused, and after the peer's stream has ended, when a receive would report nothing more.
         const HANG_UP: Operations = operation(Kind::HangUp);
         let notify_when_sent = self.notify_when_sent && self.phase == Phase::Open && self.broken.is_none();
         let writable = if self.blocked || notify_when_sent { operation(Kind::Writable) } else { 0 };

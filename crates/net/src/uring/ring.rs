@@ -1,5 +1,4 @@
-//! The submission and completion queues shared with the kernel. Together with [`super::buffers`],
-//! it contains the arguments why no operation uses freed memory.
+//! The queues shared with the kernel. With [`super::buffers`], argues why no operation uses freed memory.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -28,7 +27,6 @@ const DRAIN_NS: Nanos = 1_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
     pub(super) tag: u64,
-    /// A negative result is an error number.
     pub(super) result: i32,
     flags: u32,
 }
@@ -45,8 +43,7 @@ impl Completion {
     /// Call it only once, since the result owns the descriptor.
     pub(super) fn accepted(&self) -> Option<OwnedFd> {
         let is_accept = super::tag::split(self.tag).0 == Kind::Accept;
-        // SAFETY: the kernel has just opened this descriptor for this process, and it has no other
-        // owner.
+        // SAFETY: the kernel has just opened this descriptor for this process, and it has no other owner.
         (is_accept && self.result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(self.result) })
     }
 
@@ -63,8 +60,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Creates the ring. If the kernel cannot lock enough memory, the queues are smaller; they then
-    /// overflow sooner, which is only slower.
+    /// Creates the ring. If the kernel cannot lock enough memory, its queues are smaller, which only makes it slower.
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
@@ -94,8 +90,7 @@ impl Ring {
         if let Some((_, name)) = needed.iter().find(|(has, _)| !has) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, format!("the kernel's io_uring lacks {name}")));
         }
-        // SAFETY: the memory at the address is `count` entries long, and `drop` keeps it until the
-        // ring is gone.
+        // SAFETY: the memory at the address is `count` entries long, and `drop` keeps it until the ring is gone.
         unsafe {
             let submitter = queues.submitter();
             submitter.register_buf_ring_with_flags(buffers.address(), buffers.count, GROUP, 0)?;
@@ -103,8 +98,8 @@ impl Ring {
         Ok(Self { queues: ManuallyDrop::new(queues), buffers: ManuallyDrop::new(buffers), in_kernel: 0 })
     }
 
-    /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows
-    /// only if `told`. Otherwise the completion gives the count or the error.
+    /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows only if `told`.
+    /// Otherwise the completion gives the count or the error.
     ///
     /// # Safety
     ///
@@ -116,8 +111,7 @@ impl Ring {
         let len = u32::try_from(bytes.len()).expect("the caller checks the kernel's limit");
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags as i32).build();
         let entry = if told { entry } else { entry.flags(Flags::SKIP_SUCCESS) };
-        // SAFETY: by the caller's contract, the bytes are valid until the kernel has completed the
-        // send.
+        // SAFETY: by the caller's contract, the bytes are valid until the kernel has completed the send.
         unsafe { self.push(entry.user_data(tag)) }
     }
 
@@ -152,8 +146,7 @@ impl Ring {
 
     fn start(&mut self, entry: Entry, tag: u64) -> io::Result<()> {
         assert_ne!(tag, TAG_QUIET, "the tag is already in use");
-        // SAFETY: these operations only use the provided buffers, which `drop` keeps until every
-        // operation has ended.
+        // SAFETY: these operations only use the provided buffers, which `drop` keeps until every operation has ended.
         unsafe { self.push(entry.user_data(tag)) }?;
         self.in_kernel += 1;
         Ok(())
@@ -194,8 +187,7 @@ impl Ring {
         let entries = self.queues.submission().len();
         let submitter = self.queues.submitter();
         let result = match wait {
-            // Fetches completions even without waiting, since the kernel defers that work until
-            // requested.
+            // Fetches completions even without waiting, since the kernel defers that work until requested.
             // SAFETY: the entries are in the queue, and no other memory is passed.
             None => unsafe { submitter.enter::<()>(entries as u32, want as u32, GET_EVENTS, None) },
             Some(wait) => {
@@ -253,8 +245,8 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let drained = self.drain().is_ok() && self.in_kernel == 0;
-        // SAFETY: neither is used again. The queues go first, so the kernel drops its references to
-        // the buffers. If operations remain, the buffers are leaked.
+        // SAFETY: neither is used again. The queues go first, so the kernel drops its references to the buffers, which
+        // are leaked if operations remain.
         unsafe {
             ManuallyDrop::drop(&mut self.queues);
             if drained {

@@ -2,7 +2,7 @@
 
 use crate::driver::Conn;
 
-/// The kind of an operation. Zero is reserved for the ring.
+/// Zero is reserved for the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
