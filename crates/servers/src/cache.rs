@@ -1,21 +1,18 @@
-//! A cache server: one cache shared by all threads, over memcached's text protocol, RESP2, RESP3
-//! and the HTTP of small teaching caches. The first bytes of a connection select the protocol. Only
-//! the commands that cache clients and benchmarks send are supported.
-//!
-//! Requests from one read are executed in order, and one write sends all their responses. Values
-//! are copied from the cache into that write under the lock of their shard; a hit allocates
-//! nothing. [`CacheLimits`] bounds every wait for a client.
+//! A cache server: one cache shared by all threads, over memcached's text protocol, RESP2, RESP3 and the HTTP of small
+//! teaching caches. The first bytes of a connection select the protocol. Only the commands that cache clients and
+//! benchmarks send are supported. Requests from one read are executed in order, and one write sends all their
+//! responses. Values are copied into that write under the lock of their shard; a hit allocates nothing. [`CacheLimits`]
+//! bounds every wait for a client.
 //!
 //! # Differences from memcached and Redis
 //!
-//! - Over RESP an item expires in the exact millisecond. Over memcached's protocol it expires
-//!   within the second after its time; memcached may expire it up to a second early.
+//! - Over RESP an item expires in the exact millisecond, over memcached's protocol within the second after its time;
+//!   memcached may expire it up to a second early.
 //! - `MSET`, `MGET`, and `DEL` or `get` with several keys are atomic per key only.
 //! - `flush_all` and `FLUSHALL` clear one shard after another; concurrent stores may survive.
-//! - A value over the limit is refused and drops the old value of its key, like `set` in memcached
-//!   1.6.18; `PUT` does the same. `SET` keeps the old value, like Redis.
-//! - A store refused because the cache is full (`--evict none`) drops the old value in every
-//!   protocol. Redis keeps it.
+//! - A value over the limit is refused and drops the old value of its key, like `set` in memcached 1.6.18; `PUT` does
+//!   the same. `SET` keeps the old value, like Redis.
+//! - A store refused because the cache is full (`--evict none`) drops the old value in every protocol. Redis keeps it.
 
 mod connection;
 mod executor;

@@ -36,7 +36,7 @@ pub struct Calibrate {
     words: Words,
     read: Vec<u32>,
     queue: DelayQueue,
-    /// Per slot, its current connection; responses to earlier ones are dropped.
+    /// Per slot, its connection; responses to earlier ones are dropped.
     conns: Vec<Option<Conn>>,
 }
 

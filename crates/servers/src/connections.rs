@@ -15,13 +15,13 @@ const ENDING_LINGER_NS: Nanos = 500_000_000;
 pub(crate) struct Connection<S> {
     /// `None`: the slot is free.
     pub(crate) conn: Option<Conn>,
-    /// Time at which the current wait times out.
+    /// When the current wait times out.
     pub(crate) deadline: Nanos,
     /// Unused input: an incomplete request, or requests after pending responses.
     pub(crate) input: Vec<u8>,
-    /// Whether requests wait until the sent bytes have left.
+    /// Requests wait until the sent bytes have left.
     pub(crate) blocked: bool,
-    /// Whether reads are paused because `input` is full.
+    /// Reads are paused because `input` is full.
     pub(crate) paused: bool,
     pub(crate) end_received: bool,
     pub(crate) state: S,
@@ -31,7 +31,6 @@ pub(crate) trait State: Default {
     fn set_closing(&mut self);
 }
 
-/// Limits of the waits for a client, ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waits {
     pub(crate) idle_ns: Nanos,

@@ -21,7 +21,6 @@ pub(crate) struct Due {
 pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<Due>>,
     number: u64,
-    /// Times from reading a request to handing its response to the kernel, ns.
     pub(crate) service: Histogram,
 }
 

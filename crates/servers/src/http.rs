@@ -10,9 +10,8 @@
 //! | `/delay?mean=1ms&dist=exponential` | `test`, after a delay from this distribution |
 //! | `/health` | `ok`, or 503 during shutdown |
 //!
-//! Requests from one read are answered in one write, in order. A delayed or long response holds
-//! back later ones on its connection; further requests wait in a bounded buffer and then in the
-//! kernel. [`HttpLimits`] bounds every wait for a client.
+//! Requests from one read are answered in one write, in order. A delayed or long response holds back later ones on its
+//! connection; further requests wait in a bounded buffer, then in the kernel. [`HttpLimits`] bounds every wait.
 
 mod answers;
 mod connection;
@@ -37,8 +36,8 @@ use crate::delay_queue::DelayQueue;
 use crate::pool::{Handler, Next};
 use crate::timers::NEVER;
 
-/// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a
-/// driver keeps its send buffers, so the buffer is reused however it has grown.
+/// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a driver keeps its send
+/// buffers, so the buffer is reused however it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
 /// Excess of delayed responses over connections that triggers removal of those of closed ones.
 const LEFT_OVER_MAX: usize = 1024;
@@ -64,8 +63,7 @@ pub struct HttpLimits {
     pub body_bytes_per_s: u64,
     /// The longest time to read 31 KiB of a response before the connection is cut off.
     pub send_ns: Nanos,
-    /// The longest linger after a response that closes the connection, so that the client receives
-    /// it instead of a reset. Source: RFC 9112, section 9.6.
+    /// The longest linger after a response that closes, so that the client gets it, not a reset (RFC 9112, 9.6).
     pub linger_ns: Nanos,
 }
 
@@ -99,8 +97,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates a server. `seed` and the thread number seed the delays. `wall_s` returns seconds
-    /// since 1970 for `Date` and is called once per second.
+    /// `seed` and the thread number seed the delays. `wall_s`: seconds since 1970 for `Date`, called once per second.
     pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
         let HttpLimits { idle_ns, send_ns, linger_ns, .. } = *limits;
         Self {

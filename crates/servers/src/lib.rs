@@ -1,8 +1,5 @@
-//! Reference servers with one event loop per thread: `pingpong`, `calibrate`, `http`, `cache`, and
-//! hostile ones to test load generators with.
-//!
-//! The first thread accepts and hands each connection to the thread with the fewest, which may be
-//! itself. A [`Handler`] serves the connections.
+//! Reference servers with one event loop per thread. The first thread accepts and hands each connection to the thread
+//! with the fewest, which may be itself. A [`Handler`] serves the connections.
 
 mod cache;
 mod calibrate;

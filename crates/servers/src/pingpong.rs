@@ -1,5 +1,4 @@
-//! Volley's server: the response to a word is the word plus one; zero terminates. Source:
-//! `subjects/REQUIREMENTS.md`.
+//! Volley's server: the response to a word is the word plus one; zero terminates. Source: `subjects/REQUIREMENTS.md`.
 
 use net::{Conn, Data, Driver};
 use wire::pingpong::{self, WORD_BYTES};

@@ -126,8 +126,7 @@ pub trait Handler {
         driver.end_stream(conn);
     }
 
-    /// Handles a connection over the limit, which counts like any other until it is closed. By
-    /// default closes it now.
+    /// Handles a connection over the limit, which counts like any other until it is closed. By default closes it now.
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.accepted(driver, conn);
         driver.close(conn, Close::Reset);
@@ -144,8 +143,7 @@ pub trait Handler {
         None
     }
 
-    /// Starts the drain. No more connections are accepted, though some may be on their way to this
-    /// thread. Called once, only if [`Handler::DRAINS`].
+    /// Starts the drain, once, if [`Handler::DRAINS`]. No more are accepted, though some may be on their way here.
     fn end<D: Driver>(&mut self, _driver: &mut D) {}
 
     /// Whether the drain is complete.
@@ -154,9 +152,8 @@ pub trait Handler {
     }
 }
 
-/// Waits for events until `wake` at the latest, and passes them to `handler`. `accept` places new
-/// connections. Returns the latest time of the next turn, and whether a client requested
-/// termination.
+/// Waits for events until `wake` at the latest, and passes them to `handler`. `accept` places new connections. Returns
+/// the latest time of the next turn, and whether a client requested termination.
 pub(crate) fn turn<D: Driver, H: Handler>(
     driver: &mut D,
     handler: &mut H,
@@ -189,11 +186,9 @@ pub(crate) fn turn<D: Driver, H: Handler>(
     Ok((handler.turned(driver), next))
 }
 
-/// Serves until a client or `shutdown` ends it, with one handler per thread, and returns the
-/// handlers. Calls `ready` with the bound address once connections are accepted.
-///
-/// The first thread accepts; each connection goes to the thread with the fewest and stays there.
-/// Only the system causes a [`ServeError`], never a client.
+/// Serves until a client or `shutdown` ends it, with one handler per thread, and returns the handlers. Calls `ready`
+/// with the bound address once connections are accepted. The first thread accepts; each connection goes to the thread
+/// with the fewest and stays there. Only the system causes a [`ServeError`], never a client.
 pub fn serve<H: Handler + Send>(
     listen: &Listen,
     handler: impl Fn(u32) -> H + Sync,
@@ -274,7 +269,6 @@ impl Drop for Ending<'_> {
 
 #[derive(Debug, Default)]
 struct Thread {
-    /// Connections that it has or is about to get.
     connections: AtomicUsize,
     waker: OnceLock<Waker>,
 }
@@ -291,7 +285,7 @@ impl Thread {
     }
 }
 
-/// The additional state of the first thread: the listener and the channels to all threads.
+/// The additional state of the first thread.
 struct Front<'a, R> {
     listen: &'a Listen,
     /// One per thread; empty once the listener is closed.
@@ -324,8 +318,7 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Hands a new connection to the thread with the fewest, round robin among equals. `handler`
-    /// gets this thread's own, and those over the limit.
+    /// Hands a new connection to the thread with the fewest, in turn. `handler` gets its own, and those over the limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {

@@ -8,15 +8,13 @@ use wire::number;
 /// Whether the connection persists after a response, and whether a header states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepAlive {
-    /// It persists, the default of HTTP/1.1.
     Implicit,
-    /// It persists, which HTTP/1.0 clients need stated.
+    /// HTTP/1.0 clients need it stated.
     Explicit,
     Close,
 }
 
 impl KeepAlive {
-    /// For a response to HTTP/1.`minor_version` on a connection that stays or closes.
     #[inline]
     pub(crate) fn new(stays: bool, minor_version: u8) -> KeepAlive {
         match (stays, minor_version) {
@@ -31,12 +29,10 @@ impl KeepAlive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) keep_alive: KeepAlive,
-    /// Whether the body is omitted: `HEAD`.
     pub(crate) head_only: bool,
 }
 
 impl Reply {
-    /// A response with a body, on a connection that closes.
     pub(crate) const CLOSE: Reply = Reply { keep_alive: KeepAlive::Close, head_only: false };
 }
 
@@ -44,7 +40,6 @@ impl Reply {
 pub(crate) enum Length {
     Known(u64),
     Chunked,
-    /// Until the connection closes.
     UntilClose,
     /// No body and no length field: 204.
     Nothing,

@@ -25,8 +25,7 @@ fn play(stream: &mut TcpStream, request: &[&[u8]], answer_bytes: usize, rounds: 
     }
 }
 
-/// Counts allocations of the process in [`ROUNDS`] requests of each kind. It must be the only test,
-/// because other threads would allocate.
+/// Counts allocations of the process per kind of request. It must be the only test: other threads would allocate.
 fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
     let requests: [(&str, &[&[u8]]); 9] = [
         ("root", &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]),

@@ -1,5 +1,4 @@
-//! Eight clients of a `serve cache` with four threads write, read and delete the same keys in two
-//! protocols. Their observations must be linearizable.
+//! Eight clients of a `serve cache` with four threads use the same keys in two protocols. The history is linearizable.
 
 #[path = "../../cache/tests/history/mod.rs"]
 mod history;

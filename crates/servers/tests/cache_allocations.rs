@@ -20,9 +20,8 @@ const VALUE_BYTES: usize = 200;
 struct Kind {
     name: &'static str,
     request: Vec<u8>,
-    /// The start of a response.
     begins: &'static str,
-    /// The end of a response, which occurs nowhere else in it.
+    /// Occurs nowhere else in the response.
     ends: Vec<u8>,
 }
 
@@ -55,8 +54,7 @@ fn play(stream: &mut TcpStream, request: &[u8], begins: &str, answer: &mut [u8],
     }
 }
 
-/// Counts allocations of the process in [`ROUNDS`] writes of each kind. It must be the only test,
-/// because other threads would allocate.
+/// Counts allocations of the process per kind of write. It must be the only test: other threads would allocate.
 fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, usize, usize)> {
     let config = cache::Config { evictor, versions: true, ..cache::Config::new(4 << 20) };
     let shared =

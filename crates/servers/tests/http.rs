@@ -114,7 +114,6 @@ fn get(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
 }
 
-/// Reads one response with `Content-Length`: head and body.
 fn answer(stream: &mut impl Read) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -149,7 +148,6 @@ fn rest(stream: &mut impl Read) -> Vec<u8> {
     }
 }
 
-/// Responds with its thread number.
 struct Which {
     thread: u32,
     open: Arc<Vec<AtomicUsize>>,

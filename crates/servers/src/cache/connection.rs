@@ -17,7 +17,7 @@ pub(super) struct CacheState {
     /// A long response; the bytes from `unsent_from` have not been sent.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
-    /// Reservations of the input and `unsent`, see `InFlight`.
+    /// Reservations, see `InFlight`.
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
     /// Keys of a request that still need a lookup.
@@ -52,9 +52,9 @@ pub(super) struct Redis {
 
 #[derive(Debug, Default)]
 pub(super) struct Http {
-    /// Size at which an incomplete head is parsed again, to limit the parses byte by byte.
+    /// Size at which an incomplete head is parsed again, so that parses are few.
     pub(super) parse_at: usize,
-    /// Bytes of the head already searched for its end.
+    /// Bytes already searched for its end.
     pub(super) seen: usize,
     /// The reader that skips a body, and the refusal to send after it.
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,
@@ -83,9 +83,7 @@ pub(super) struct PendingMultiGet {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MultiGetKind {
-    /// `get`, `gets`, `gat`, `gats`.
     Memcached { with_cas: bool, touch: Option<text::Expiry> },
-    /// `MGET`.
     Redis(Version),
 }
 
@@ -108,7 +106,6 @@ impl PendingMultiGet {
 }
 
 impl ProtocolState {
-    /// The state before the first request.
     pub(super) fn new(protocol: CacheProtocol, shared: &CacheShared) -> ProtocolState {
         match protocol {
             CacheProtocol::Auto => ProtocolState::Unknown,

@@ -16,7 +16,6 @@ pub(super) struct Executor {
     /// Response bytes for the current connection; empty between events.
     pub(super) out: Vec<u8>,
     pub(super) unix_ns: u64,
-    /// Current Unix time, ms: the clock of the cache.
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
     pub(super) scratch: [Vec<u8>; 2],

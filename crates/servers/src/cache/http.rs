@@ -128,7 +128,6 @@ impl Executor {
                         out.extend_from_slice(item.value);
                     }
                 };
-                // A HEAD does not count as a use.
                 let found = if head { held.peek(now_ms, write) } else { held.get(now_ms, write) };
                 drop(held);
                 if found.is_none() {

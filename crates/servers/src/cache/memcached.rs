@@ -102,8 +102,7 @@ impl Executor {
         let mut held = shared.cache.hold(key);
         held.get(*now_ms, write);
         if let Some(expires_ms) = expires_ms {
-            // Like memcached, return an item once more even if this touch expires it. If there is
-            // no memory for the time, the item is dropped.
+            // Like memcached, return an item that this touch expires. Without memory for the time, it is dropped.
             let _ = held.expire(expires_ms, *now_ms);
         }
     }

@@ -184,7 +184,7 @@ impl Executor {
             // Clients accept an empty reply as missing documentation.
             Name::Command => compose_array(&mut self.out, 0),
             Name::Hello => self.redis_hello(request, version, id),
-            // Clients send their name and library on connecting; both are ignored.
+            // Clients send their name and library on connecting.
             Name::Client if [&b"setname"[..], b"setinfo"].iter().any(|word| key.eq_ignore_ascii_case(word)) => {
                 self.out.extend_from_slice(OK);
             }

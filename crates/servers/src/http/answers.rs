@@ -13,7 +13,6 @@ const DATE_NS: Nanos = 1_000_000_000;
 const SERVER: &str = "Server: quintain\r\n";
 /// The head of `/` without `Date`, byte for byte like WhaleConnect's benchmark server.
 const ROOT: &str = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
-/// Like [`ROOT`], for a client that closes the connection.
 const ROOT_CLOSE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
 pub(super) const ROOT_BODY: &[u8] = b"test";
 const PLAINTEXT: &[u8] = b"Hello, World!";
@@ -28,11 +27,9 @@ const CHUNK_HEAD: &[u8] = b"0000\r\n";
 pub(super) struct Answers {
     wall_s: fn() -> u64,
     made_until: Nanos,
-    /// Whether `Server` and `Date` are omitted.
     minimal: bool,
     /// `Server` and `Date`; empty if minimal.
     stamp: Vec<u8>,
-    /// Complete responses to `/` with keep-alive and with close.
     root: Vec<u8>,
     root_close: Vec<u8>,
     pub(super) plaintext: Prebuilt,
@@ -165,8 +162,7 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The bodies of `/bytes` and `/chunked`: 64 repeating characters, so 64 KiB can be sent from any
-/// of the first 64 positions.
+/// The bodies of `/bytes` and `/chunked`: 64 repeating characters, 64 KiB from any of the first 64 positions.
 pub(super) static PATTERN: [u8; 65_536 + 64] = pattern();
 
 const fn pattern() -> [u8; 65_536 + 64] {

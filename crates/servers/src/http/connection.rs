@@ -31,9 +31,9 @@ pub(super) enum Phase {
     Delayed(ParsedRequest),
     /// The body of the response is being sent.
     Streaming(Stream),
-    /// All requests are answered. With `linger` the client may still be sending.
+    /// All requests are answered. With `linger` the client may still send.
     Answered { linger: bool },
-    /// Everything is sent; input is discarded until the client ends its stream.
+    /// Everything is sent; input is discarded until the client's end.
     Lingering,
     /// Closed; remaining bytes are being sent.
     Closing,
@@ -45,7 +45,7 @@ pub(super) struct Incoming {
     pub(super) reader: BodyReader,
     /// Time at which the head was complete.
     pub(super) since: Nanos,
-    /// Whether the head of the echo has been sent.
+    /// The head of the echo has been sent.
     pub(super) begun: bool,
 }
 

@@ -4,9 +4,8 @@ use super::delay::{self, Law};
 
 /// The longest body of `/bytes/N` and `/chunked/N`: 1 TiB.
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
-/// The largest chunk in `/chunked/N?chunk=`, bytes.
+/// The largest `chunk` in bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
-/// The default chunk size, bytes.
 const CHUNK_BYTES: u32 = 8192;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,16 +15,13 @@ pub(super) enum Route {
     Plaintext,
     Json,
     Health,
-    /// `/bytes/N`: a body with `Content-Length`.
     Bytes(u64),
     /// `/chunked/N`: the same body, chunked.
     Chunked {
         total: u64,
         chunk: u32,
     },
-    /// `/echo`: the request's body.
     Echo,
-    /// `/delay?..`: four bytes after a delay.
     Delay(Law),
     /// `OPTIONS` for any target, with the allowed methods.
     Options(&'static str),
@@ -35,7 +31,6 @@ pub(super) enum Route {
 pub(super) enum Refusal {
     /// 400: an invalid parameter, with the valid form.
     Parameter(&'static str),
-    /// 404.
     NotFound,
     /// 405, with the allowed methods.
     MethodNotAllowed(&'static str),

@@ -167,8 +167,7 @@ fn talk(network: Network, pieces: &[&[u8]]) -> String {
     render(&whole, &seen.borrow())
 }
 
-/// Renders responses as `200 "test", 404 close "nothing..", end`: status, close, body. Uses the
-/// client's codec, so that a client would see the same framing.
+/// Renders responses as `200 "test", 404 close "nothing..", end` with the client's codec, as a client would see them.
 fn render(sent: &[u8], seen: &Seen) -> String {
     // The framing of responses depends on the request methods.
     let heads = sent
@@ -487,8 +486,7 @@ fn delayed_response_holds_back_later_ones() {
     world.run(S);
     let said = r#"200 "test", 200 "test", 200 "Hello, World!", 200 "test", 200 "{\"message\":\"Hello, World!\"}""#;
     assert_eq!(render(&text, &seen.borrow()), said);
-    // It arrived at 15 us: 10 us for the connection, 5 us for the request. The second delay also
-    // starts then, and ends with the first.
+    // It arrived at 15 us: 10 for the connection, 5 for the request. The second delay starts and ends with the first.
     let times: Vec<Nanos> = seen.borrow().came.iter().map(|&(at, _)| at).collect();
     assert_eq!(times[0], 20_000);
     assert!(times[1..].iter().all(|&at| at == 30_020_000), "{times:?}");
