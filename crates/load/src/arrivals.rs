@@ -6,12 +6,11 @@ use study::spec::{Arrivals, Stage};
 
 use crate::coordinator::NEVER;
 
-/// Intended send times of one worker. They depend only on the seed, never on the server or
-/// generator. Only one is drawn in advance, so a backlog needs no memory.
+/// Intended send times of one worker. Only one is drawn in advance, so a backlog needs no memory.
 #[derive(Debug)]
 pub(crate) enum Timetable {
     Drawn(Drawn),
-    /// A recorded schedule: [`Timetable::set_next`] supplies each send before it is due.
+    /// A recorded schedule: each send is supplied before it is due.
     Recorded {
         start: Nanos,
         /// Time since `start`, or `None` at the end of the trace.

@@ -8,14 +8,13 @@ use study::record::{self, Censored};
 pub(crate) struct Waits {
     until: Nanos,
     timeout_ns: Nanos,
-    /// Intended and actual send times of the written requests.
+    /// Intended and actual send times.
     in_flight: Vec<(Nanos, Nanos)>,
     /// For each waiting connection, when its oldest request in flight was written.
     connections: Vec<Nanos>,
     /// Waits of requests that were due but not sent: a histogram, since they may be millions.
     unsent: Option<Box<Histogram>>,
     unsent_overdue: u64,
-    /// Stalls of the worker while measuring, from and until, in order.
     stalls: Vec<(Nanos, Nanos)>,
 }
 
@@ -37,7 +36,6 @@ impl Waits {
         self.stalls.iter().map(|&(begin, end)| end.saturating_sub(begin.max(since))).sum()
     }
 
-    /// Adds a request without a response, unless it became due only after the end.
     pub(crate) fn request(&mut self, intended: Nanos, sent_at: Nanos) {
         if sent_at < self.until {
             self.in_flight.push((intended, sent_at));
@@ -76,7 +74,6 @@ impl Stalls {
     }
 }
 
-/// `last_sign_of_life` is the time of the server's last sign of life, if any.
 pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, last_sign_of_life: Option<Nanos>) -> Censored {
     let [mut in_flight, mut connections, mut unsent] = [(); 3].map(|()| Histogram::new());
     let mut found = Censored::default();

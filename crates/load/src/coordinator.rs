@@ -1,8 +1,5 @@
-//! The state machine that decides when measuring starts and ends, and the orders it gives to the
-//! workers.
-//!
-//! Workers and coordinator share only [`Control`]. The thread that called [`crate::run`], or a
-//! simulation, steps the coordinator with the current time.
+//! Decides when measuring starts and ends, and gives orders to the workers, which share only [`Control`] with it. The
+//! thread that called [`crate::run`], or a simulation, steps it with the current time.
 
 use std::ops::AddAssign;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -34,7 +31,7 @@ const QUIET_GAPS: f64 = 10.0;
 /// Longest time that connections stay open after the end, even if the coordinator fails.
 const HOLD: Duration = HOLD_MAX.saturating_mul(2);
 
-/// The coordinator's orders to the workers. Only the coordinator writes, except for the tickets.
+/// The coordinator's orders to the workers. Only it writes, except for the tickets.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) start: AtomicU64,
@@ -63,23 +60,22 @@ pub(crate) struct Gauge {
     pub(crate) reached: AtomicU32,
     pub(crate) warmup_requests: AtomicU64,
     pub(crate) ended: AtomicU64,
-    /// Errors that ended no request: timeouts and failed connects.
+    /// Timeouts and failed connects, which ended no request.
     pub(crate) in_vain: AtomicU64,
-    /// With a number of requests: this worker has sent its whole share.
+    /// With a number of requests: its whole share is sent.
     pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
     /// Caches: every warm-up request has its response.
     pub(crate) rested: AtomicBool,
-    /// The replayed trace has no operations left for this worker, and every response has arrived.
+    /// The trace has no operations left for this worker, and every response has arrived.
     pub(crate) exhausted: AtomicBool,
-    /// All requests allowed during measuring have been sent and have ended.
+    /// All requests allowed during measuring have ended.
     pub(crate) drained: AtomicBool,
-    /// Time at which this worker's last request ended, set once it may send no more.
+    /// When this worker's last request ended, set once it may send no more.
     pub(crate) last_answer: AtomicU64,
     live: Mutex<Live>,
 }
 
-/// The larger part of [`Gauge`], behind a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) requests: u64,
@@ -89,7 +85,7 @@ pub(crate) struct Live {
     pub(crate) windows: Vec<(f64, f64)>,
     /// Caches: GET hits and GETs per finished window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
-    /// Samples of the last round, one per client; the coordinator takes them.
+    /// Samples of the last round, one per client.
     pub(crate) rounds: Vec<Moments>,
     pub(crate) last_problem: Option<(Fault, String)>,
 }
@@ -189,7 +185,6 @@ pub(crate) struct Coordinator<'a> {
     gate: Option<&'a Gate>,
     clients: u32,
     state: State,
-    /// Start of connecting, then of waiting.
     since: Nanos,
     started: Nanos,
     pub(crate) from: Nanos,
@@ -198,7 +193,7 @@ pub(crate) struct Coordinator<'a> {
     look_at: usize,
     volley: Option<Rounds>,
     warmup_note: &'static str,
-    /// Caches: the number of warm-up windows at the next check, and the result of the last one.
+    /// Caches: the same for the warm-up, and the result of the last check.
     look_at_transient: usize,
     steadiness: Option<String>,
     quiet: Quiet,
@@ -226,8 +221,7 @@ struct Rounds {
 pub struct Gate(OnceLock<Nanos>);
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that has passed. Only
-    /// the first call has an effect.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if past. Only the first call has an effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.set(at_ns);
     }
@@ -262,7 +256,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// The start of measuring and, if known, the end. `None` until the start is decided.
+    /// The start of measuring and, if known, the end.
     pub(crate) fn announced(&self) -> Option<Announced> {
         let known = matches!(self.spec.stop, Stop::Duration { .. });
         (self.from != NEVER).then(|| Announced { from_ns: self.from, until_ns: known.then_some(self.deadline) })
@@ -280,7 +274,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Time in which only timeouts and failed connects occurred, if it exceeds the limit.
+    /// Time with only timeouts and failed connects, if it exceeds the limit.
     fn in_vain_for(&mut self, now: Nanos) -> Option<Nanos> {
         let ended = self.control.sum(|gauge| gauge.ended.load(Relaxed));
         let in_vain = self.control.sum(|gauge| gauge.in_vain.load(Relaxed));

@@ -1,5 +1,4 @@
-//! Queries the memory limit of a cache once before a load, on a separate connection. Without a
-//! response the limit is unknown.
+//! Queries the memory limit of a cache once before a load, on a separate connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,5 +1,4 @@
-//! One worker's side of its exchange with the coordinator: it reads the start and end of measuring,
-//! and publishes its counts.
+//! A worker's exchange with the coordinator: reads the start and end of measuring, and publishes counts.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -24,7 +23,7 @@ pub(crate) struct PhaseTracker<'a> {
     pub(crate) until: Nanos,
     pub(crate) is_measuring: bool,
     usage_before: Usage,
-    /// Time at which this worker noticed the start, or 0 before.
+    /// When this worker noticed the start, or 0 before.
     pub(crate) wall_from: Nanos,
 }
 
@@ -35,7 +34,7 @@ impl<'a> PhaseTracker<'a> {
         Self { control, gauge, from: NEVER, until: NEVER, is_measuring: false, usage_before, wall_from: 0 }
     }
 
-    /// True once, on the first call after measuring has started.
+    /// True once, when measuring has started.
     #[inline]
     pub(crate) fn begins_measuring(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
@@ -63,7 +62,7 @@ impl<'a> PhaseTracker<'a> {
         self.gauge.live().last_problem = Some((fault, why));
     }
 
-    /// Publishes the counts to the coordinator. `in_vain`: errors that ended no request.
+    /// `in_vain`: errors that ended no request.
     pub(crate) fn publish(&self, now: Nanos, recorder: &mut Recorder, in_vain: u64) {
         let sum = |faults: &Faults| faults.iter().sum::<u64>();
         let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);

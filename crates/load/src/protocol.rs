@@ -44,14 +44,12 @@ pub(crate) enum Parsed {
         used: usize,
         /// The bytes after an invalid response can still be parsed.
         fault: Option<Fault>,
-        /// 0 if the protocol has no status codes.
         status: u16,
         /// Whether the server announced that this is its last response on the connection.
         last: bool,
         seen: CacheOutcome,
     },
-    /// The stream is out of step: the connection is lost and its client backs off. An invalid
-    /// response in an intact stream is an [`Parsed::Answer`] with a fault.
+    /// The stream is out of step: the connection is lost and its client backs off.
     Broken(Fault),
 }
 
@@ -60,7 +58,7 @@ pub(crate) trait Protocol {
     /// Parser state of one connection. Its memory is bounded regardless of the server's output.
     type Stream;
 
-    /// State kept per request in flight to validate its response.
+    /// Kept per request in flight to validate its response.
     type Expected: Copy + Default;
 
     /// The fault of a request whose response cannot be distinguished from unexpected bytes.
@@ -68,7 +66,7 @@ pub(crate) trait Protocol {
 
     fn stream(&self) -> Self::Stream;
 
-    /// Replaces the stream on reconnect. Requests caused by earlier responses remain queued.
+    /// Replaces the stream on reconnect. Caused requests remain queued.
     fn renew(&self, stream: &mut Self::Stream) {
         *stream = self.stream();
     }
@@ -106,8 +104,7 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// How many of `wanted` requests are available, without caused ones. Fewer than `wanted` means
-    /// that the source is exhausted.
+    /// How many of `wanted` requests are available, without caused ones. Fewer: the source is exhausted.
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         wanted
@@ -120,9 +117,8 @@ pub(crate) trait Protocol {
 
     fn skip(&mut self) {}
 
-    /// Appends the next request to `out`. With
-    /// [`Connection::PerRequest`](study::spec::Connection::PerRequest), it is in flight and its
-    /// time runs from the connect, before it is appended.
+    /// Appends the next request to `out`. With [`Connection::PerRequest`](study::spec::Connection::PerRequest), it is
+    /// in flight and its time runs from the connect, before it is appended.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
     /// Appends a request that was sent on an earlier connection. It expects the same response.
@@ -134,14 +130,12 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Parses the response to the oldest request in flight. If end of stream delimits the response,
-    /// [`Protocol::end`] returns the result.
+    /// Parses the response to the oldest request in flight. At the end of the stream, [`Protocol::end`] completes it.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
-    /// Handles end of stream, which may complete the pending response.
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;
 
-    /// Describes what was wrong with the last parsed response. Called only after a fault.
+    /// Describes the last fault.
     fn explain(&self) -> Option<String>;
 }
 

@@ -51,8 +51,7 @@ impl Fault {
 
 pub(crate) type Faults = [u64; Fault::COUNT];
 
-/// Latencies are stored sparsely in about 2 KiB, a tenth of a full histogram, since a minute has
-/// 600 windows.
+/// Latencies are stored sparsely in about 2 KiB, a tenth of a full histogram: a minute has 600 windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) errors: u64,
@@ -64,7 +63,7 @@ pub(crate) struct Slice {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
-    /// The intended send time; in a closed loop, the actual one.
+    /// In a closed loop, the actual send time.
     pub(crate) intended: Nanos,
     pub(crate) free_since: Nanos,
     pub(crate) sent_at: Nanos,
@@ -91,7 +90,6 @@ pub(crate) struct CacheRecorder {
     pub(crate) counts: CacheCounts,
     pub(crate) warmup: CacheCounts,
     pub(crate) classes: [Histogram; Class::COUNT],
-    /// GET hits and GETs by window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
     window: (u64, u64),
     window_ns: Nanos,
@@ -166,15 +164,15 @@ pub(crate) struct Recorder {
     pub(crate) faults: Faults,
     pub(crate) warmup_faults: Faults,
     pub(crate) examples: [Option<String>; Fault::COUNT],
-    /// Responses by status. Few statuses occur, and nearly all responses have the first.
+    /// Few statuses occur, and nearly all responses have the first.
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) late_answers: u64,
     pub(crate) reconnects: u64,
     /// Requests written since the start, not counting caused ones.
     pub(crate) sent: u64,
-    /// Requests in `sent` that were resent because their connection closed before their turn.
+    /// Those resent because their connection closed before their turn.
     pub(crate) asked_again: u64,
-    /// Requests in `sent` that were in flight at the end and are not counted elsewhere.
+    /// Those in flight at the end and not counted elsewhere.
     pub(crate) left_in_flight: u64,
     pub(crate) last_failed: Nanos,
     pub(crate) sent_bytes: u64,
@@ -310,7 +308,7 @@ impl Recorder {
         latency_ns
     }
 
-    /// Records an error at `at`. It counts as measured from [`Recorder::from`].
+    /// An error counts as measured from [`Recorder::from`].
     pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
         if at < self.from {
             self.warmup_faults[fault as usize] += 1;
@@ -325,7 +323,7 @@ impl Recorder {
         self.window_errors += 1;
     }
 
-    /// Records that a timed-out request has ended other than by a valid response.
+    /// A timed-out request has ended other than by a valid response.
     pub(crate) fn timed_out_request_ended(&mut self, at: Nanos) {
         self.last_error = at;
         self.last_failed = at;
@@ -370,7 +368,6 @@ impl Recorder {
         }
     }
 
-    /// Closes the windows up to `until`, where the last one is cut off.
     pub(crate) fn finish(&mut self, until: Nanos) {
         if self.window_end == Nanos::MAX {
             return;
@@ -433,8 +430,7 @@ mod tests {
 
     #[test]
     fn send_lag_is_split_by_cause() {
-        // (intended, free since, sent, response at) -> (response time, lags of connection and
-        // thread)
+        // (intended, free since, sent, response at) -> (response time, lags of connection and thread)
         let table = [
             ((100, 0, 100, 150), (50, 0, 0)),
             ((100, 50, 130, 150), (50, 0, 30)),

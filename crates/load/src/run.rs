@@ -28,9 +28,8 @@ pub(crate) const RECEIVE_BYTES: usize = 16_384;
 /// Send buffer per connection beyond twice the bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
-/// Runs `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort`
-/// ends the load soon and keeps the results so far. Fails with [`LoadError`]. Invalid responses, or
-/// none after connecting, are not an error; the measurement reports them.
+/// Runs `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort` ends the load soon and
+/// keeps the results. Fails with [`LoadError`]; the measurement reports invalid or missing responses.
 pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let mut tell = |event| {
         if let Told::Progress(seen) = event {
@@ -40,10 +39,9 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     run_with_events(spec, &mut tell, None, abort)
 }
 
-/// Like [`run`], but also reports when measuring starts and ends, on the caller's thread. After
-/// [`Told::Measured`], connections stay open until the call of `tell` returns, at most about
-/// [`study::seam::HOLD_MAX`]. A specification with a gate needs `gate`, which the caller opens
-/// after [`Told::Connected`]. Fails like [`run`].
+/// Like [`run`], but also reports when measuring starts and ends, on the caller's thread. After [`Told::Measured`],
+/// connections stay open until the call of `tell` returns, at most about [`study::seam::HOLD_MAX`]. A specification
+/// with a gate needs `gate`, which the caller opens after [`Told::Connected`]. Fails like [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
     tell: &mut dyn FnMut(Told),
@@ -67,9 +65,8 @@ pub fn run_with_events(
         _ => None,
     };
     let choice = match (spec.backend, &spec.target) {
-        // Measured in 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was
-        // 0.97 and 0.98 of io_uring's, both intervals include 1, and epoll uses less memory. Caches
-        // were not measured, but have equally small requests and as many connections.
+        // Measured in 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was 0.97 and 0.98 of
+        // io_uring's, both intervals include 1, and epoll uses less memory. Caches are similar, but not measured.
         (Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (Backend::Epoll, _) => net::Choice::Epoll,
         (Backend::Auto, Target::Pingpong { .. } | Target::Journey { .. }) => net::Choice::Auto,
         (Backend::IoUring, _) => net::Choice::IoUring,
@@ -253,8 +250,7 @@ fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
     (cpus > 0).then(|| spec.cpus[index as usize % cpus])
 }
 
-/// Resolves a name. Of several addresses, picks the first that accepts: `localhost` may be `::1`
-/// while the server listens on 127.0.0.1 only.
+/// Of several addresses, picks the first that accepts: `localhost` may be `::1` with a server on 127.0.0.1 only.
 fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

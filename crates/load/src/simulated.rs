@@ -27,7 +27,6 @@ use crate::worker::{self, Task};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
-/// Round trip of the perfect network, ns.
 const ROUND_TRIP: u64 = 10_000;
 
 fn outcome(
@@ -142,9 +141,8 @@ fn delayed_share_appears_at_its_quantile() {
     }
 }
 
-/// A server that pauses for 200 ms every 2 s. A tenth of all intended sends falls into a pause and
-/// waits 0 to 200 ms, evenly distributed. So the quantile 1 - p of all requests is the quantile 1 -
-/// 10 p of the waiting ones.
+/// A server that pauses for 200 ms every 2 s. A tenth of all intended sends falls into a pause and waits 0 to 200 ms,
+/// evenly distributed. So the quantile 1 - p of all requests is the quantile 1 - 10 p of the waiting ones.
 #[test]
 fn open_loop_measures_server_pauses_exactly() {
     for (clients, arrivals) in [
@@ -338,7 +336,7 @@ fn server_receives_exactly_the_request_limit() {
         let sum = |errors: &std::collections::BTreeMap<String, u64>| errors.values().sum::<u64>();
         let (warm, all) = (measurement.warmup_requests + sum(&measurement.warmup_errors), &measurement);
         assert_eq!((all.requests + sum(&all.errors), all.unfinished, all.unsent), (1_000, 0, 0), "{arrivals:?}");
-        // Resent requests also reached the server the first time, including in the warm-up.
+        // Resent requests also reached the server the first time.
         let seen = seen.get() - all.asked_again;
         if pipeline == 1 || wrong_every == u64::MAX {
             assert_eq!((seen, all.asked_again), (warm + 1_000, 0), "{arrivals:?} {pipeline} {wrong_every}");

@@ -1,5 +1,3 @@
-//! Decides whether the hit ratio of a filling cache is steady.
-
 use net::Nanos;
 use stats::mann_kendall;
 
@@ -13,7 +11,7 @@ const MOVE: f64 = 0.001;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Steadiness {
     pub(crate) steady: bool,
-    /// Sen's slope over the second half, or `None` without enough data.
+    /// Sen's slope over the second half.
     moved: Option<f64>,
     windows: usize,
 }

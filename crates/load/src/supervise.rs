@@ -1,5 +1,3 @@
-//! Runs the worker threads of a load under a coordinator and reports events and errors.
-
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -79,9 +77,9 @@ impl Drop for FailureFlag<'_> {
     }
 }
 
-/// Runs each job on a thread and steps the coordinator to the end, then lets the workers close
-/// their connections. The load ends early if `abort` or `failed` is set; a failing worker sets
-/// `failed`. Returns the results of the jobs if the load was measured.
+/// Runs each job on a thread and steps the coordinator to the end, then lets the workers close their connections.
+/// `abort`, or `failed`, which a failing worker sets, ends the load early. Returns the jobs' results if it was
+/// measured.
 pub(crate) fn run_workers<T: Send>(
     mut coordinator: Coordinator<'_>,
     control: &Control,

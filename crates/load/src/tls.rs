@@ -1,9 +1,6 @@
-//! TLS of one connection as a transformation of bytes: received bytes go in, bytes to send come
-//! out. rustls implements TLS 1.3 and 1.2, with cryptography from ring.
-//!
-//! Root certificates come from this machine ([`rustls_native_certs`]), so that quintain trusts
-//! whatever curl trusts here. A list compiled into the binary would not include a company's own
-//! root. `SSL_CERT_FILE` and `SSL_CERT_DIR` have the same effect as in OpenSSL.
+//! TLS of one connection as a transformation of bytes, by rustls with cryptography from ring. Root certificates come
+//! from this machine ([`rustls_native_certs`]), so that quintain trusts whatever curl trusts here: a list in the binary
+//! would lack a company's own root. `SSL_CERT_FILE` and `SSL_CERT_DIR` work as in OpenSSL.
 
 mod certificate;
 #[cfg(test)]
@@ -44,8 +41,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Reads the roots. All threads should use clones of one connector, so that they can resume
-    /// each other's sessions.
+    /// Reads the roots. All threads should use clones of one connector, so that they can resume each other's sessions.
     pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         // An IPv6 address may have brackets, as in URLs.
@@ -148,9 +144,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Appends decrypted data to `plain`, even before an error. Afterwards, and even after an
-    /// error, there may be bytes to send in [`Session::take`]. The session is unusable after an
-    /// error.
+    /// Appends decrypted data to `plain`, even before an error, after which the session is unusable. Afterwards, and
+    /// even after an error, there may be bytes to send in [`Session::take`].
     pub(crate) fn read(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), String> {
         if self.failed {
             return Err(FAILED.to_owned());
@@ -206,8 +201,7 @@ impl Session {
         if self.connection.is_handshaking() { HANDSHAKE } else { "connection" }
     }
 
-    /// Encrypts `plain`, or buffers it until the handshake completes, for [`Session::take`]. Fails
-    /// once a read has failed.
+    /// Encrypts `plain`, or buffers it until the handshake completes, for [`Session::take`].
     pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), String> {
         if self.failed {
             return Err(FAILED.to_owned());
@@ -225,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Appends `close_notify` to `out`, unless the session failed. It is unusable afterwards.
+    /// Appends `close_notify` to `out`, unless the session failed.
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.failed, true) {
             self.connection.send_close_notify();
@@ -237,7 +231,7 @@ impl Session {
         self.connection.is_handshaking()
     }
 
-    /// Whether the handshake resumed an earlier session; `false` until it completes.
+    /// Whether the handshake resumed an earlier session.
     pub(crate) fn resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }

@@ -1,10 +1,7 @@
-//! Distributes a recorded trace to the workers: one thread reads it, numbers its keys and deals its
-//! operations out in turn.
-//!
-//! Operation i goes to worker i modulo the number of workers. So the file and that number determine
-//! each worker's stream, regardless of the cache's responses. No worker is more than [`BATCHES`]
-//! batches ahead of another. Memory holds the batches and one [`TracedKey`] per distinct key, never
-//! the whole file.
+//! Distributes a recorded trace to the workers: one thread reads it, numbers its keys and deals its operations out.
+//! Operation i goes to worker i modulo the number of workers. So the file and that number determine each worker's
+//! stream, regardless of the cache's responses. No worker is more than [`BATCHES`] batches ahead of another. Memory
+//! holds the batches and one [`TracedKey`] per distinct key, never the whole file.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -37,7 +34,7 @@ const SECOND_NS: u128 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceOp {
-    /// Intended send time, ns after the first operation; 0 unless gaps are kept.
+    /// Intended send time, ns after the first; 0 unless gaps are kept.
     pub(crate) at_ns: Nanos,
     /// In order of first appearance.
     pub(crate) key: u64,
@@ -52,7 +49,7 @@ pub(crate) struct TraceOp {
 #[derive(Clone, Copy, Debug)]
 struct TracedKey {
     number: u32,
-    /// Most recently recorded length, or [`UNTOLD`].
+    /// The latest recorded length, or [`UNTOLD`].
     value_bytes: u32,
     key_bytes: u8,
 }
@@ -80,7 +77,7 @@ impl Hasher for Hashed {
 pub(crate) struct ReplayCounts {
     operations: AtomicU64,
     keys: AtomicU64,
-    /// As sent; below, number and length of the keys with a recorded length.
+    /// Below: number and length of the keys with a recorded length.
     key_bytes: AtomicU64,
     recorded_keys: AtomicU64,
     recorded_bytes: AtomicU64,
@@ -125,7 +122,7 @@ fn unreadable(file: &str, error: impl std::fmt::Display) -> String {
     format!("cannot read the trace `{file}`: {error}")
 }
 
-/// Detects zstd compression by content, not by name.
+/// Detects zstd by content, not by name.
 pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
     let wrong = |error| unreadable(file, error);
     let opened = File::open(file).map_err(wrong)?;
@@ -200,7 +197,6 @@ pub(crate) struct TraceDistributor<'a> {
 struct WorkersGone;
 
 impl<'a> TraceDistributor<'a> {
-    /// Panics if the workload has no trace.
     pub(crate) fn new(
         workload: &'a Workload,
         texts: &'a Texts,
@@ -342,8 +338,7 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// Spreads the operations of a second evenly over it, since traces record whole seconds.
-    /// Otherwise each second would start with a burst.
+    /// Spreads the operations of a second evenly, since traces record whole seconds: no bursts at their starts.
     fn end_second(&mut self) -> Result<(), WorkersGone> {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
@@ -392,7 +387,6 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// Fewer than `wanted` means that the trace has no more for this worker.
     pub(crate) fn available(&mut self, wanted: u32) -> u32 {
         while self.ahead.len() < wanted as usize && !self.ended {
             match self.from.try_recv() {
@@ -417,7 +411,7 @@ impl Tape {
         self.seen.ended.store(true, Relaxed);
     }
 
-    /// Time of the next operation, in ns after the trace's first one, or `None` at the end.
+    /// ns after the trace's first operation, or `None` at the end.
     pub(crate) fn next_at(&mut self) -> Option<Nanos> {
         self.available(1);
         self.ahead.front().map(|operation| operation.at_ns)

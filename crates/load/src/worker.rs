@@ -1,5 +1,4 @@
-//! A worker: one driver with its connections and budget, and one loop for all protocols, arrivals
-//! and stop rules.
+//! A worker: one driver with its connections and budget, and one loop for all protocols, arrivals and stop rules.
 
 mod budget;
 mod connections;
@@ -50,7 +49,6 @@ pub(crate) struct Done {
     pub(crate) spin_ns: Nanos,
     /// Integrated over time, ns.
     pub(crate) flight_integral: u128,
-    /// Integrated over time, ns.
     pub(crate) backoff_integral: u128,
     pub(crate) waits: Waits,
     /// Recorded gaps: operations scheduled while measuring.
@@ -81,8 +79,7 @@ struct Worker<'a, D, P: Protocol> {
     stalls: Stalls,
 }
 
-/// `on_turn` is called with the time on every turn; a simulation steps the coordinator there. Fails
-/// only if the driver fails.
+/// `on_turn` is called on every turn; a simulation steps the coordinator there. Fails only if the driver fails.
 pub(crate) fn run<D: Driver, P: Protocol>(
     task: Task<'_>,
     driver: &mut D,
@@ -150,7 +147,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         wake.max(now)
     }
 
-    /// Returns true at the end.
     #[inline]
     fn observe(&mut self, now: Nanos, usage: &impl Fn() -> Usage) -> bool {
         let control = self.task.control;
@@ -186,7 +182,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Lets clients that wait only for their next request send up to `room` requests.
+    /// Lets clients that wait only for their next request send up to `room`.
     fn all_go_on(&mut self, now: Nanos, room: u32) {
         for id in 0..self.task.clients {
             if self.connections.is_free(id) {
@@ -285,8 +281,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.budget.sample(id, service_ns);
     }
 
-    /// Resends the requests that the previous connection left, and returns their number. An open
-    /// loop keeps their intended send times; a closed loop restarts them.
+    /// Resends requests of the previous connection. An open loop keeps their intended times, a closed loop does not.
     fn resend_all(&mut self, id: u32, now: Nanos) -> u32 {
         let count = self.connections.take_resends(id);
         if count == 0 {
@@ -413,7 +408,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Handles everything that can wait for the next tick.
     fn housekeep(&mut self, now: Nanos) {
         while let Some(id) = self.connections.next_unconnected() {
             self.connect(id, now);

@@ -1,13 +1,10 @@
-//! The operation stream of a workload: operations, keys and value lengths. A seed determines the
-//! stream, regardless of the server's responses. After its creation it does not allocate.
+//! The operation stream of a workload: operations, keys and value lengths. A seed determines the stream, regardless of
+//! the server's responses. After its creation it does not allocate.
 //!
-//! # Parts
-//!
-//! A stream is one of `partitions`, used by a connection or worker. Each partition draws its own
-//! operations, so none waits for another; together they have the workload's shares. All partitions
-//! request all keys of a fixed population. Keys created on the way (reuse, one-hit keys) belong to
-//! the partition that created them. After the population, partition p of P creates the keys p, p +
-//! P, p + 2P, and it reuses only its own.
+//! A stream is one of `partitions`, used by a connection or worker. Each draws its own operations, so none waits for
+//! another; together they have the workload's shares. All request all keys of a fixed population. Keys created on the
+//! way (reuse, one-hit keys) belong to the partition that created them. After the population, partition p of P creates
+//! the keys p, p + P, p + 2P, and it reuses only its own.
 
 use stats::popularity::log_uniform_age;
 use stats::random::mix;
@@ -51,8 +48,7 @@ pub struct Operation {
     pub value_bytes: u32,
     /// Time to live of a value set now, in seconds; 0: unlimited.
     pub ttl_s: u32,
-    /// Whether no earlier operation of any partition had this key, so that a read of it must miss.
-    /// False for keys of the initial population.
+    /// Whether no earlier operation had this key, so that a read must miss. False for keys of the initial population.
     pub new: bool,
 }
 
@@ -99,7 +95,7 @@ pub struct Stream {
     shift_every: u64,
     shift_left: u64,
     epoch: u64,
-    /// Reusable keys created by this partition, and one-hit keys.
+    /// Reusable keys created here, and one-hit keys.
     made: u64,
     made_once: u64,
     own: u64,
@@ -127,9 +123,8 @@ fn checked(workload: &Workload) -> Result<(), WorkloadError> {
 }
 
 impl Stream {
-    /// Creates the stream of partition `partition` of `partitions`, counted from 0. Ignores a
-    /// workload's trace. Fails if the workload is invalid. Panics if `partition` is not less than
-    /// `partitions`.
+    /// Creates the stream of partition `partition` of `partitions`, counted from 0. Ignores a workload's trace. Fails
+    /// if the workload is invalid. Panics if `partition` is not less than `partitions`.
     pub fn new(workload: &Workload, seed: u64, partition: u32, partitions: u32) -> Result<Stream, WorkloadError> {
         assert!(partition < partitions, "partition {partition} of {partitions}");
         checked(workload)?;
@@ -311,17 +306,15 @@ impl Texts {
         Ok(Texts { key_sizes: workload.key_sizes().map_err(WorkloadError)?, seed: mix(seed ^ 0x6b65_7973), filler })
     }
 
-    /// Writes the text of a key into `buffer` and returns it. The text is the key's number in a
-    /// prefix-free code, then filler up to the length that its distribution gives. The code is base
-    /// 32, lowest digit first, with the last digit from the other half of the alphabet. So no two
-    /// keys are equal, whatever their lengths, and consecutive keys differ at the start.
+    /// Writes the text of a key into `buffer` and returns it: the key's number in a prefix-free code, then filler up to
+    /// the length that its distribution gives. The code is base 32, lowest digit first, with the last digit from the
+    /// other half of the alphabet. So no two keys are equal, and consecutive ones differ at the start.
     #[inline]
     pub fn key<'a>(&self, key: u64, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         self.key_of_bytes(key, 0, buffer)
     }
 
-    /// Like [`Texts::key`] for a key of `told` bytes, as recorded in a trace; 0: its distribution
-    /// gives the length.
+    /// Like [`Texts::key`] for a key of `told` bytes, as recorded in a trace; 0: its distribution gives the length.
     #[inline]
     pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;
@@ -341,7 +334,7 @@ impl Texts {
         &buffer[..length]
     }
 
-    /// Number of bytes that distinguish a key from all others.
+    /// Bytes that distinguish a key from all others.
     pub(crate) fn least_key_bytes(key: u64) -> u32 {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
     }
@@ -358,9 +351,8 @@ impl Texts {
         (stamp, ((bits >> 48) % FILLER_STARTS) as usize)
     }
 
-    /// Fills `value` with the value of a key: a stamp of eight characters derived from key and
-    /// length, truncated if necessary, then filler. None of its characters needs escaping in any
-    /// protocol.
+    /// Fills `value` with the value of a key: a stamp of eight characters derived from key and length, truncated if
+    /// necessary, then filler. None of its characters needs escaping in any protocol.
     #[inline]
     pub fn value(&self, key: u64, value: &mut [u8]) {
         let (stamp, start) = self.stamp(key, value.len());

@@ -1,6 +1,5 @@
-//! Goodness-of-fit tests of all random generators of a workload, with a million draws each through
-//! the operation stream. The draws fit their distribution, and do not fit one whose parameter is 1
-//! % off.
+//! Goodness-of-fit tests of all random generators of a workload, with a million draws each through the operation
+//! stream. The draws fit their distribution, and do not fit one whose parameter is 1 % off.
 
 use load::workload::Stream;
 use stats::fit::{Fit, chi_square};
@@ -65,8 +64,7 @@ fn etc(off: f64) -> SizeLaw {
     SizeLaw::Empirical { values, tail: Some(Tail { size, weight }) }
 }
 
-/// A shape that is 1 % off would move quantiles by less than the scatter of a million draws, so the
-/// wrong distribution has another scale.
+/// A shape 1 % off would move quantiles by less than a million draws scatter, so the wrong one has another scale.
 #[test]
 fn lengths_follow_their_distribution() {
     let pieces = |last: f64| SizeLaw::Empirical { values: vec![(3.0, 3.0, 0.5), (10.0, last, 0.5)], tail: None };

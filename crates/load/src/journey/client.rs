@@ -1,5 +1,3 @@
-//! A client that runs one journey after another.
-
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
@@ -71,7 +69,6 @@ pub(crate) struct Client<'a> {
     sequence: i32,
     request: Vec<u8>,
     body: Vec<u8>,
-    /// Pause after the next journey that fails.
     backoff_ns: Nanos,
 }
 
@@ -85,7 +82,6 @@ pub(crate) struct Common<'a> {
     pub(crate) identities: Identities,
     pub(crate) timeout_ns: Nanos,
     pub(crate) resolve: Option<Url>,
-    /// Maximum number of recorded call times per client.
     pub(crate) calls_kept: usize,
     /// Number of the next journey, and how many may still start.
     pub(crate) next: AtomicU64,
@@ -121,7 +117,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Opens the connection for the first step, if its URL is known in advance.
+    /// Opens the connection for the first step, if its URL is known.
     pub(crate) fn reach(&mut self) -> Result<(), (Fault, String)> {
         let program = &self.common.program;
         let mut values = program.initial_values(self.common.seed, 0);
@@ -130,7 +126,7 @@ impl<'a> Client<'a> {
         self.connected(&url, &endpoint).map(drop)
     }
 
-    /// Runs one journey. While waiting for a reply, it polls `is_over` for the end of the load.
+    /// Runs one journey. While waiting for a reply, polls `is_over`.
     pub(crate) fn make(&mut self, order: Order, is_over: &mut dyn FnMut(&mut Recorder) -> bool) -> Ended {
         let Common { program, seed, identities, .. } = self.common;
         let number = match identities {

@@ -1,4 +1,4 @@
-//! A journey's connection: a blocking socket, optionally with TLS, and one response at a time.
+//! A blocking socket, optionally with TLS, and one response at a time.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// Parses more of a response; waits [`SLICE`] at most. Fails if the body exceeds `limit` bytes.
+    /// Parses more of a response; waits [`SLICE`] at most.
     pub(crate) fn receive(
         &mut self,
         asked: RequestMethod,

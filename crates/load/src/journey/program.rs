@@ -150,7 +150,6 @@ impl Program {
         wire::http1::compose_request(out, &step.method, target, &headers, &body, false)
     }
 
-    /// Verifies a reply and takes the values that later steps need from it.
     pub(crate) fn judge(
         &self,
         step: &Step,
@@ -328,8 +327,7 @@ fn compose_thrift(
     composed.map(|()| body).map_err(|error| error.to_string())
 }
 
-/// Arguments that a step omits. Thrift allows that, but servers then read a default value, which is
-/// never intended.
+/// Arguments that a step omits. Thrift allows that, but servers then read a default value, which is never intended.
 fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) -> Vec<String> {
     let Given::Record(given) = arguments else { return Vec::new() };
     let all = schema.structure(method.arguments).in_order();

@@ -122,8 +122,7 @@ impl Resolver {
     }
 }
 
-/// Parses `{"address": "ip:port"}`, with `"tls": false` if that differs from the URL. 404 and
-/// `"intercepted": false` mean that the endpoint is unknown.
+/// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL. 404, `"intercepted": false`: unknown.
 fn read_answer(status: u16, body: &[u8], endpoint: &Url) -> Result<Option<Destination>, String> {
     if status == 404 {
         return Ok(None);

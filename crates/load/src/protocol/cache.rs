@@ -1,8 +1,6 @@
-//! The cache client, independent of the wire format: sends the operations of a workload, classifies
-//! each response and queues the requests it causes. A [`Codec`] supplies the bytes.
-//!
-//! A GET that misses causes a SET of its key (the fill), as does the read of a read-modify-write.
-//! It is sent on the connection that received the response, before any other request.
+//! The cache client, independent of the wire format: sends the operations of a workload, classifies each response and
+//! queues the requests it causes. A [`Codec`] supplies the bytes. A GET that misses causes a SET of its key (the fill),
+//! as does the read of a read-modify-write, on the connection that received the response, before any other request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +16,6 @@ use crate::trace::Tape;
 use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 
 const SUSPECTS: &str = "was the cache empty, or filled by another seed or workload?";
-/// Bytes of an error response that are kept.
 const ERROR_BYTES: usize = 120;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +71,7 @@ pub(crate) trait Codec {
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// `None`: all bytes were used and the response is incomplete. Fails with a fault and its
-    /// explanation if the stream cannot be parsed further.
+    /// `None`: all bytes were used and the response is incomplete. Fails with an explanation if the stream is broken.
     fn read(
         &mut self,
         reader: &mut Self::Reader,
@@ -86,7 +82,7 @@ pub(crate) trait Codec {
         sink: impl FnMut(Piece<'_>),
     ) -> Result<Option<Response>, (Fault, String)>;
 
-    /// Whether the stream ended between responses, not inside one.
+    /// Whether the stream is between responses.
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
 }
 
@@ -121,7 +117,6 @@ pub(crate) struct Expected {
     purpose: Purpose,
     /// The key's word (see `keys`) when the request was sent.
     word_when_sent: u16,
-    /// In s since the start.
     sent_s: u32,
 }
 
@@ -159,7 +154,6 @@ enum Source {
 }
 
 impl Source {
-    /// Length of the key's value if it is the same for every write.
     #[inline]
     fn value_bytes(&self, key: u64) -> Option<u32> {
         match self {
@@ -182,7 +176,7 @@ pub(crate) struct Cache<C> {
 }
 
 impl<C: Codec> Cache<C> {
-    /// Worker `index` of `workers`. With a `tape`, it replays a trace.
+    /// With a `tape`, it replays a trace.
     pub(crate) fn new(
         codec: C,
         workload: &Workload,

@@ -45,7 +45,7 @@ pub(crate) fn operations(requests: &[HttpRequest]) -> Vec<String> {
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     requests: Arc<[Composed]>,
-    /// Number of the next request in the whole load, and the number of workers that take turns.
+    /// The next request's number in the whole load, and the number of workers that take turns.
     number: u64,
     workers: u64,
     scratch: Vec<u8>,
@@ -82,7 +82,7 @@ impl Default for Sent {
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
-    /// Bytes of the body so far, if all are as expected.
+    /// Bytes of the body that are as expected so far.
     as_expected: usize,
     difference: Option<Box<Difference>>,
     /// When the first part of the current response arrived; 0: it has not.
@@ -144,7 +144,6 @@ impl Http {
         })
     }
 
-    /// The requests of one worker of `workers`.
     pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
         Self { number: u64::from(worker), workers: u64::from(workers), ..self.clone() }
     }

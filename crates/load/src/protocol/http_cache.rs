@@ -1,5 +1,4 @@
-//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. The engine's keys and values
-//! need no escaping in a target.
+//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Our keys and values need no escaping.
 
 use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
 

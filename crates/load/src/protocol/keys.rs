@@ -1,8 +1,7 @@
 //! The generator's knowledge of each key, which explains why a GET missed: two bytes per key.
 //!
-//! Requests on other connections may overtake a response. A miss that a deletion may explain counts
-//! as an invalidation, and one before any SET completed as compulsory. Only unexplained misses
-//! count as capacity misses.
+//! Requests on other connections may overtake a response. A miss that a deletion may explain counts as an invalidation,
+//! and one before any SET completed as compulsory. Only unexplained misses count as capacity misses.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -32,7 +31,7 @@ const REFUSED: u16 = 4;
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     words: Box<[AtomicU16]>,
-    /// Time at which each key with a time to live expires, in s since the start.
+    /// When each key with a time to live expires, in s since the start.
     ends: Box<[AtomicU32]>,
     start: Nanos,
     traced: Option<TracedKeys>,
@@ -112,7 +111,7 @@ impl Shared {
         (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Number of distinct keys requested, and bytes of these keys and their values.
+    /// Distinct keys requested, and bytes of them and their values.
     pub(crate) fn footprint(&self) -> (u64, u64) {
         (self.footprint_keys.load(Relaxed), self.footprint_bytes.load(Relaxed))
     }
@@ -217,7 +216,7 @@ impl Keys {
         is
     }
 
-    /// Records that a deletion was sent. Call it after [`Keys::request_sent`].
+    /// Records that a deletion was sent, after [`Keys::request_sent`].
     pub(crate) fn delete_sent(&mut self, shared: &Shared, key: u64) -> u16 {
         self.change(shared, key, |word| {
             let in_flight = if word & DELETIONS_IN_FLIGHT == DELETIONS_IN_FLIGHT { word } else { word + ONE_DELETION };
@@ -299,8 +298,7 @@ fn deleted(word: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// `g` GET sent, `m` miss classified, `s` SET sent, `S` stored, `R` refused, `d` DELETE sent,
-    /// `D` deletion done.
+    /// `g` GET sent, `m` miss classified, `s` SET sent, `S` stored, `R` refused, `d` DELETE sent, `D` deletion done.
     fn cause_after(steps: &str) -> Cause {
         let mut workload = study::workload::preset("ycsb-c").unwrap();
         workload.keys.count = 1;

@@ -9,7 +9,6 @@ use crate::recorder::Fault;
 #[derive(Clone, Debug)]
 pub(crate) struct Redis {
     limits: Limits,
-    /// Buffer of a time to live, reused.
     ttl: Vec<u8>,
 }
 

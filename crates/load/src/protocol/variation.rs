@@ -17,7 +17,6 @@ const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 const CONTENT_LENGTH: &str = "\r\ncontent-length: ";
 
-/// Texts, one after the other.
 #[derive(Debug, Default)]
 struct Table {
     bytes: Vec<u8>,
@@ -131,7 +130,7 @@ impl Value {
         }
     }
 
-    /// Longest length and whether all values have it.
+    /// Longest length, and whether all values have it.
     fn bytes(&self) -> (usize, bool) {
         let digits = |number: u64| number.checked_ilog10().map_or(1, |digits| digits as usize + 1);
         let between = |first: u64, last: u64| (digits(last), digits(first) == digits(last));
@@ -159,7 +158,6 @@ enum Piece {
     BodyLength,
 }
 
-/// A request with values.
 #[derive(Debug)]
 pub(crate) struct Varied {
     bytes: Vec<u8>,
@@ -169,8 +167,7 @@ pub(crate) struct Varied {
 }
 
 impl Varied {
-    /// Compiles a composed request whose last `body_bytes` bytes are its body; `None` if it has no
-    /// values. Reads CSV files.
+    /// Compiles a composed request whose last `body_bytes` bytes are its body; `None` without values. Reads CSV files.
     pub(crate) fn compile(
         composed: &[u8],
         body_bytes: usize,
@@ -252,18 +249,16 @@ impl Varied {
         sizes.fold((0, true), |(sum, all), (bytes, is_fixed)| (sum + bytes, all && is_fixed))
     }
 
-    /// Longest body, and whether all have its length.
+    /// Longest body, and whether all are as long.
     fn body_bytes(&self) -> (usize, bool) {
         self.bytes_of(&self.body)
     }
 
-    /// Longest request, bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_of(&self.head).0 + self.body_bytes().0
     }
 
-    /// Appends the request with this number to `out`. `scratch` holds a body whose length is not
-    /// known before.
+    /// Appends the request with this number. `scratch` holds a body of unknown length.
     #[inline]
     pub(crate) fn push(&self, number: u64, now: Nanos, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
         if self.head.contains(&Piece::BodyLength) {

@@ -26,13 +26,13 @@ pub(super) struct Store {
     pub(super) misses: u64,
     pub(super) sets: u64,
     pub(super) deletes: u64,
-    /// Maximum number of values; further ones are refused. 0: unlimited.
+    /// Maximum number of values; 0: unlimited.
     room: usize,
-    /// Clears the cache after every this many SETs; 0: never.
+    /// Clears the cache after this many SETs; 0: never.
     forgets_every: u64,
-    /// Corrupts one byte in every n-th value returned; 0: none.
+    /// Corrupts every n-th value returned; 0: none.
     tears_every: u64,
-    /// Returns flags of 0 for every n-th hit; 0: always the stored flags.
+    /// Flags of 0 for every n-th hit; 0: always right.
     forgets_flags_every: u64,
     pub(super) seen: Vec<String>,
     pub(super) seen_at: Vec<Nanos>,

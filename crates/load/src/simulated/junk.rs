@@ -100,7 +100,6 @@ fn unsolicited_bytes_fail_one_request_at_any_time() {
         (think(0), 0),
         (think(0), 1),
         (think(0), MS / 2),
-        // No request is in flight when the junk arrives.
         (think(5 * MS), 0),
         (think(5 * MS), MS),
         (Arrivals::Constant { rate_per_s: 100.0 }, 0),

@@ -62,7 +62,6 @@ fn trace_of(measurement: &Measurement) -> TraceReplay {
     of(measurement).trace.clone().expect("a trace was replayed")
 }
 
-/// Each key is shown by its order of appearance and its length.
 fn seen(store: &Store) -> Vec<String> {
     let mut keys = Vec::new();
     let told = store.seen.iter().map(|request| {

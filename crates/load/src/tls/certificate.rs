@@ -68,9 +68,8 @@ impl CertificateVerifier {
         let parsed = ParsedCertificate::try_from(end_entity)?;
         let algorithms = self.algorithms.all;
         match verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms) {
-            // `openssl req -x509` marks its certificates as authorities. A server that presents
-            // exactly the certificate that the user named is still accepted. The dates were checked
-            // before.
+            // `openssl req -x509` marks its certificates as authorities. A server that presents exactly the certificate
+            // that the user named is still accepted. The dates were checked before.
             Err(rustls::Error::InvalidCertificate(error)) if is_authority(&error) && named.contains(end_entity) => {}
             other => other?,
         }
@@ -171,12 +170,11 @@ fn judge(error: &CertificateError, end_entity: &CertificateDer<'_>, intermediate
     }
 }
 
-/// The certificate's first DNS name, or the title of its subject.
 fn subject(certificate: &EndEntityCert<'_>) -> String {
     certificate.valid_dns_names().next().map_or_else(|| title(certificate.subject()), str::to_owned)
 }
 
-/// Reduces `DnsName("example.org")` or `IpAddress(127.0.0.1)` to the name.
+/// Reduces `DnsName("example.org")` to the name.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')
@@ -191,10 +189,9 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The common name or organization of an `RDNSequence`. Source: RFC 5280 section 4.1.2.4 and
-/// appendix A.1; ITU-T X.690 section 8.1.
+/// The common name or organization of an `RDNSequence` (RFC 5280 4.1.2.4 and appendix A.1, ITU-T X.690 8.1).
 fn title(name: &[u8]) -> String {
-    /// Attribute types 2.5.4.3 and 2.5.4.10.
+    /// 2.5.4.3 and 2.5.4.10.
     const WANTED: [&[u8]; 2] = [&[0x55, 4, 3], &[0x55, 4, 10]];
     let mut found = [None, None];
     let mut sets = name;

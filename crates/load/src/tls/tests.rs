@@ -1,5 +1,4 @@
-//! Sessions against rustls servers in the same process, with real certificate chains, and one
-//! against OpenSSL over a socket.
+//! Sessions against rustls servers in this process, with real certificate chains, and one against OpenSSL.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;

@@ -10,8 +10,7 @@ use rustls::pki_types::ServerName;
 /// Maximum number of TLS 1.3 tickets, four times what one worker opens at once.
 const TICKETS_MAX: usize = 256;
 
-/// TLS 1.3 tickets are used once, and the library's own store keeps 8 per server. Of 64 connections
-/// opened at once, 56 would need a full handshake.
+/// TLS 1.3 tickets are used once, but the library's store keeps 8: 56 of 64 connections opened at once would miss.
 #[derive(Debug, Default)]
 pub(super) struct Tickets(Mutex<Kept>);
 
@@ -19,7 +18,7 @@ pub(super) struct Tickets(Mutex<Kept>);
 struct Kept {
     group: Option<NamedGroup>,
     session: Option<Tls12ClientSessionValue>,
-    /// In order of arrival; the newest is used first and the oldest is dropped first.
+    /// In order of arrival; the newest is used first.
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 

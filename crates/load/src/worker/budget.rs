@@ -14,8 +14,7 @@ use crate::phase_tracker::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 
-/// Every stop rule maps to a budget: unlimited for duration and interval, the rest of a number of
-/// requests or a trace, or the rest of a round (volley's rule).
+/// Every stop rule is a budget: unlimited, or the rest of a number of requests, a trace or a round (volley's rule).
 #[derive(Default)]
 pub(super) struct Budget {
     pub(super) has_started: bool,
@@ -27,10 +26,9 @@ pub(super) struct Budget {
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
     reported_spent: bool,
-    /// The trace has no operations left for this worker.
+    /// The trace is used up.
     exhausted: bool,
     reported_exhausted: bool,
-    /// Recorded gaps: operations scheduled while measuring.
     due: u64,
     /// Volley's rule: the round (0 before the first), its unfinished clients, and all shares.
     round: u32,
@@ -68,7 +66,7 @@ impl Budget {
         };
     }
 
-    /// Returns whether clients that had used up the warm-up must continue now.
+    /// Returns whether clients that used up the warm-up must continue.
     pub(super) fn begin_measuring(&mut self, task: &Task<'_>, from: Nanos, protocol: &mut impl Protocol) -> bool {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
@@ -98,14 +96,14 @@ impl Budget {
         self.left == Some(0)
     }
 
-    /// Time at which the next scheduled request is due, if one may still be sent.
+    /// When the next scheduled request is due, if one may be sent.
     #[inline]
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.timetable.as_ref().filter(|_| !self.is_spent()).map(Timetable::due)
     }
 
-    /// Advances the schedule if a request is due by `now` and may be sent. The caller then calls
-    /// [`take`](Self::take) and [`sent`](Self::sent).
+    /// Advances the schedule if a request is due by `now` and may be sent; then call [`take`](Self::take) and
+    /// [`sent`](Self::sent).
     #[inline]
     pub(super) fn pass_due(&mut self, now: Nanos) -> Option<Nanos> {
         let timetable = self.timetable.as_mut()?;
@@ -192,12 +190,12 @@ impl Budget {
         }
     }
 
-    /// Whether all clients wait for the coordinator, to start or for the next round.
+    /// Whether all clients wait to start or for the next round.
     pub(super) fn awaits_coordinator(&self, control: &Control) -> bool {
         !self.has_started || control.has_rounds && self.round_open == 0
     }
 
-    /// Notifies the coordinator if all permitted requests are sent. Call it with none in flight.
+    /// Notifies the coordinator, with none in flight, if all permitted requests are sent.
     #[inline]
     pub(super) fn report_spent(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
         let gauge = phase.gauge;
@@ -215,8 +213,7 @@ impl Budget {
         }
     }
 
-    /// Adds due and unsent requests to `waits`. Returns the number of operations with recorded gaps
-    /// due while measuring.
+    /// Adds due and unsent requests to `waits`. Returns the operations with recorded gaps due while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
         // Any worker might have taken more from the shared number.
         let mut left = match self.left {

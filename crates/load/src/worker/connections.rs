@@ -31,7 +31,7 @@ pub(super) struct Client<S> {
     pub(super) state: State,
     pub(super) conn: Option<Conn>,
     pub(super) since: Nanos,
-    /// Index of the oldest request in flight among the client's flights.
+    /// Index of its oldest flight.
     head: u32,
     pub(super) in_flight: u32,
     pub(super) stream: S,
@@ -40,11 +40,11 @@ pub(super) struct Client<S> {
     pub(super) connected_before: bool,
     backoff_ns: Nanos,
     backing_off: bool,
-    /// Time at which its current timer fires; earlier ones are obsolete.
+    /// When its timer fires; earlier ones are obsolete.
     wakes_at: Nanos,
-    /// Time at which the next request is due after the think time, regardless of the connection.
+    /// When the next request is due after the think time.
     pub(super) due_at: Option<Nanos>,
-    /// Whether to reconnect at once, after an orderly close.
+    /// Reconnect at once, after an orderly close.
     pub(super) at_once: bool,
     /// Number of responses on this connection, up to `u32::MAX`.
     pub(super) answers: u32,
@@ -52,14 +52,14 @@ pub(super) struct Client<S> {
     pub(super) by_plan: bool,
     /// Number of requests to resend on the next connection: its oldest flights.
     pub(super) again: u32,
-    /// These requests, and those caused by responses on the previous connection.
+    /// These, and requests caused on the previous connection.
     owed: u32,
-    /// Start of the unsolicited bytes on this connection, if any.
+    /// Start of the unsolicited bytes on this connection.
     pub(super) unsolicited: Option<Box<str>>,
 }
 
 impl<S> Client<S> {
-    /// Index of the flight with `nth` older ones; `nth` is less than `depth`.
+    /// The flight with `nth` older ones; `nth` is less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
@@ -70,10 +70,10 @@ impl<S> Client<S> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight<E> {
     pub(super) expected: E,
-    /// Intended send time; in a closed loop, the actual one.
+    /// In a closed loop, the actual send time.
     pub(super) intended: Nanos,
     pub(super) free_since: Nanos,
-    /// Time at which it was written, or its own connection was requested.
+    /// When it was written, or its own connection was requested.
     pub(super) sent_at: Nanos,
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
@@ -122,7 +122,7 @@ pub(super) struct Connections<S, E> {
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Time of the next housekeeping; 0: in this turn.
     pub(super) tick_at: Nanos,
-    /// Open loop: clients with room for a request and since when, longest idle first.
+    /// Open loop: clients with room for a request and since when.
     pub(super) idle: VecDeque<(u32, Nanos)>,
     owed: u64,
     pub(super) in_flight: Integral,
@@ -191,8 +191,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
 
     pub(super) fn is_free(&self, id: u32) -> bool {
         let client = &self.clients[id as usize];
-        // With a connection per request, an idle client needs no connection, but it must have
-        // reached the server once.
+        // With a connection per request, an idle client needs no connection, but it must have reached the server once.
         let stands = if self.per_request { State::Down } else { State::Open };
         client.state == stands && client.in_flight == 0 && client.connected_before
     }
@@ -242,7 +241,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         client.answers = client.answers.saturating_add(1);
     }
 
-    /// Moves requests in flight, which get no response on this connection, to the next one.
     pub(super) fn move_to_next_connection(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         // Timed-out requests were already counted, and are the oldest.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
@@ -261,7 +259,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owe(id, caused);
     }
 
-    /// `caused` is the number of requests caused by responses on this connection.
     pub(super) fn owe(&mut self, id: u32, caused: u32) {
         let client = &mut self.clients[id as usize];
         let owed = client.again + caused;
@@ -340,7 +337,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.wake(id, wakes_at);
     }
 
-    /// Whether a disconnected client needs no connection until its next request is due.
+    /// Whether no connection is needed until the next request is due.
     pub(super) fn waits_for_think_time(&mut self, id: u32, at: Nanos) -> bool {
         let client = self.client(id);
         let Some(due) = client.due_at.filter(|due| *due > at && client.owed == 0) else { return false };

@@ -145,8 +145,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.give_up(id, Some(Fault::Closed), at);
     }
 
-    /// Requests after the last response get none, and the client must close (RFC 9112, 9.6). A
-    /// server may wait for that.
+    /// Requests after the last response get none, and the client must close, which servers may await (RFC 9112, 9.6).
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.move_to_next_connection(id, at);
         self.connections.client(id).at_once = true;
@@ -165,7 +164,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, fault, at);
     }
 
-    /// Rejects a response that cannot be distinguished from the unsolicited bytes before it.
+    /// The response cannot be told from unsolicited bytes before it.
     #[cold]
     pub(super) fn reject_unsolicited(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unsolicited.take();
@@ -173,7 +172,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, P::UNREADABLE, at);
     }
 
-    /// Closes the connection with a fault. Later requests are resent.
     fn hang_up(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.lost_request(id, Some(fault), at);
         self.move_to_next_connection(id, at);
@@ -193,7 +191,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.close(id, fault, Close::Reset, at);
     }
 
-    /// Closes the connection of a client in order, including TLS (RFC 8446, 6.1).
+    /// Including TLS (RFC 8446, 6.1).
     pub(super) fn close_in_order(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         let client = self.connections.client(id);
         if let (Some(session), Some(conn)) = (&mut client.tls, client.conn) {
@@ -274,7 +272,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.queue(id);
     }
 
-    /// Counts requests and connects that exceed the timeout, and abandons such connects.
+    /// Counts requests and connects that exceed the timeout.
     pub(super) fn scan(&mut self, now: Nanos) {
         let timeout_ns = self.task.spec.timeout_ns;
         for id in 0..self.task.clients {

@@ -1,5 +1,3 @@
-//! Counts a worker's requests in the part of the load to which each belongs.
-
 use net::Nanos;
 use study::record::LoggedRequest;
 use study::spec::{Stop, Target};
@@ -34,10 +32,10 @@ pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
-    /// Whether the number of requests is limited. One is then measured by its time of sending.
+    /// The number of requests is limited: one is then measured by its time of sending.
     is_counted: bool,
     beyond: Vec<Beyond>,
-    /// Timeouts of requests still in flight, and failed connects.
+    /// Timeouts of requests in flight, and failed connects.
     pub(super) in_vain: u64,
 }
 
@@ -60,8 +58,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The span that a request belongs to. With a limited number of requests the time of sending
-    /// decides, otherwise their end.
+    /// With a limited number of requests, the time of sending decides, otherwise their end.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };
