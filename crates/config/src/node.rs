@@ -105,18 +105,12 @@ impl Table {
 
     /// The table at `key`, if the value is one.
     pub fn table(&self, key: &str) -> Option<&Table> {
-        match &self.get(key)?.node.value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        }
+        if let Value::Table(table) = &self.get(key)?.node.value { Some(table) } else { None }
     }
 
     /// The table at `key`, to change it.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Table> {
-        match &mut self.get_mut(key)?.node.value {
-            Value::Table(table) => Some(table),
-            _ => None,
-        }
+        if let Value::Table(table) = &mut self.get_mut(key)?.node.value { Some(table) } else { None }
     }
 
     /// Replaces the entry with the same key, or appends one.

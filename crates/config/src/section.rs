@@ -195,10 +195,7 @@ impl<'a, F: Fill> Section<'a, F> {
     /// The text of `key` and its place. Reports nothing: `None` if the value is not a text.
     pub fn filled(&self, key: &str) -> Option<(String, Place)> {
         let found = self.find(key)?;
-        match &*found.value {
-            Value::Text(text) => Some((text.clone(), found.place)),
-            _ => None,
-        }
+        if let Value::Text(text) = &*found.value { Some((text.clone(), found.place)) } else { None }
     }
 
     /// Reads a boolean.
@@ -281,8 +278,7 @@ impl<'a, F: Fill> Section<'a, F> {
     /// Reads one of `words` and returns its meaning.
     pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let what = self.kind(key, |kind| match kind {
-            Kind::Word(what, _) => Some(*what),
-            Kind::Name(what) => Some(*what),
+            Kind::Word(what, _) | Kind::Name(what) => Some(*what),
             _ => None,
         });
         let found = self.find(key)?;

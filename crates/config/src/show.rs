@@ -144,11 +144,8 @@ pub fn table(keys: &Keys) -> String {
 
 /// Renders the keys of one table or all for a terminal. `None` for an unknown table. `heading` renders a table's name.
 pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> String) -> Option<String> {
-    let all = tables(root);
-    let chosen = match name {
-        None => all,
-        Some(name) => all.into_iter().filter(|keys| keys.name == name).collect(),
-    };
+    let is_chosen = |keys: &&Keys| name.is_none_or(|name| keys.name == name);
+    let chosen = tables(root).into_iter().filter(is_chosen).collect::<Vec<_>>();
     let mut text = String::new();
     for keys in &chosen {
         let heading = heading(keys).replace('`', "");
