@@ -1,12 +1,12 @@
 //! The error type for configuration files.
 
-use std::fmt;
 use std::ops::Range;
 
 use thiserror::Error;
 
 /// An error in a file, or in a `--set` that changes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}: {message}", self.place())]
 pub struct Diagnostic {
     /// The message, without a full stop.
     pub message: String,
@@ -28,18 +28,11 @@ impl Diagnostic {
         let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n  = help: {hint}"));
         format!("{file}:{self}{hint}")
     }
-}
 
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.set {
-            Some(set) => write!(f, "--set {set}: {}", self.message),
-            None => write!(f, "{}:{}: {}", self.line, self.column, self.message),
-        }
+    fn place(&self) -> String {
+        self.set.as_ref().map_or_else(|| format!("{}:{}", self.line, self.column), |set| format!("--set {set}"))
     }
 }
-
-impl std::error::Error for Diagnostic {}
 
 /// Why a text is invalid. The caller knows its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

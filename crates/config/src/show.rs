@@ -64,14 +64,7 @@ impl Kind {
 
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
-    let (mut text, length) = (String::new(), digits.len());
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (length - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 fn percent(fraction: f64) -> String {
@@ -128,16 +121,9 @@ pub fn table(keys: &Keys) -> String {
     let mut text =
         format!("{}.\n\n| Key | Description | Value | Default | Example |\n|---|---|---|---|---|\n", keys.text);
     for key in keys.keys {
-        let cell = |text: &str| text.replace('|', "\\|");
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} | `{}` |",
-            key.name,
-            cell(key.text),
-            cell(&key.kind.words()),
-            cell(&missing(key)),
-            cell(key.example)
-        );
+        let cells = [key.text, &key.kind.words(), &missing(key), key.example].map(|text| text.replace('|', "\\|"));
+        let [description, value, default, example] = cells;
+        let _ = writeln!(text, "| `{}` | {description} | {value} | {default} | `{example}` |", key.name);
     }
     text
 }
@@ -153,12 +139,7 @@ pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> Strin
         for key in keys.keys {
             let _ = writeln!(text, "  {} = {}", key.name, key.example);
             let _ = writeln!(text, "      {}", key.text);
-            let _ = writeln!(
-                text,
-                "      {}; default: {}",
-                key.kind.words().replace('`', ""),
-                missing(key).replace('`', "")
-            );
+            text += &format!("      {}; default: {}\n", key.kind.words(), missing(key)).replace('`', "");
         }
     }
     (!chosen.is_empty()).then_some(text)

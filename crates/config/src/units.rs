@@ -4,6 +4,7 @@ use crate::diagnostic::Invalid;
 
 const DURATION_UNITS: &str = "ns, us, ms, s, m, h";
 const LONG_DURATION_UNITS: &str = "ns, us, ms, s, m, h, d";
+const S: u64 = 1_000_000_000;
 const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
@@ -39,12 +40,9 @@ fn time_ns(text: &str, units: &str) -> Result<u64, Invalid> {
 /// Formats a duration in the largest unit that gives a whole number.
 pub(crate) fn duration_text(ns: u64) -> String {
     let units =
-        [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    match units.iter().find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit)) {
-        Some((unit, name)) => format!("{}{name}", ns / unit),
-        None if ns == 0 => "0s".to_owned(),
-        None => format!("{ns}ns"),
-    }
+        [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit)).unwrap_or((S, "s"));
+    format!("{}{name}", ns / unit)
 }
 
 pub(crate) fn long_duration_text(ns: u64) -> String {
@@ -54,10 +52,8 @@ pub(crate) fn long_duration_text(ns: u64) -> String {
 /// Formats bytes in the largest power of 1,024 that gives a whole number.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
-        Some((unit, name)) => format!("{} {name}", bytes / unit),
-        None => format!("{bytes} B"),
-    }
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)).unwrap_or((1, "B"));
+    format!("{} {name}", bytes / unit)
 }
 
 /// Parses a count: `40`, `1_000_000`, `50k`, `1.5M`.
