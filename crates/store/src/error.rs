@@ -12,42 +12,26 @@ pub enum StoreError {
     /// The file does not exist.
     #[error("no store at `{}`", .0.display())]
     Missing(PathBuf),
-    /// The file cannot be opened or created.
-    #[error("cannot open `{}` as a store: {why}; choose another file with --store", path.display())]
-    Unopenable {
-        /// Path of the store.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
-    /// A later version of quintain wrote the file.
+    /// The file cannot be opened or created, with the reason.
+    #[error("cannot open `{path}` as a store: {1}; choose another file with --store", path = .0.display())]
+    Unopenable(PathBuf, String),
+    /// A later version of quintain wrote the file, with this layout version.
     #[error(
-        "`{}` has layout version {found}, this quintain supports versions up to {LAYOUT_VERSION}: use a newer \
+        "`{path}` has layout version {1}, this quintain supports versions up to {LAYOUT_VERSION}: use a newer \
          quintain, or another file with --store",
-        path.display()
+        path = .0.display()
     )]
-    Newer {
-        /// Path of the store.
-        path: PathBuf,
-        /// Its layout version.
-        found: i64,
-    },
+    Newer(PathBuf, i64),
     /// An SQLite file of another program.
     #[error("`{}` is an SQLite file of another program: choose another file with --store", .0.display())]
     Foreign(PathBuf),
-    /// Damaged, or not an SQLite file.
+    /// Damaged, or not an SQLite file, with SQLite's message.
     #[error(
-        "`{}` is damaged or not an SQLite file ({message}): move it away, or recover its data with `sqlite3 {} \
+        "`{path}` is damaged or not an SQLite file ({1}): move it away, or recover its data with `sqlite3 {path} \
          .recover`",
-        path.display(),
-        path.display()
+        path = .0.display()
     )]
-    Damaged {
-        /// Path of the store.
-        path: PathBuf,
-        /// SQLite's error message.
-        message: String,
-    },
+    Damaged(PathBuf, String),
     /// No space left on the file system.
     #[error("`{}`: no space left on its file system", .0.display())]
     Full(PathBuf),
@@ -55,13 +39,8 @@ pub enum StoreError {
     #[error("`{}` is locked by another process, waited {BUSY_S} s", .0.display())]
     Busy(PathBuf),
     /// A run with this name exists.
-    #[error("run `{run}` already exists in `{}`", path.display())]
-    RunExists {
-        /// Path of the store.
-        path: PathBuf,
-        /// Name of the run.
-        run: String,
-    },
+    #[error("run `{1}` already exists in `{path}`", path = .0.display())]
+    RunExists(PathBuf, String),
     /// Another process works on the run.
     #[error("run `{run}` is in use{}", by(pid))]
     Owned {
@@ -71,13 +50,8 @@ pub enum StoreError {
         pid: Option<u32>,
     },
     /// The lock file of a run cannot be created.
-    #[error("cannot create the lock file `{}` of a run: {source}", path.display())]
-    Lock {
-        /// Path of the lock file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    #[error("cannot create the lock file `{path}` of a run: {1}", path = .0.display())]
+    Lock(PathBuf, #[source] std::io::Error),
     /// A run cannot be exported or imported.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
@@ -101,14 +75,9 @@ pub enum StoreError {
         /// Names of the latest runs.
         known: Vec<String>,
     },
-    /// Several runs have this prefix.
-    #[error("`{name}` is ambiguous, it matches {} runs: {}", candidates.len(), candidates.join(", "))]
-    AmbiguousRun {
-        /// The requested name.
-        name: String,
-        /// Names of the matching runs.
-        candidates: Vec<String>,
-    },
+    /// Several runs have this prefix; contains their names.
+    #[error("`{0}` is ambiguous, it matches {count} runs: {names}", count = .1.len(), names = .1.join(", "))]
+    AmbiguousRun(String, Vec<String>),
     /// Stored JSON that this build cannot parse.
     #[error("cannot read {what} in `{}` (format version {version}, this quintain supports {RECORD_VERSION}): {source}", path.display())]
     Unreadable {
@@ -121,22 +90,12 @@ pub enum StoreError {
         /// The parse error.
         source: serde_json::Error,
     },
-    /// A value that cannot be serialized as JSON.
-    #[error("cannot store {what}: {source}")]
-    Unwritable {
-        /// Name of the value.
-        what: String,
-        /// The reason.
-        source: serde_json::Error,
-    },
+    /// JSON cannot represent this value.
+    #[error("cannot store {0}: {1}")]
+    Unwritable(String, #[source] serde_json::Error),
     /// Any other SQLite error.
-    #[error("`{}`: {source}", path.display())]
-    Sqlite {
-        /// Path of the store.
-        path: PathBuf,
-        /// The SQLite error.
-        source: rusqlite::Error,
-    },
+    #[error("`{path}`: {1}", path = .0.display())]
+    Sqlite(PathBuf, #[source] rusqlite::Error),
 }
 
 fn known_runs(known: &[String]) -> String {
@@ -166,15 +125,14 @@ impl StoreError {
     pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         match source.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                StoreError::Damaged { path, message: source.to_string() }
-            }
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged(path, source.to_string()),
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
-                StoreError::Unopenable { why: unopenable(&path), path }
+                let why = unopenable(&path);
+                StoreError::Unopenable(path, why)
             }
             Some(ErrorCode::DiskFull) => StoreError::Full(path),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path),
-            _ => StoreError::Sqlite { path, source },
+            _ => StoreError::Sqlite(path, source),
         }
     }
 }

@@ -27,7 +27,7 @@ impl Drop for Owner {
 }
 
 pub(crate) fn take(run: &str, path: &Path) -> Result<Owner, StoreError> {
-    let failed = |source| StoreError::Lock { path: path.to_owned(), source };
+    let failed = |source| StoreError::Lock(path.to_owned(), source);
     for attempt in 1.. {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = opened.map_err(failed)?;

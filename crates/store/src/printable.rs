@@ -11,15 +11,11 @@ pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
     // Most values contain none of the escapes needed for such characters.
     let suspects = ["\\u00", "\\b", "\\f", "\\r"];
     let has_escape = json.contains('\\') && suspects.iter().any(|escape| json.contains(escape));
-    if !has_escape && !json.bytes().any(may_be_control) {
+    // U+0080 to U+009F start with 0xC2.
+    if !has_escape && !json.bytes().any(|byte| byte < 0x20 || byte == 0x7f || byte == 0xc2) {
         return Ok(());
     }
     value(&serde_json::from_str(json)?)
-}
-
-/// Whether a control character may start with this byte: ASCII, or 0xC2 for U+0080 to U+009F.
-fn may_be_control(byte: u8) -> bool {
-    byte < 0x20 || byte == 0x7f || byte == 0xc2
 }
 
 fn value(found: &Value) -> Result<(), serde_json::Error> {
@@ -35,10 +31,9 @@ fn value(found: &Value) -> Result<(), serde_json::Error> {
 }
 
 fn text(text: &str) -> Result<(), serde_json::Error> {
-    match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
-        Some(c) => Err(Error::custom(format!("a control character, {}, in a text", c.escape_default()))),
-        None => Ok(()),
-    }
+    let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+    let wrong = |c: char| Err(Error::custom(format!("a control character, {}, in a text", c.escape_default())));
+    control.map_or(Ok(()), wrong)
 }
 
 #[cfg(test)]

@@ -50,14 +50,9 @@ pub enum RunFileError {
         "not a run file: expected gzip with `{{\"format\":\"quintain-run\"` in its first line; `quintain runs export` writes one"
     )]
     Foreign,
-    /// The compressed data is damaged.
-    #[error("damaged after line {line}: {source}")]
-    Damaged {
-        /// The last complete line.
-        line: u64,
-        /// Error of the decompressor.
-        source: io::Error,
-    },
+    /// The compressed data is damaged after this complete line.
+    #[error("damaged after line {0}: {1}")]
+    Damaged(u64, #[source] io::Error),
     /// A later version of quintain wrote the file.
     #[error("{what} has version {found}, this quintain reads versions up to {known}: use a newer quintain")]
     Newer {
@@ -87,14 +82,9 @@ pub enum RunFileError {
         /// Values of the content read.
         found: String,
     },
-    /// A line is invalid or in the wrong place.
-    #[error("line {line}: {why}")]
-    Invalid {
-        /// Line number, from 1.
-        line: u64,
-        /// The reason.
-        why: String,
-    },
+    /// A line, counted from 1, is invalid or in the wrong place, with the reason.
+    #[error("line {0}: {1}")]
+    Invalid(u64, String),
 }
 
 type Result<T> = std::result::Result<T, RunFileError>;
@@ -198,7 +188,8 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
     let mut sum = Context::new(&SHA256);
     match lines.next() {
         Ok(Some(first)) => {
-            head(first)?;
+            let head = serde_json::from_slice::<Head>(first).ok().filter(|head| head.format == FORMAT);
+            known("the file", head.ok_or(RunFileError::Foreign)?.version, RUN_FILE_VERSION)?;
             sum.update(first);
         }
         Ok(None) | Err(RunFileError::Damaged { .. }) => return Err(RunFileError::Foreign),
@@ -209,7 +200,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
     loop {
         let (before, number) = (lines.bytes, lines.number + 1);
         let Some(line) = lines.next()? else { return Err(RunFileError::Incomplete(number - 1)) };
-        let invalid = |why: &str| RunFileError::Invalid { line: number, why: why.to_owned() };
+        let invalid = |why: &str| RunFileError::Invalid(number, why.to_owned());
         let text = std::str::from_utf8(line).map_err(|error| invalid(&error.to_string()))?.trim_end_matches('\n');
         let inner = |name: &str| text.strip_prefix(name)?.strip_suffix('}');
         if let Some(json) = inner("{\"run\":") {
@@ -238,7 +229,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
             }
             // Reading on also verifies gzip's own checksum and finds trailing data.
             if lines.next()?.is_some() || !lines.is_at_end()? {
-                return Err(RunFileError::Invalid { line: number + 1, why: "expected the end of the file".to_owned() });
+                return Err(RunFileError::Invalid(number + 1, "expected the end of the file".to_owned()));
             }
             return Ok(found);
         } else {
@@ -249,7 +240,10 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
 }
 
 /// Like [`read`], with reading and decompression in another thread, in parallel to `each`.
-pub fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
+pub(crate) fn read_beside(
+    file: impl Read + Send,
+    mut each: impl FnMut(u64, Line<'_>) -> Result<()>,
+) -> Result<Content> {
     std::thread::scope(|scope| {
         let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
         let reader = scope.spawn(move || {
@@ -285,7 +279,7 @@ impl<R: Read> Lines<R> {
         let read = read.map_err(|source| match source.kind() {
             io::ErrorKind::UnexpectedEof if line > 0 => RunFileError::Incomplete(line),
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                RunFileError::Damaged { line, source }
+                RunFileError::Damaged(line, source)
             }
             _ => RunFileError::Io(source),
         })?;
@@ -307,12 +301,6 @@ impl<R: Read> Lines<R> {
     fn is_at_end(&mut self) -> Result<bool> {
         Ok(self.file.get_mut().get_mut().fill_buf()?.is_empty())
     }
-}
-
-fn head(line: &[u8]) -> Result<()> {
-    let head =
-        serde_json::from_slice::<Head>(line).ok().filter(|head| head.format == FORMAT).ok_or(RunFileError::Foreign)?;
-    known("the file", head.version, RUN_FILE_VERSION)
 }
 
 fn known(what: &str, found: u32, known: u32) -> Result<()> {
@@ -341,7 +329,7 @@ pub struct Check {
 impl Check {
     /// Checks the next line and returns its trial, if it is one.
     pub fn line(&mut self, number: u64, line: Line<'_>) -> Result<Option<Record>> {
-        let invalid = |why: String| RunFileError::Invalid { line: number, why };
+        let invalid = |why: String| RunFileError::Invalid(number, why);
         match line {
             Line::Run(json) => {
                 let run: Run = parse(json, number, "the run", |run: &Run| run.version)?;
@@ -382,7 +370,7 @@ fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> 
     struct Versioned {
         version: u32,
     }
-    let invalid = |error: serde_json::Error| RunFileError::Invalid { line, why: error.to_string() };
+    let invalid = |error: serde_json::Error| RunFileError::Invalid(line, error.to_string());
     let check_version = |version| known(&format!("{what} in line {line}"), version, RECORD_VERSION);
     let found = T::from_json(json).map_err(|error| {
         let version = serde_json::from_str::<Versioned>(json).map(|found| found.version);

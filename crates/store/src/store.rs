@@ -79,7 +79,7 @@ impl Store {
             return Err(StoreError::Missing(path.to_path_buf()));
         }
         match Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
-            Err(StoreError::Unopenable { why, .. }) if path.is_file() => Self::open_read_only(path, why),
+            Err(StoreError::Unopenable(_, why)) if path.is_file() => Self::open_read_only(path, why),
             opened => opened,
         }
     }
@@ -97,7 +97,7 @@ impl Store {
         match layout::look(&connection) {
             Err(_) if logged => {
                 let why = format!("{why}, and `{}` contains trials; copy both elsewhere", log.display());
-                Err(StoreError::Unopenable { path: path.to_path_buf(), why })
+                Err(StoreError::Unopenable(path.to_path_buf(), why))
             }
             layout => Store::new(connection, path, layout.map_err(sqlite)?),
         }
@@ -107,8 +107,8 @@ impl Store {
         let path = path.to_path_buf();
         match layout {
             Layout::Current => Ok(Store { connection, path }),
-            Layout::Empty => Err(StoreError::Unopenable { path, why: "it is empty".to_owned() }),
-            Layout::Newer(found) => Err(StoreError::Newer { path, found }),
+            Layout::Empty => Err(StoreError::Unopenable(path, "it is empty".to_owned())),
+            Layout::Newer(found) => Err(StoreError::Newer(path, found)),
             Layout::Foreign => Err(StoreError::Foreign(path)),
         }
     }
@@ -141,10 +141,13 @@ impl Store {
     /// Inserts a run, before its first trial. Fails with [`StoreError::RunExists`].
     pub fn begin_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
-        match self.connection.execute("INSERT INTO runs (id, run) VALUES (?1, ?2)", params![run.id, json]) {
-            Err(error) if is_conflict(&error) => {
-                Err(StoreError::RunExists { path: self.path.clone(), run: run.id.clone() })
-            }
+        let sql = "INSERT INTO runs (id, run) VALUES (?1, ?2)";
+        self.inserted(&run.id, self.connection.execute(sql, params![run.id, json]))
+    }
+
+    fn inserted(&self, run: &str, result: rusqlite::Result<usize>) -> Result<()> {
+        match result {
+            Err(error) if is_conflict(&error) => Err(StoreError::RunExists(self.path.clone(), run.to_owned())),
             result => result.map(drop).map_err(|error| self.sqlite(error)),
         }
     }
@@ -266,7 +269,7 @@ impl Store {
         match ids.as_slice() {
             [id] => Ok(id.clone()),
             [] => Err(self.unknown(name)?),
-            _ => Err(StoreError::AmbiguousRun { name: name.to_owned(), candidates: ids }),
+            _ => Err(StoreError::AmbiguousRun(name.to_owned(), ids)),
         }
     }
 
@@ -469,7 +472,10 @@ impl Store {
             let mut started = None;
             for (key, own_name, json) in entries {
                 match (&started, key) {
-                    (None, _) => started = Some(self.start_import(&own_name, &json, name, now)?),
+                    (None, _) => {
+                        let id = name.unwrap_or(&own_name).to_owned();
+                        started = Some((self.start_import(&id, id == own_name, &json, now)?, id));
+                    }
                     (Some((transaction, id)), Some(key)) => {
                         insert_trial(transaction, id, &json, &key).map_err(|error| self.sqlite(error))?;
                     }
@@ -483,24 +489,13 @@ impl Store {
         })
     }
 
-    fn start_import(
-        &self,
-        own_name: &str,
-        json: &str,
-        name: Option<&str>,
-        now: &str,
-    ) -> Result<(Transaction<'_>, String)> {
-        let id = name.unwrap_or(own_name).to_owned();
+    fn start_import(&self, id: &str, is_own_name: bool, json: &str, now: &str) -> Result<Transaction<'_>> {
         let transaction = self.write()?;
         // `json_set` leaves the rest of the text unchanged.
-        let sql = match id == own_name {
-            true => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3))",
-            false => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3, '$.id', ?1))",
-        };
-        match transaction.execute(sql, [&id, json, now]) {
-            Err(error) if is_conflict(&error) => Err(StoreError::RunExists { path: self.path.clone(), run: id }),
-            result => result.map(|_| (transaction, id)).map_err(|error| self.sqlite(error)),
-        }
+        let name = if is_own_name { "" } else { ", '$.id', ?1" };
+        let sql = format!("INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3{name}))");
+        self.inserted(id, transaction.execute(&sql, [id, json, now]))?;
+        Ok(transaction)
     }
 
     /// Stores a calibration of the generator on `host`.
@@ -611,7 +606,7 @@ fn uri(path: &Path, parameter: &str) -> String {
 }
 
 fn to_json(value: &impl Json, what: impl FnOnce() -> String) -> Result<String> {
-    value.to_json().map_err(|source| StoreError::Unwritable { what: what(), source })
+    value.to_json().map_err(|source| StoreError::Unwritable(what(), source))
 }
 
 fn is_conflict(error: &rusqlite::Error) -> bool {
@@ -664,7 +659,7 @@ mod tests {
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
         assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Foreign { .. })));
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Newer { found: 99, .. })));
+        assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Newer(_, 99))));
     }
 
     #[test]

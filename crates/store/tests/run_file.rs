@@ -69,7 +69,7 @@ fn a_taken_name_is_an_error_unless_renamed() {
     fill(&store, &run, &records[..3]);
     let file = export(&store, &run.id);
     let error = import(&store, &file, None).unwrap_err();
-    assert!(matches!(&error, StoreError::RunExists { run: taken, .. } if *taken == run.id), "{error}");
+    assert!(matches!(&error, StoreError::RunExists(_, taken) if *taken == run.id), "{error}");
     assert_eq!(import(&store, &file, Some("theirs")).unwrap(), "theirs");
     assert_eq!(store.run("theirs").unwrap(), Run { id: "theirs".to_owned(), imported: NOW.to_owned(), ..run });
     assert_eq!(store.records("theirs").unwrap(), records[..3]);
