@@ -97,18 +97,13 @@ impl Cache {
 
     /// Removes all items. Items stored concurrently may remain. Used memory stays resident.
     pub fn clear(&self) {
-        for shard in &self.shards {
-            lock(shard).clear();
-        }
+        self.shards.iter().for_each(|shard| lock(shard).clear());
     }
 
     /// Sums up all shards one by one; not a consistent snapshot if other threads are active.
     pub fn stats(&self) -> Stats {
-        let mut sum = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
-        for shard in &self.shards {
-            sum = sum.plus(&lock(shard).stats());
-        }
-        sum
+        let fixed = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
+        self.shards.iter().fold(fixed, |sum, shard| sum.plus(&lock(shard).stats()))
     }
 
     /// Resets the counts of operations.

@@ -179,12 +179,7 @@ impl Index {
     /// Resizes the index; its end stays in place. The words it grows into must be free. Slots are sorted by home and
     /// stay sorted, so a few passes suffice, in place. Taken slots move together to the low end, then to the high end,
     /// and from there to their new slots. Only the policy state and slots that wrap around the end are copied.
-    pub(crate) fn resize(
-        &mut self,
-        memory: &mut Memory,
-        slots: u32,
-        mut extra: impl FnMut(&[u32], u32, &mut [u32], u32),
-    ) {
+    pub(crate) fn resize(&mut self, memory: &mut Memory, slots: u32, extra: impl FnOnce(&[u32], u32, &mut [u32], u32)) {
         let old = self.clone();
         let words = &mut memory.words;
         let old_extra = words[old.extra() as usize..].to_vec();

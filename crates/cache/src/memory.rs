@@ -28,18 +28,14 @@ fn class_of(words: u32) -> usize {
     if words < 16 {
         return words as usize;
     }
-    let log = 31 - words.leading_zeros();
+    let log = words.ilog2();
     let within = (words >> (log - 4)) & 15;
     (16 * (log - 3) + within) as usize
 }
 
 /// The first class with no block below this size.
 fn class_above(words: u32) -> usize {
-    if words < 16 {
-        return words as usize;
-    }
-    let log = 31 - words.leading_zeros();
-    class_of(words + (1 << (log - 4)) - 1)
+    class_of(if words < 16 { words } else { words + (1 << (words.ilog2() - 4)) - 1 })
 }
 
 pub(crate) struct Memory {
@@ -289,7 +285,6 @@ impl Memory {
                     listed.insert(block);
                 }
                 walk.free_words += below;
-                walk.holes += 1;
                 block += below;
             }
         }
@@ -317,7 +312,6 @@ pub(crate) struct Walk {
     pub(crate) used: Vec<u32>,
     pub(crate) used_words: u32,
     pub(crate) free_words: u32,
-    pub(crate) holes: u32,
 }
 
 #[cfg(test)]

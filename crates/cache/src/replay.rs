@@ -125,10 +125,8 @@ pub fn replay<O: Into<Operation>>(cache: &Cache, operations: impl IntoIterator<I
         let client = loop {
             let client = turn % caused.len();
             turn += 1;
-            match caused[client].take() {
-                Some(request) => replay.store(&request),
-                None => break client,
-            }
+            let Some(request) = caused[client].take() else { break client };
+            replay.store(&request);
         };
         let Operation { action, request } = operation.into();
         match action {

@@ -193,10 +193,7 @@ impl Shard {
     fn item(&self, block: u32) -> Item<'_> {
         let bits = self.memory.owner_bits(block);
         let (bytes, key) = self.bytes(block);
-        let flags = match bits & FLAGS {
-            0 => 0,
-            _ => self.memory.at(self.expiry_word(block) + expiry_words(bits)),
-        };
+        let flags = if bits & FLAGS == 0 { 0 } else { self.memory.at(self.expiry_word(block) + expiry_words(bits)) };
         Item { value: &bytes[key..], flags, expires_ms: self.expires_ms(block), version: self.version(block) }
     }
 
