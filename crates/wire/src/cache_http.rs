@@ -212,10 +212,7 @@ pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Resul
         "HEAD" if path.is_empty() => return Ok(Operation::Status),
         _ => {}
     }
-    let (key, value) = match path.split_once('/') {
-        Some((key, value)) => (key, Some(value)),
-        None => (path, None),
-    };
+    let (key, value) = path.split_once('/').map_or((path, None), |(key, value)| (key, Some(value)));
     if key.is_empty() {
         return Err(Refusal::NoKey);
     }

@@ -19,10 +19,7 @@ pub(crate) fn unsigned_of_any_length(text: &[u8]) -> Option<u64> {
 }
 
 pub(crate) fn hexadecimal(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
-    }
+    if digit.is_ascii_digit() { digit - b'0' } else { (digit | 0x20) - b'a' + 10 }
 }
 
 /// Parses digits with an optional minus sign.
@@ -49,8 +46,7 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
     let (is_negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
+        [b'+', rest @ ..] | rest => (false, rest),
     };
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     if !text[end..].first().is_none_or(is_space) {

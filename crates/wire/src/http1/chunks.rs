@@ -125,11 +125,8 @@ impl Chunks {
         self.state = match (self.state, byte) {
             (State::Size | State::MoreSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 let digit = (byte as char).to_digit(16).map_or(0, u64::from);
-                self.size = self
-                    .size
-                    .checked_mul(16)
-                    .and_then(|size| size.checked_add(digit))
-                    .ok_or(ChunkError::SizeOverflow)?;
+                let size = self.size.checked_mul(16).and_then(|size| size.checked_add(digit));
+                self.size = size.ok_or(ChunkError::SizeOverflow)?;
                 State::MoreSize
             }
             (State::MoreSize | State::Space, b' ' | b'\t') => State::Space,

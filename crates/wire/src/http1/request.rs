@@ -121,6 +121,8 @@ impl RequestError {
     }
 }
 
+type Parsed<'a> = Result<Option<(Request<'a>, usize)>, RequestError>;
+
 /// Larger partial heads are searched for their end: 64 KiB byte by byte would be 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
@@ -128,7 +130,7 @@ const PARTIAL_SEARCHED_BYTES: usize = 1024;
 /// A [`BodyReader`] reads the body; another request may follow (pipelining). Pass all received bytes of the request:
 /// each call parses from its start. Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins,
 /// however the head is split, and is returned as soon as its bytes arrive; for a partial head over 1 KiB, at its end.
-pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, RequestError> {
+pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
     // RFC 9112 2.2: empty lines before a request are skipped.
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {
@@ -224,12 +226,7 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
 
 /// Parses a later minor version, at position `digit`, as HTTP/1.1 (RFC 9110 2.5).
 #[cold]
-fn parse_as_1_1<'a>(
-    bytes: &'a [u8],
-    start: usize,
-    digit: usize,
-    limits: &Limits,
-) -> Result<Option<(Request<'a>, usize)>, RequestError> {
+fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits) -> Parsed<'a> {
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
     changed[digit] = b'1';
     let Some((request, head_bytes)) = parse_request(&changed, limits)? else { return Ok(None) };
@@ -270,9 +267,8 @@ fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {
         Some([b'1', b'.', minor, ..]) => minor.is_ascii_digit(),
-        Some([b'1', ..]) | None => false,
+        Some([b'1', ..] | []) | None => false,
         Some([major, ..]) => major.is_ascii_digit(),
-        Some([]) => false,
     }
 }
 
@@ -301,18 +297,16 @@ fn is_absolute(target: &str) -> bool {
 
 /// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110 7.2, RFC 3986 3.2.2.
 pub(super) fn is_host(value: &[u8]) -> bool {
-    let literal = match value {
+    let host = match value {
         [b'[', rest @ ..] => {
-            let end = rest.iter().position(|&byte| !byte.is_ascii_alphanumeric() && !b":.%-_~".contains(&byte));
-            match end {
+            match rest.iter().position(|&byte| !byte.is_ascii_alphanumeric() && !b":.%-_~".contains(&byte)) {
                 Some(end) if end > 0 && rest[end] == b']' => end + 2,
                 _ => return false,
             }
         }
-        _ => 0,
+        _ => value.iter().position(|&byte| !is_host_byte(byte)).unwrap_or(value.len()),
     };
-    let name = if literal > 0 { 0 } else { value.iter().position(|&byte| !is_host_byte(byte)).unwrap_or(value.len()) };
-    match &value[literal + name..] {
+    match &value[host..] {
         [] => true,
         [b':', port @ ..] => port.iter().all(u8::is_ascii_digit),
         _ => false,

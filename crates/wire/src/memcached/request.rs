@@ -237,16 +237,11 @@ pub struct RequestReader {
     state: State,
 }
 
+/// A parsed line. [`Line::Store`] has the size of the value in bytes.
 enum Line<'a> {
     Command(Command<'a>),
-    /// A storage command and the size of its value in bytes.
     Store(Store<'a>, usize),
-    Refused {
-        refusal: Refusal,
-        noreply: bool,
-        block_bytes: Option<u64>,
-        outdated: Option<&'a [u8]>,
-    },
+    Refused { refusal: Refusal, noreply: bool, block_bytes: Option<u64>, outdated: Option<&'a [u8]> },
 }
 
 impl RequestReader {

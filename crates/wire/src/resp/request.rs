@@ -141,27 +141,14 @@ enum State {
     /// Before a request, or in an inline request of which this many bytes contain no line end.
     Start(usize),
     /// In an array with `left` arguments to come; parsed up to `at`.
-    Array {
-        left: usize,
-        at: usize,
-    },
+    Array { left: usize, at: usize },
     /// Inside an argument of an array.
-    Argument {
-        left: usize,
-        at: usize,
-        bytes: usize,
-    },
+    Argument { left: usize, at: usize, bytes: usize },
     /// Skipping an array that is rejected at its end.
-    Skip {
-        left: usize,
-        refusal: Refusal,
-    },
+    Skip { left: usize, refusal: Refusal },
     /// Skipping an argument of such an array, including its CRLF.
-    SkipArgument {
-        left: usize,
-        bytes: u64,
-        refusal: Refusal,
-    },
+    SkipArgument { left: usize, bytes: u64, refusal: Refusal },
+    /// Input is ignored.
     Closed,
 }
 
