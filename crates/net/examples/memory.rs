@@ -31,8 +31,8 @@ fn main() -> io::Result<()> {
                 pause_reads_above_bytes: usize::MAX,
             };
             match backend {
-                "epoll" => measure(|| Epoll::new(&config), connections),
-                "io_uring" => measure(|| Uring::new(&config), connections),
+                "epoll" => measure(backend, || Epoll::new(&config), connections),
+                "io_uring" => measure(backend, || Uring::new(&config), connections),
                 other => Err(io::Error::other(format!("`{other}` is neither epoll nor io_uring"))),
             }
         }
@@ -80,7 +80,7 @@ fn serve(connections: usize) -> io::Result<()> {
     }
 }
 
-fn measure<D: Driver>(open: impl FnOnce() -> io::Result<D>, connections: usize) -> io::Result<()> {
+fn measure<D: Driver>(backend: &str, open: impl FnOnce() -> io::Result<D>, connections: usize) -> io::Result<()> {
     let itself = std::env::current_exe()?;
     let mut peer = Peer(Command::new(itself).args(["serve", &connections.to_string()]).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
@@ -88,7 +88,6 @@ fn measure<D: Driver>(open: impl FnOnce() -> io::Result<D>, connections: usize) 
     let at = Address::resolve(line.trim())?.remove(0);
     let before = anonymous_kib()?;
     let mut driver = open()?;
-    let backend = driver.backend();
     let made = anonymous_kib()? - before;
     let mut conns: Vec<Conn> = Vec::with_capacity(connections);
     let mut stand = 0;

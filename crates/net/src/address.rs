@@ -70,12 +70,8 @@ pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     } else if bytes.contains(&0) {
         format!("the path of a Unix socket cannot contain a zero byte: `{}`", path.display())
     } else if bytes.len() > Address::UNIX_BYTES_MAX {
-        let most = Address::UNIX_BYTES_MAX;
-        format!(
-            "the path of a Unix socket is limited to {most} bytes, this one has {}: `{}`",
-            bytes.len(),
-            path.display()
-        )
+        let (most, have, shown) = (Address::UNIX_BYTES_MAX, bytes.len(), path.display());
+        format!("the path of a Unix socket is limited to {most} bytes, this one has {have}: `{shown}`")
     } else {
         return Ok(());
     };

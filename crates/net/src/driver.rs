@@ -117,9 +117,6 @@ pub struct Config {
 
 /// An event loop on one thread, with its connections and its clock.
 pub trait Driver {
-    /// The backend's name in records: `sim`, `epoll` or `io_uring`.
-    fn backend(&self) -> &'static str;
-
     /// Reads the clock, which takes about 20 ns on real hardware.
     fn now(&self) -> Nanos;
 

@@ -282,10 +282,6 @@ fn note(upper: u32, lower: u32) -> EventData {
 }
 
 impl Driver for Epoll {
-    fn backend(&self) -> &'static str {
-        "epoll"
-    }
-
     #[inline]
     fn now(&self) -> Nanos {
         monotonic_ns()

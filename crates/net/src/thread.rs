@@ -126,11 +126,8 @@ pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     } else {
         setrlimit(Resource::Nofile, both).or_else(|_| setrlimit(Resource::Nofile, soft))
     };
-    let now = getrlimit(Resource::Nofile).current;
-    match raised {
-        Ok(()) if enough(now) => Ok(now.unwrap_or(u64::MAX)),
-        _ => Err(now.unwrap_or(u64::MAX)),
-    }
+    let now = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if raised.is_ok() && now >= needed { Ok(now) } else { Err(now) }
 }
 
 /// Number of open files of this process, from `/proc/self/fd`. Fails without `/proc`.

@@ -56,8 +56,8 @@ suite!(
 );
 
 /// Bytes of a large transfer: more than the kernel's socket buffers; far fewer in the simulation, with small windows.
-fn large<D: Driver>(driver: &D, kernel: usize) -> usize {
-    if driver.backend() == "sim" { kernel / 16 } else { kernel }
+fn large<O: Opener>(kernel: usize) -> usize {
+    if O::IS_SIMULATED { kernel / 16 } else { kernel }
 }
 
 fn bytes_arrive_in_order_and_whole<O: Opener>(open: &O) {
@@ -231,7 +231,7 @@ fn nothing_comes_after_a_close<O: Opener>(open: &O) {
 
 fn a_graceful_close_sends_what_is_left<O: Opener>(open: &O) {
     let mut pair = Pair::new(open, &Config { send_bytes_max: 3 << 20, ..CONFIG });
-    let len = large(&pair.driver, 3 << 20);
+    let len = large::<O>(3 << 20);
     let bytes: Vec<u8> = (0..len).map(|index| (index % 251) as u8).collect();
     pair.driver.send(pair.client, &bytes).unwrap();
     pair.driver.close(pair.client, Close::Graceful);
@@ -321,7 +321,7 @@ fn a_slow_reader_pauses_reads<O: Opener>(open: &O) {
     let config = Config { send_bytes_max: 1 << 20, receive_bytes: 1_000, pause_reads_above_bytes: 10_000, ..CONFIG };
     let mut pair = Pair::new(open, &config);
     // The responses exceed the limit of unsent bytes in any case.
-    let asked = if pair.driver.backend() == "sim" { 2_500 } else { 10_000 };
+    let asked = if O::IS_SIMULATED { 2_500 } else { 10_000 };
     pair.driver.send(pair.client, &vec![7; asked]).unwrap();
     let (mut taken, mut answered) = (0, 0);
     until(&mut pair.driver, |driver, event| {
@@ -341,7 +341,7 @@ fn a_slow_reader_pauses_reads<O: Opener>(open: &O) {
 
 fn large_transfers_both_ways<O: Opener>(open: &O) {
     let mut pair = Pair::new(open, &Config { send_bytes_max: 2 << 20, ..CONFIG });
-    let len = large(&pair.driver, 2 << 20);
+    let len = large::<O>(2 << 20);
     let there: Vec<u8> = (0..len).map(|index| (index % 251) as u8).collect();
     let back: Vec<u8> = there.iter().map(|byte| !byte).collect();
     pair.driver.send(pair.client, &there).unwrap();
@@ -392,7 +392,7 @@ fn no_slot_is_an_error<O: Opener>(open: &O) {
 
 fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
     let mut clients = open.open(&CONFIG);
-    if clients.backend() == "sim" {
+    if O::IS_SIMULATED {
         return waiting_in_the_sim();
     }
     let mut server = open.open(&Config { connections: 3, ..CONFIG });
@@ -673,7 +673,7 @@ fn a_stream_goes_on_when_all_is_sent<O: Opener>(open: &O) {
     const PIECE: usize = 65_536;
     let mut pair = Pair::new(open, &Config { send_bytes_max: PIECE, ..CONFIG });
     let (client, server) = (pair.client, pair.server);
-    let pieces = large(&pair.driver, 100 * PIECE) / PIECE;
+    let pieces = large::<O>(100 * PIECE) / PIECE;
     let (mut told, mut received) = (0, 0);
     pair.driver.notify_when_sent(server);
     until(&mut pair.driver, |driver, event| {

@@ -146,10 +146,6 @@ fn no_unix() -> io::Error {
 }
 
 impl Driver for Sim {
-    fn backend(&self) -> &'static str {
-        "sim"
-    }
-
     fn now(&self) -> Nanos {
         self.now
     }

@@ -5,28 +5,21 @@ use crate::driver::Nanos;
 /// A server or client at the other end of a connection. Its methods receive the virtual time and record actions.
 pub trait Peer {
     /// Called when the connection is established.
-    fn on_connect(&mut self, now: Nanos, to: &mut Actions) {
-        let _ = (now, to);
-    }
+    fn on_connect(&mut self, _now: Nanos, _to: &mut Actions) {}
 
     /// Called when bytes arrive.
     fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions);
 
     /// Called when the driver sends no more. By default, the peer ends its own stream at once.
-    fn on_end_of_stream(&mut self, now: Nanos, to: &mut Actions) {
-        let _ = now;
+    fn on_end_of_stream(&mut self, _now: Nanos, to: &mut Actions) {
         to.end_of_stream(0);
     }
 
     /// Called at the time given to [`Actions::wake`].
-    fn on_wake(&mut self, now: Nanos, to: &mut Actions) {
-        let _ = (now, to);
-    }
+    fn on_wake(&mut self, _now: Nanos, _to: &mut Actions) {}
 
     /// Called when the connection is closed, by a `reset` (or refusal) or in order.
-    fn on_closed(&mut self, reset: bool, now: Nanos) {
-        let _ = (reset, now);
-    }
+    fn on_closed(&mut self, _reset: bool, _now: Nanos) {}
 }
 
 /// A peer's actions, each with a delay in ns. Simultaneous actions run in the order of the calls.

@@ -203,17 +203,11 @@ impl Uring {
             connection.sending = bytes.len();
             self.sending.push(conn);
             self.ending |= connection.end_sent || connection.phase == Phase::Closing;
+            let (is_slow, tag) = (connection.is_slow(&self.config), tag::connection_tag(Kind::Send, conn));
             // SAFETY: from here until `enter` returns in `submit`, only this function runs, for other connections, so
             // this outgoing buffer does not change. If `enter` or an earlier call fails, `failed` keeps `send` from
             // adding to the buffer and `remove` from freeing it until the ring is dropped, which happens first.
-            unsafe {
-                self.ring.send(
-                    socket.as_fd(),
-                    bytes,
-                    connection.is_slow(&self.config),
-                    tag::connection_tag(Kind::Send, conn),
-                )
-            }?;
+            unsafe { self.ring.send(socket.as_fd(), bytes, is_slow, tag) }?;
         }
         let wanted = connection.wanted(&self.config);
         if wanted == connection.armed {
@@ -223,9 +217,7 @@ impl Uring {
             let (op, tag) = (operation(kind), tag::connection_tag(kind, conn));
             if wanted & !connection.armed & op != 0 {
                 match kind {
-                    Kind::Receive => {
-                        self.ring.receive(socket.as_fd(), receives_again(&self.config), tag)?;
-                    }
+                    Kind::Receive => self.ring.receive(socket.as_fd(), receives_again(&self.config), tag)?,
                     Kind::Writable => self.ring.poll(socket.as_fd(), PollFlags::OUT, false, tag)?,
                     _ => self.ring.poll(socket.as_fd(), PollFlags::empty(), true, tag)?,
                 }
@@ -346,10 +338,7 @@ impl Uring {
         match kind {
             Kind::Receive => self.received(conn, done),
             Kind::Writable => self.writable(conn, done),
-            _ => {
-                self.hung_up(conn, done);
-                None
-            }
+            _ => self.hung_up(conn, done),
         }
     }
 
@@ -367,23 +356,19 @@ impl Uring {
         if !is_open {
             return None;
         }
-        match (done.error(), connection.broken) {
+        let reason = match (done.error(), connection.broken) {
             (None, None) => {
                 connection.end_received = true;
                 self.end_stream_if_due(conn);
-                Some(Event::EndOfStream(conn))
+                return Some(Event::EndOfStream(conn));
             }
             // No buffer was free, but now all are, or it was canceled. The next turn restarts it.
-            (Some(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => None,
-            (None, Some(reason)) => {
-                self.finish(conn, reason);
-                None
-            }
-            (Some(error), _) => {
-                self.finish(conn, socket::reason(error));
-                None
-            }
-        }
+            (Some(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => return None,
+            (None, Some(reason)) => reason,
+            (Some(error), _) => socket::reason(error),
+        };
+        self.finish(conn, reason);
+        None
     }
 
     fn writable(&mut self, conn: Conn, done: Completion) -> Option<Event> {
@@ -408,15 +393,16 @@ impl Uring {
         Some(Event::Connected(conn))
     }
 
-    fn hung_up(&mut self, conn: Conn, done: Completion) {
-        let Some(connection) = self.connections.get_mut(conn) else { return };
+    fn hung_up(&mut self, conn: Conn, done: Completion) -> Option<Event> {
+        let connection = self.connections.get_mut(conn)?;
         let flags = PollFlags::from_bits_truncate(done.result as u16);
         if done.error().is_some() || !flags.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return; // Canceled, or the end of the peer's stream, already known.
+            return None; // Canceled, or the end of the peer's stream, already known.
         }
         let reason = connection.socket.as_ref().and_then(socket::pending_error).or(connection.broken);
         let in_order = connection.end_received && connection.shut;
         self.finish(conn, reason.unwrap_or(if in_order { CloseReason::Local } else { CloseReason::Reset }));
+        None
     }
 }
 
@@ -426,10 +412,6 @@ fn receives_again(config: &Config) -> bool {
 }
 
 impl Driver for Uring {
-    fn backend(&self) -> &'static str {
-        "io_uring"
-    }
-
     #[inline]
     fn now(&self) -> Nanos {
         monotonic_ns()

@@ -197,10 +197,8 @@ impl Ring {
         };
         match result {
             Ok(_) => Ok(()),
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::TIME | Errno::INTR) => Ok(()),
-                _ => Err(error),
-            },
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::TIME | Errno::INTR)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

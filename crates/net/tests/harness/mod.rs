@@ -18,6 +18,7 @@ const QUIET_NS: Nanos = 30_000_000;
 
 pub(crate) trait Opener {
     type Driver: Driver;
+    const IS_SIMULATED: bool = false;
     fn open(&self, config: &Config) -> Self::Driver;
 
     fn address(&self) -> Address {
@@ -36,6 +37,7 @@ pub(crate) struct OpenUring;
 
 impl Opener for OpenSim {
     type Driver = Sim;
+    const IS_SIMULATED: bool = true;
     fn open(&self, config: &Config) -> Sim {
         Sim::new(42, config, self.0.clone())
     }
