@@ -115,7 +115,6 @@ fn status_line(code: u16) -> &'static str {
         408 => "408 Request Timeout",
         413 => "413 Content Too Large",
         414 => "414 URI Too Long",
-        417 => "417 Expectation Failed",
         431 => "431 Request Header Fields Too Large",
         501 => "501 Not Implemented",
         503 => "503 Service Unavailable",

@@ -83,10 +83,7 @@ impl Http {
         let keep_alive = asked.reply(is_ending).keep_alive;
         let out = &mut self.out;
         let is_echo = asked.route == Ok(Route::Echo);
-        let length = match asked.body {
-            Body::Length(bytes) => Length::Known(bytes),
-            _ => Length::Chunked,
-        };
+        let length = if let Body::Length(bytes) = asked.body { Length::Known(bytes) } else { Length::Chunked };
         let before = out.len();
         if is_echo && !incoming.begun {
             self.answers.head(out, keep_alive, length);

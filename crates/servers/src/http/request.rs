@@ -26,6 +26,9 @@ impl ParsedRequest {
     }
 }
 
+/// A request and the size of its head; `None` if it is incomplete.
+type ParsedHead = Result<Option<(ParsedRequest, usize)>, RequestError>;
+
 /// The latest head and its meaning: a load generator repeats identical heads.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
@@ -34,13 +37,8 @@ pub(super) struct Memo {
 }
 
 impl Memo {
-    /// Parses a request; also returns the size of its head. `None` if incomplete.
     #[inline]
-    pub(super) fn parse_head(
-        &mut self,
-        bytes: &[u8],
-        limits: &Limits,
-    ) -> Result<Option<(ParsedRequest, usize)>, RequestError> {
+    pub(super) fn parse_head(&mut self, bytes: &[u8], limits: &Limits) -> ParsedHead {
         // Heads end in an empty line, so no head is a prefix of another.
         match self.asked {
             Some(asked) if bytes.starts_with(&self.head) => Ok(Some((asked, self.head.len()))),
@@ -48,11 +46,7 @@ impl Memo {
         }
     }
 
-    fn parse_and_keep(
-        &mut self,
-        bytes: &[u8],
-        limits: &Limits,
-    ) -> Result<Option<(ParsedRequest, usize)>, RequestError> {
+    fn parse_and_keep(&mut self, bytes: &[u8], limits: &Limits) -> ParsedHead {
         let Some((request, head_bytes)) = parse_request(bytes, limits)? else { return Ok(None) };
         let asked = ParsedRequest {
             route: route(request.method, request.target),

@@ -8,22 +8,17 @@ pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
 const CHUNK_BYTES: u32 = 8192;
 
+/// [`Route::Options`] has the allowed methods of any target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Route {
-    /// `/`: four fixed bytes.
     Root,
     Plaintext,
     Json,
     Health,
     Bytes(u64),
-    /// `/chunked/N`: the same body, chunked.
-    Chunked {
-        total: u64,
-        chunk: u32,
-    },
+    Chunked { total: u64, chunk: u32 },
     Echo,
     Delay(Law),
-    /// `OPTIONS` for any target, with the allowed methods.
     Options(&'static str),
 }
 
@@ -76,10 +71,7 @@ pub(super) fn route(method: &str, target: &str) -> Result<Route, Refusal> {
 fn path_and_query(target: &str) -> (&str, &str) {
     let target = match target.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") => {
-            match rest.find(['/', '?']) {
-                Some(at) => &rest[at..],
-                None => "/",
-            }
+            rest.find(['/', '?']).map_or("/", |at| &rest[at..])
         }
         _ => target,
     };
