@@ -1,5 +1,4 @@
-//! Checks verdicts on trials with a planted fault: the server has no CPU, or server or generator is
-//! stopped.
+//! Checks verdicts on trials with a planted fault: the server has no CPU, or server or generator is stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

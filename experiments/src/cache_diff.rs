@@ -1,5 +1,4 @@
-//! `experiments cache-diff`: sends the same random commands to `quintain serve cache`, memcached
-//! and Redis.
+//! `experiments cache-diff`: sends the same random commands to `quintain serve cache`, memcached and Redis.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,8 +18,8 @@ const SHOWN: usize = 10;
 
 /// Send the same random commands to `quintain serve cache`, memcached and redis-server, and compare every reply
 ///
-/// Exits with 1 on a difference. A missing rival is skipped with a note. Not compared, as docs/reference/cache-server.md says:
-/// cas uniques, and remaining times within 2 s.
+/// Exits with 1 on a difference. A missing rival is skipped with a note. Not compared, as
+/// docs/reference/cache-server.md says: cas uniques, and remaining times within 2 s.
 #[derive(Args)]
 pub(crate) struct CacheDiffArgs {
     /// Commands per protocol
@@ -68,7 +67,6 @@ const RIVALS: [Rival; 2] = [
 /// The reply to `mn`: it ends each reply of memcached, and no value contains it.
 const BARRIER: &[u8] = b"MN\r\n";
 
-/// A connection to a server.
 struct Client {
     whose: &'static str,
     stream: TcpStream,
@@ -154,8 +152,7 @@ fn pick(rng: &mut Rng, list: &'static str) -> &'static str {
     list.split('|').nth(rng.below(list.split('|').count() as u64) as usize).unwrap_or_default()
 }
 
-/// A number, other text or many bytes. Numbers stay below 2^63, beyond which memcached 1.6.18 looks
-/// for a minus sign.
+/// A number, other text or many bytes. Numbers stay below 2^63, beyond which memcached 1.6.18 looks for a minus sign.
 fn value(rng: &mut Rng) -> String {
     match rng.below(10) {
         0..4 => rng.below(30).to_string(),

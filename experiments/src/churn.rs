@@ -48,7 +48,6 @@ pub(crate) struct ChurnArgs {
     server: Option<PathBuf>,
 }
 
-/// Runs every combination of backend and cap; the error names those with too much memory.
 pub(crate) fn run(args: &ChurnArgs) -> Result<(), String> {
     let server = quintain(args.server.as_deref())?;
     let mut above = Vec::new();

@@ -28,7 +28,6 @@ pub(crate) struct CoverageArgs {
     write: bool,
 }
 
-/// Simulates every case and prints the tables; the error lists the promises that were not kept.
 pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
     let mut results = Vec::new();
     for case in intervals::cases() {
@@ -74,8 +73,8 @@ enum Promise {
     Between(f64, f64),
     AtLeast(f64),
     AtMost(f64),
-    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise fewer than
-    /// one study in twenty gets a wrong one.
+    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise fewer than one study in twenty
+    /// gets a wrong one.
     BetweenOrDeclined(f64, f64),
     /// No promise, for this reason; the row is shown for comparison.
     Nothing(&'static str),
@@ -95,7 +94,6 @@ impl std::fmt::Display for Promise {
     }
 }
 
-/// Whether the row is about `quintain compare` or `[gate]`.
 fn is_gate(row: &reports::Row) -> bool {
     row.what.contains("gate") || row.what.contains("compared with itself")
 }

@@ -1,5 +1,4 @@
-//! Compares two load generators by CPU time per request, with the tests of `quintain compare`,
-//! which itself always uses its own generator.
+//! Compares two load generators by CPU time per request, with the tests of `quintain compare`, which has only its own.
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
-//! Counts wrong results of `quintain compare`, and of the usual three runs of wrk, on two builds of
-//! a C server with a known difference.
+//! Counts wrong results of `quintain compare`, and of the usual three runs of wrk, on two builds of a known difference.
 
 mod bisect;
 
@@ -31,8 +30,8 @@ pub(crate) struct PlantedArgs {
     /// Run a process that uses a CPU in bursts during every second comparison
     #[arg(long)]
     busy: bool,
-    /// Instead: run `git bisect run` this many times over six commits, the fourth of which makes the server do 15 % more
-    /// work, by CPU time per request, while a compiler runs
+    /// Instead: run `git bisect run` this many times over six commits, the fourth of which makes the server do 15 %
+    /// more work, by CPU time per request, while a compiler runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     bisect: u32,
     /// Instead: compare this many times as boards and CI scripts do, three runs of wrk for each build, base first
@@ -91,8 +90,7 @@ pub(crate) fn run(asked: &PlantedArgs) -> Result<(), String> {
             }
         }
         let Some(first) = tests.first() else { return Err(format!("error: no test in {found}")) };
-        // JSON has no infinity: an interval without an upper end (missing responses) ends with a
-        // huge number.
+        // JSON has no infinity: an interval without an upper end (missing responses) ends with a huge number.
         let bounded = |ratio: f64| if ratio > 1e9 { f64::INFINITY } else { ratio };
         let ratio = |key: &str| bounded(first["ratio"][key].as_f64().unwrap_or(f64::NAN));
         println!(
@@ -121,7 +119,6 @@ pub(crate) fn run(asked: &PlantedArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Sorts the values.
 pub(crate) fn spread(values: &mut [f64]) -> String {
     values.sort_by(f64::total_cmp);
     match values {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Killed on drop.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,

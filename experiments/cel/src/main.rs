@@ -1,8 +1,6 @@
-//! Evaluation time of clauses, compared with CEL. Run it with
-//! `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
-//!
-//! Both engines take turns, eleven rounds each; the output is medians and ranges. Converting
-//! messages to CEL's values is not counted.
+//! Evaluation time of clauses, compared with CEL: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
+//! Both engines take turns, eleven rounds each; prints medians and ranges. Converting messages to CEL's values is not
+//! counted.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
 use std::collections::HashMap;
@@ -35,7 +33,6 @@ fn main() {
     print("20 index strings", "ns", &compare(5_000, ours, theirs));
 }
 
-/// Nanoseconds per evaluation, by engine and round.
 fn compare(count: u32, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> [Vec<f64>; 2] {
     let mut times = [Vec::new(), Vec::new()];
     let round = |run: &mut dyn FnMut()| {

@@ -10,14 +10,12 @@ use stats::Rng;
 /// Client threads, which share the connections.
 pub(super) const THREADS: usize = 2;
 const BATCH: usize = 16;
-/// Batches per phase. Values are small, mixed, large, mixed again; the index grows, shrinks and
-/// grows.
+/// Batches per phase. Values are small, mixed, large, mixed again; the index grows, shrinks and grows.
 const PHASE: u64 = 4_000;
 const VALUE_BYTES_MAX: u64 = 60_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Sends commands on `connections` until `is_over` and returns their number. `rate` is per second;
-/// 0 is as fast as possible.
+/// Sends commands on `connections` until `is_over` and returns their number. `rate` is per second; 0 is no limit.
 pub(super) fn play(
     address: SocketAddr,
     thread: usize,
@@ -33,7 +31,6 @@ pub(super) fn play(
     let mut batch = 0;
     while !is_over.load(Ordering::Relaxed) {
         let index = rng.below(connections as u64) as usize;
-        // Sometimes a client reconnects.
         if rng.below(2_000) == 0 {
             clients[index] = connect(address)?;
         }

@@ -1,7 +1,5 @@
-//! Coverage of intervals in simulated studies with a known truth.
-//!
-//! Trials have levels of their own, windows within a trial are autocorrelated, and latencies have a
-//! distribution. The intervals come from the functions that reports call.
+//! Coverage of intervals, from the functions of reports, in simulated studies with a known truth. Trials have levels of
+//! their own, windows within a trial are autocorrelated, and latencies have a distribution.
 
 use stats::batch;
 use stats::distribution::Distribution;
@@ -29,8 +27,7 @@ enum Kind {
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until its batch-means interval is narrow enough, checked at
-    /// [`batch::next_look`] or after every ten windows.
+    /// A series that grows until its batch-means interval is narrow, at [`batch::next_look`] or every ten windows.
     Growing { rho: f64, often: bool },
     /// The same series wrongly treated as independent.
     Naive { rho: f64, windows: usize },
@@ -40,14 +37,11 @@ enum Kind {
     BatchQuantile { subject: Subject, q: f64 },
     /// Quantile of independent requests by order statistics.
     Order { requests: u64, q: f64 },
-    /// Saturation search on a server whose starts differ in capacity by `between`; `blind` is a
-    /// bisection with one trial per rate.
+    /// Saturation search on servers whose starts differ in capacity by `between`; `blind`: bisection by single trials.
     Search { between: f64, blind: bool },
-    /// The law of scalability fitted to seven points. Trials scatter alike at all N (`even`) or
-    /// eight times as much beyond the peak.
+    /// The law of scalability fitted to seven points that scatter alike (`even`) or eight times as much after the peak.
     Scalability { trials: usize, even: bool, of: Scaling },
-    /// Main effect in a factorial, three levels by two, in blocks that differ by 10 %. One trial in
-    /// six is lost if `is_lossy`.
+    /// Main effect in a 3×2 factorial in blocks that differ by 10 %; `is_lossy`: without one trial in six.
     Factorial { trials: usize, is_lossy: bool },
 }
 
@@ -67,8 +61,7 @@ pub struct Case {
     kind: Kind,
 }
 
-/// Latencies follow `law` times a factor per trial and per window. The logarithms of both are
-/// normal with mean 0; those of windows form an AR(1) process.
+/// Latencies follow `law` times a factor per trial and one per window (AR(1)), whose logarithms are normal, mean 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Subject {
     law: Distribution,
@@ -195,7 +188,6 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The same seed gives the same outcome.
 pub fn run(case: &Case, studies: u32, seed: u64) -> Outcome {
     // The stream depends on the name, so that a new case changes no other.
     let of_case = case.name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -324,7 +316,6 @@ fn scaling(rng: &mut Rng, trials: usize, even: bool, of: Scaling) -> Option<Esti
 }
 
 const SERIES_MEAN: f64 = 100.0;
-/// A stationary AR(1) process with standard deviation 1 and mean 0.
 struct Ar1 {
     rho: f64,
     value: f64,
@@ -347,7 +338,6 @@ fn series(rng: &mut Rng, rho: f64, windows: usize) -> Vec<f64> {
     (0..windows).map(|_| SERIES_MEAN + 10.0 * process.next(rng)).collect()
 }
 
-/// The series stops at ±1 %, or at ten thousand windows.
 fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
     let series = series(rng, rho, 10_000);
     let mut windows = 0;
@@ -360,8 +350,7 @@ fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
     }
 }
 
-/// An M/M/1 server whose capacity differs from start to start. In a long enough trial p99 is
-/// `floor + ln 100 / (capacity - rate)`.
+/// An M/M/1 server whose starts differ in capacity. In a long trial p99 is `floor + ln 100 / (capacity - rate)`.
 struct Knee {
     /// Median over the starts, per second.
     capacity_per_s: f64,
@@ -405,7 +394,6 @@ impl Knee {
         search::Outcome::Judged { excess: latency.max(missed), interval }
     }
 
-    /// The range found, relative to the truth.
     fn range(&self, blind: bool, rng: &mut Rng) -> Option<Estimate> {
         let (low, high) = if blind { self.bisected(rng) } else { self.searched(rng)? };
         let [low, high] = [low, high].map(|rate| rate / self.truth_per_s);
@@ -433,7 +421,6 @@ impl Knee {
         }
     }
 
-    /// Judges each rate by one trial.
     fn bisected(&self, rng: &mut Rng) -> (f64, f64) {
         let mut holds =
             |rate: f64| matches!(self.trial(rate, rng), search::Outcome::Judged { excess, .. } if excess < 0.0);
@@ -460,10 +447,8 @@ impl Subject {
             }
     }
 
-    /// The expected quantile in a trial of level 1.
     fn quantile_in_a_trial(&self, q: f64) -> f64 {
         let below = |x: f64| match self.law {
-            // The product of lognormal factors is lognormal.
             Distribution::Lognormal { median, sigma } => normal_cdf((x / median).ln() / sigma.hypot(self.within)),
             Distribution::Bimodal { low, high, high_share } => {
                 let mode = |value: f64| normal_cdf((x / value).ln() / self.within);

@@ -1,7 +1,6 @@
-//! Whole reports on simulated machines: shares of false statements and of intervals with the truth.
-//!
-//! Studies run in whole blocks at several places. The machine may change speed in spells, start
-//! servers in several ways, or have freak trials. Statements come from the functions of reports.
+//! Whole reports on simulated machines: shares of false statements, from the functions of reports, and of intervals
+//! with the truth. Studies run in whole blocks at several places. The machine may change speed in spells, start servers
+//! in several ways, or have freak trials.
 
 use stats::claims::{self, Claims, Place};
 use stats::gate;
@@ -10,7 +9,6 @@ use stats::{Rng, pairs};
 
 use super::Promise;
 
-/// Promised share of false claims, and of intervals that miss the truth.
 const ERROR: f64 = 0.05;
 
 #[derive(Clone, Copy, Debug)]
@@ -207,8 +205,8 @@ fn gate(machine: &mut Machine<'_>, ratio: f64, asked: gate::Asked, rule: &gate::
     }
 }
 
-/// Whether comparing a server with itself reports a difference. Three of five metrics share the
-/// state of the machine; in some trials up to 1 % of the requests fail.
+/// Whether comparing a server with itself reports a difference. Three of five metrics share the machine's state; in
+/// some trials up to 1 % of the requests fail.
 fn names_a_difference(machine: &mut Machine<'_>, rule: &gate::Rule) -> bool {
     const METRICS: usize = 6;
     let mut values = [const { [const { Vec::new() }; 2] }; METRICS];
@@ -315,13 +313,11 @@ pub fn power_table(reports: u32, seed: u64) -> String {
     lines.join("\n")
 }
 
-/// Each report has its own stream of random numbers.
 pub fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) -> f64 {
     let hits = (0..reports).filter(|&number| report(&mut Rng::stream(seed, u64::from(number)))).count();
     hits as f64 / f64::from(reports)
 }
 
-/// Studies of equal contenders or winners at four places, until the comparison target is met.
 fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(0.03), min: stop_rule::FIRST_LOOK, max: 30 };
     let slower = |claims: &[Claims], truths: &[f64]| {
@@ -358,7 +354,6 @@ fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Intervals after a fixed number of blocks, or after the comparison target is met.
 fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let truths = [1.0, 1.05];
     for (name, rule) in [
@@ -375,8 +370,7 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Mean over all states, until the absolute target is met. With spells nothing is promised, since
-/// intervals only cover the states of this run.
+/// Mean over all states, until the absolute target is met; spells void the promise: intervals cover this run's states.
 fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(0.03), min: stop_rule::FIRST_LOOK, max: 30 };
     for points in [1, 4, 12] {
@@ -458,7 +452,6 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     });
 }
 
-/// The share of true differences shown, without a promise.
 pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
     let mut rows = Vec::new();
     for world in WORLDS {
@@ -507,7 +500,6 @@ mod tests {
             let truth = machine.mean();
             let n = 200_000;
             let mean = (0..n).map(|_| machine.trial(1.0)).sum::<f64>() / f64::from(n);
-            // Heavy tails of a logarithm have no mean.
             assert!(world.heavy || (mean / truth - 1.0).abs() < 0.02, "{}: {mean} {truth}", world.name);
         }
     }

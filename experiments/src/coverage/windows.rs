@@ -1,6 +1,4 @@
-//! Shares of reports with a false statement about the inside of trials or about single trials.
-//!
-//! Windows are correlated in several ways. The statements come from the functions of reports.
+//! Shares of reports that state something false about the inside of trials (windows correlate) or about single trials.
 
 use stats::trend::{self, Series, Shown};
 use stats::{Rng, outlier, steady};
@@ -10,7 +8,6 @@ use super::reports::{Row, count};
 
 /// Promised share of reports with a false statement of one kind.
 const ERROR: f64 = 0.05;
-/// Windows per trial.
 const WINDOWS: usize = 60;
 /// Series per report: 36 design points, or 12 with three metrics.
 const SERIES: usize = 36;
@@ -39,8 +36,7 @@ const WORLDS: [(&str, Windows); 9] = [
     ("heavy tails", Windows::Heavy),
 ];
 
-/// Windows scatter by 10 % around a level that scatters by 5 % between trials. `growth` is the
-/// change over the trial as a fraction of the level.
+/// Windows scatter by 10 % around a level that scatters by 5 % between trials. `growth` is the trial's, as a fraction.
 fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
     let level = (0.05 * rng.normal()).exp();
     let mut state = rng.normal();
@@ -68,7 +64,6 @@ fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
     (0..WINDOWS).map(window).collect()
 }
 
-/// The trend over trials with 100 requests per window.
 fn lines(rng: &mut Rng, windows: Windows, trials: usize, growth: f64) -> Series {
     let requests = |at: usize| (at as f64 + 0.5) * 100.0;
     let line = |values: Vec<f64>| values.into_iter().enumerate().map(|(at, value)| (requests(at), value)).collect();

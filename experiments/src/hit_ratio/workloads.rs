@@ -1,7 +1,5 @@
-//! Workloads with known distributions, and the hit ratio that quintain's own evictor must reach.
-//!
-//! Popularity and sizes come from inverse distribution functions; a key keeps its sizes. The first
-//! half of the requests warms the cache, the second half counts.
+//! Workloads with known distributions, and the hit ratio that quintain's own evictor must reach. Popularity and sizes
+//! come from inverse distribution functions; a key keeps its sizes. The first half of the requests warms the cache.
 
 use cache::replay::Request;
 
@@ -39,8 +37,8 @@ enum Sizes {
     Etc,
 }
 
-/// The workloads H1 to H7. Their sources leave open the keys of H3 and the sets of H6; with 100,000
-/// keys `lru` reaches .654 on H3, like the gate's model (.659 with 16 bytes per item).
+/// The workloads H1 to H7. Their sources leave open the keys of H3 and the sets of H6; with 100,000 keys `lru` reaches
+/// .654 on H3, like the gate's model (.659 with 16 bytes per item).
 pub(super) const GATES: [Gate; 7] = [
     Gate {
         name: "H1",
@@ -141,7 +139,6 @@ impl Sizes {
     }
 }
 
-/// Probability of ETC's values of 0 to 14 bytes.
 const ETC_HEAD: [f64; 15] = [
     0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837, 0.08989,
     0.00092, 0.00326, 0.01980,
@@ -161,7 +158,6 @@ fn etc_value(quantile: f64) -> u32 {
     bytes.min(1_048_576.0) as u32
 }
 
-/// Keys above this number are not ranks.
 const FRESH: u64 = 1 << 40;
 
 pub(super) struct Requests {
@@ -170,7 +166,6 @@ pub(super) struct Requests {
     state: u64,
     number: u64,
     requests: u64,
-    /// Sums of probabilities over the ranks.
     cumulative: Vec<f64>,
     fresh: u64,
 }
@@ -251,8 +246,7 @@ mod tests {
         let mean = |sizes: Sizes, of: fn((u32, u32)) -> u32| {
             (0..400_000).map(|id| f64::from(of(sizes.key_and_value_bytes(id, 1)))).sum::<f64>() / 400_000.0
         };
-        // Means of the laws: 28 and 200; 36.2 and 194. Bounds: about 4 standard errors and the
-        // clamp of short keys.
+        // Means of the laws: 28 and 200; 36.2 and 194. Bounds: about 4 standard errors and the clamp of short keys.
         for (sizes, key, value) in [(Sizes::Course, 28.0, 200.0), (Sizes::Etc, 36.2, 194.0)] {
             let (keys, values) = (mean(sizes, |size| size.0), mean(sizes, |size| size.1));
             assert!((keys - key).abs() < 0.15 && (values - value).abs() < 4.0, "{sizes:?}: {keys} {values}");

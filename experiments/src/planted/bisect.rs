@@ -11,8 +11,7 @@ const WORK: [u32; 2] = [20_000, 23_000];
 const COMMITS: u32 = 6;
 const SLOWER: u32 = 4;
 
-/// Bisects `times` times and prints each result. Fails if git, a C compiler or the program is
-/// missing, or if no bisection found the commit.
+/// Bisects `times` times and prints each result. Fails without git, a C compiler or the program, or if none is right.
 pub(super) fn bisect(quintain: &Path, folder: &Path, times: u32, flags: &[String]) -> Result<(), String> {
     let quintain = quintain.canonicalize().map_err(|error| format!("error: {}: {error}", quintain.display()))?;
     let mut found = 0;
@@ -80,7 +79,6 @@ fn beside_compiler<T>(repository: &Path, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Returns the trimmed output, which is also in the error.
 fn git(repository: &Path, words: &[&str]) -> Result<String, String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(repository).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(words);
