@@ -1,25 +1,20 @@
-//! Confidence intervals of a single trial from batch means of its windows, which are correlated and
-//! therefore count for less than their number.
+//! Confidence intervals of a single trial from batch means of its windows, which are correlated and so count for less.
 //!
-//! The textbook method doubles the batch length until the von Neumann ratio of the batch means is
-//! not significant. With few batches that test rarely detects correlation, and stopping at the
-//! first length that passes selects lucky ones: in simulated AR(1) series, nominal 95 % intervals
-//! cover 77 to 92 % when data is scarce. Therefore:
+//! The textbook method doubles the batch length until the von Neumann ratio of the batch means is not significant. With
+//! few batches that test rarely detects correlation, and stopping at the first length that passes selects lucky ones:
+//! in simulated AR(1) series, nominal 95 % intervals cover 77 to 92 % when data is scarce. Therefore:
 //!
-//! 1. Estimate the autocorrelation time τ (how many windows are worth one) from the initial
-//!    monotone sequence of autocovariances (Geyer 1992), corrected for the estimated mean.
-//! 2. Decline if the series is worth fewer than [`FEWEST_EFFECTIVE`] independent
-//!    windows, allowing for the uncertainty of τ.
-//! 3. Form at most [`MOST_BATCHES`] batches of at least 2.5 τ. Every window is in one, so lengths
-//!    differ by up to 1.
-//! 4. Make batches half as long again until the von Neumann ratio test (5 %, one-sided) accepts
-//!    their means. Below [`FEWEST_BATCHES`] batches, decline.
-//! 5. Apply Student's t with k - 1 degrees of freedom to the batch means. Their variance is
-//!    corrected for the remaining correlation in an AR(1) process and for the uncertainty of τ.
+//! 1. Estimate the autocorrelation time τ (how many windows are worth one) from the initial monotone sequence of
+//!    autocovariances (Geyer 1992), corrected for the estimated mean.
+//! 2. Decline if the series is worth fewer than [`FEWEST_EFFECTIVE`] independent windows, even if τ is uncertain.
+//! 3. Form at most [`MOST_BATCHES`] batches of at least 2.5 τ. Every window is in one, so lengths differ by up to 1.
+//! 4. Make batches half as long again until the von Neumann ratio test (5 %, one-sided) accepts their means, or
+//!    decline below [`FEWEST_BATCHES`].
+//! 5. Apply Student's t with k - 1 degrees of freedom to the batch means. Their variance is corrected for the remaining
+//!    correlation in an AR(1) process and for the uncertainty of τ.
 //!
-//! `docs/results/coverage.md` has the simulated coverage. Sources: von Neumann 1941; Law & Carson 1979; Geyer
-//! 1992, Practical Markov Chain Monte Carlo; Steiger et al. 2005 (ASAP3) for correcting the
-//! remaining correlation.
+//! `docs/results/coverage.md` has the simulated coverage. Sources: von Neumann 1941; Law & Carson 1979; Geyer 1992,
+//! Practical Markov Chain Monte Carlo; Steiger et al. 2005 (ASAP3) for correcting the remaining correlation.
 
 use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
@@ -50,13 +45,11 @@ pub struct Batches {
     pub batch_len: usize,
 }
 
-/// The message if there is no interval for a reason.
 fn declined(why: impl std::fmt::Display) -> String {
     format!("not enough data for an interval: {why}")
 }
 
-/// Interval for the mean of a series of window values, such as throughput. Fails with a message if
-/// the series cannot support an interval. Panics if `level` is not strictly between 0 and 1.
+/// Interval for the mean of window values, such as throughput. Fails with a message if the series supports no interval.
 pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let windows = series.len();
     if !series.iter().all(|value| value.is_finite()) {
@@ -68,8 +61,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     let n = windows as f64;
     let point = interval::average(series).expect("not empty");
     let tau = autocorrelation_time(series);
-    // Approximate relative standard error of τ: about 2.5 τ lags are summed (Sokal 1997, with a
-    // window of 2.5 τ).
+    // Approximate relative standard error of τ: about 2.5 τ lags are summed (Sokal 1997, with a window of 2.5 τ).
     let doubt = ALLOWANCE * (10.0 * tau / n).sqrt();
     let cautious = n / (tau * if tau > 1.0 { 1.0 + doubt } else { 1.0 });
     if cautious < FEWEST_EFFECTIVE {
@@ -103,12 +95,9 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, String> {
     Ok(Batches { estimate, batches, batch_len })
 }
 
-/// Interval for a mean over requests from `(sum, count)` per window, such as summed latency and
-/// responses.
-///
-/// The point is total sum over total count; the interval is that of the linearized ratio (Cochran
-/// 1977, Sampling Techniques, section 6.4). Windows without requests count. Fails with a message if
-/// the series cannot support an interval. Panics if `level` is not strictly between 0 and 1.
+/// Interval for a mean over requests from `(sum, count)` per window, such as summed latency and responses: total sum
+/// over total count, with the interval of the linearized ratio (Cochran 1977, Sampling Techniques, section 6.4).
+/// Windows without requests count. Fails with a message if the series supports no interval.
 pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     let (sum, count) = series.iter().fold((0.0, 0.0), |(sum, count), window| (sum + window.0, count + window.1));
     if !sum.is_finite() || !count.is_finite() {
@@ -121,20 +110,17 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     let count_mean = count / series.len() as f64;
     let linear = series.iter().map(|(sum, count)| ratio + (sum - ratio * count) / count_mean).collect::<Vec<_>>();
     let mut found = mean(&linear, level)?;
-    // Only removes rounding errors.
+    // Removes rounding errors.
     found.estimate.point = ratio;
     Ok(found)
 }
 
-/// Interval for quantile `q` over the requests of one trial, from the histograms of its `windows`
-/// in order and of the `whole` trial, which may be finer.
-///
-/// The variance between windows of the share below the quantile gives the number of independent
-/// requests. With an allowance for few batches, that number gives the binomial interval. Source:
-/// the effective sample of Korn & Graubard 1998, Confidence Intervals for Proportions with Small
-/// Expected Number of Positive Counts, inverted to a quantile as in Woodruff 1952. Fails with a
-/// message if the series supports no interval, or too few requests remain to bound the quantile.
-/// Panics if `q` is not a fraction or `level` not strictly between 0 and 1.
+/// Interval for quantile `q` over the requests of one trial, from the histograms of its `windows` in order and of the
+/// `whole` trial, which may be finer. The variance between windows of the share below the quantile gives the number of
+/// independent requests. With an allowance for few batches, that number gives the binomial interval. Source: the
+/// effective sample of Korn & Graubard 1998, Confidence Intervals for Proportions with Small Expected Number of
+/// Positive Counts, inverted to a quantile as in Woodruff 1952. Fails with a message if the series supports no
+/// interval, or too few requests remain to bound the quantile.
 pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) -> Result<Batches, String> {
     let point = whole.quantile(q).ok_or_else(|| declined(NO_RESPONSE))?;
     let shares = windows
@@ -149,16 +135,14 @@ pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) ->
     Ok(Batches { estimate, ..share })
 }
 
-/// Means and lengths of `count` nearly equal batches that cover the whole series.
 fn batch_means(series: &[f64], count: usize) -> (Vec<f64>, Vec<f64>) {
     let bound = |nth: usize| nth * series.len() / count;
     let batches = (0..count).map(|nth| &series[bound(nth)..bound(nth + 1)]);
     batches.map(|batch| (batch.iter().sum::<f64>() / batch.len() as f64, batch.len() as f64)).unzip()
 }
 
-/// Von Neumann's ratio test for correlation of neighbors. For independent normal values and the
-/// ratio η of mean square successive difference to variance, `1 - η/2` has mean 0 and variance
-/// `(m-2)/(m²-1)`.
+/// Von Neumann's ratio test for correlation of neighbors. For independent normal values and the ratio η of mean square
+/// successive difference to variance, `1 - η/2` has mean 0 and variance `(m-2)/(m²-1)`.
 fn neighbours_alike(values: &[f64]) -> bool {
     let m = values.len() as f64;
     let mean = values.iter().sum::<f64>() / m;
@@ -168,8 +152,8 @@ fn neighbours_alike(values: &[f64]) -> bool {
     squares > 0.0 && 1.0 - steps / (2.0 * squares) > NEIGHBOURS_BOUND * ((m - 2.0) / (m * m - 1.0)).sqrt()
 }
 
-/// Share of the long-run variance in means of batches of this length, in an AR(1) process of
-/// autocorrelation time τ: `1 - 2ρ/((1 - ρ²)·length)`, in terms of τ. Clamped to one half.
+/// Share of the long-run variance in means of batches of this length, in an AR(1) process of autocorrelation time τ: `1
+/// - 2ρ/((1 - ρ²)·length)`, in terms of τ. Clamped to one half.
 pub(crate) fn shortfall(tau: f64, batch_len: usize) -> f64 {
     1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5)
 }
@@ -203,11 +187,9 @@ pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
 /// Minimum windows of a single trial before it may stop early.
 const FIRST_LOOK: usize = 50;
 
-/// Number of windows at the next look: 50, then half as many again each time.
-///
-/// Each look is a chance to stop because the interval happens to be narrow. In simulations with
-/// many looks, looking every ten windows makes nominal 95 % intervals cover 85 to 92 %; this
-/// schedule covers 93 to 95 % (see `docs/results/coverage.md`).
+/// Number of windows at the next look: 50, then half as many again each time. Each look is a chance to stop because the
+/// interval happens to be narrow. In simulations, looking every ten windows makes nominal 95 % intervals cover 85 to 92
+/// %; this schedule covers 93 to 95 % (`docs/results/coverage.md`).
 pub fn next_look(windows: usize) -> usize {
     if windows < FIRST_LOOK { FIRST_LOOK } else { windows.saturating_mul(3) / 2 }
 }
@@ -217,9 +199,9 @@ mod tests {
     use super::*;
     use crate::Rng;
 
-    // Python 3 with numpy 2: i = numpy.arange(60); x = 10 + (i**3*7 % 31)/10
-    // m = x.reshape(20, 3).mean(1); 1 - (numpy.diff(m)**2).sum()/(2*((m-m.mean())**2).sum())
-    // The autocorrelation time is 1: scipy.stats.t.ppf(.975, 19)*m.std(ddof=1)/20**.5
+    // Python 3 with numpy 2: i = numpy.arange(60); x = 10 + (i**3*7 % 31)/10; m = x.reshape(20, 3).mean(1);
+    // 1 - (numpy.diff(m)**2).sum()/(2*((m-m.mean())**2).sum()). The autocorrelation time is 1:
+    // scipy.stats.t.ppf(.975, 19)*m.std(ddof=1)/20**.5
     #[test]
     fn uncorrelated_windows_match_plain_batch_means() {
         let series = (0..60).map(|i| 10.0 + f64::from(i * i * i * 7 % 31) / 10.0).collect::<Vec<_>>();

@@ -1,9 +1,6 @@
-//! Claims about several contenders that ran in the same blocks: the leader, which is slower, which
-//! may be the best.
-//!
-//! A *place* is the levels that its contenders share (clients, size, cores ...). Over all places of
-//! one metric, at most `error` of reports contain a false leader, and as many a false "slower
-//! than".
+//! Claims about several contenders that ran in the same blocks: the leader, which is slower, which may be the best. A
+//! *place* is the levels that its contenders share (clients, size, cores ...). Over all places of one metric, at most
+//! `error` of reports contain a false leader, and as many a false "slower than".
 
 use crate::adjust::{holm, holm_of_some};
 use crate::interval::Estimate;
@@ -36,8 +33,7 @@ pub struct Claims {
     pub leads: bool,
     /// Adjusted p-value of `leads`; 1 if it could not be tested.
     pub p_lead: f64,
-    /// Contenders not shown to be worse than another; they include the true best in more than 95 %
-    /// of reports (Hsu 1984).
+    /// Contenders not shown to be worse than another: the true best is one in more than 95 % of reports (Hsu 1984).
     pub may_be_best: Vec<usize>,
     /// All pairs of contenders with common blocks.
     pub pairs: Vec<Pair>,
@@ -71,9 +67,8 @@ impl Pair {
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether typical start and mean contradict each other: one interval excludes 1, the other
-    /// does not, and the mean is outside the typical ratio's interval, so this is not a borderline
-    /// case.
+    /// Whether typical start and mean contradict each other beyond a borderline case: one interval excludes 1, the
+    /// other does not, and the mean is outside the typical ratio's interval.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
@@ -82,20 +77,17 @@ impl Pair {
     }
 }
 
-/// Claims about all places of one metric.
-///
-/// Leader: the largest p-value against the other contenders, unadjusted within a place (Gutmann &
-/// Maymin 1987; Stefansson, Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all
-/// places, since the data chose the leader. May be the best: no other contender is better at
-/// one-sided `error / (K - 1)`.
+/// Claims about all places of one metric. Leader: the largest p-value against the other contenders, unadjusted within a
+/// place (Gutmann & Maymin 1987; Stefansson, Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all
+/// places, since the data chose the leader. May be the best: no other contender is better at one-sided `error / (K -
+/// 1)`.
 pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
     let known = |place: &Place| place.iter().map(|values| Side::known(values)).collect::<Vec<_>>();
     with_changes(&places.iter().map(known).collect::<Vec<_>>(), &[], rule).0
 }
 
-/// [`claims`] for values that may be lower bounds, together with the changes in the same report. A
-/// change is a place of two contenders, from first to second, without a leader. Changes share the adjustment of
-/// "slower", so a report with many of both is not false more often.
+/// [`claims`] for values that may be lower bounds, together with the changes in the same report: places of two
+/// contenders, from first to second, without a leader. "Slower" is adjusted for changes too.
 pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
     let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
@@ -105,7 +97,6 @@ pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) ->
         pair.p_adjusted = adjusted.next().unwrap_or(1.0);
     }
     let leads = found.iter().map(|(best, pairs)| p_lead(*best, pairs, rule)).collect::<Vec<_>>();
-    // Places without a pair are not tested.
     let adjusted = holm_of_some(leads.iter().map(|(_, p)| *p));
     let mut out = Vec::new();
     for ((((best, pairs), (leader, _)), p_lead), place) in found.into_iter().zip(&leads).zip(adjusted).zip(places) {
@@ -113,17 +104,15 @@ pub fn with_changes(places: &[Vec<Side>], changes: &[Vec<Side>], rule: &Rule) ->
         let leads = *leader && p_lead <= rule.error;
         let mut may_be_best = may_be_best(place.len(), &pairs, rule);
         let pairs = pairs.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>();
-        // The two tests must not contradict each other: a leader is the only possible best, and a
-        // contender shown to be slower cannot be the best.
+        // A leader is the only possible best, and a contender shown to be slower cannot be the best.
         may_be_best.retain(|&index| if leads { best == Some(index) } else { !is_beaten(index, &pairs, rule) });
         out.push(Claims { best, leads, p_lead, may_be_best, pairs });
     }
     (out, changed.into_iter().map(|pairs| pairs.into_iter().next().map(|(pair, _)| pair)).collect())
 }
 
-/// Widest half-width of the typical ratio of a contender to the best of its place, over all places;
-/// the stopping rule of comparing studies. `None` without comparisons, or if a pair has too few
-/// blocks.
+/// Widest half-width of the typical ratio of a contender to the best of its place, over all places; the stopping rule
+/// of comparing studies. `None` without comparisons, or if a pair has too few blocks.
 pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     let of_best = claims.iter().filter_map(|claims| Some((claims.best?, &claims.pairs)));
     let widths = of_best.flat_map(|(best, pairs)| {
@@ -169,8 +158,7 @@ fn place_pairs(place: &[Side], rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
 }
 
-/// Whether the best is ahead of every other contender, with the largest p-value; `None` if there is
-/// no other.
+/// Whether the best is ahead of every other contender, with the largest p-value; `None` if there is no other.
 fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f64>) {
     let Some(best) = best else { return (false, None) };
     let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);
@@ -183,7 +171,6 @@ fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f
     (of_best().all(wins), Some(p))
 }
 
-/// Whether another contender is shown to be better, adjusted for all pairs.
 fn is_beaten(index: usize, pairs: &[Pair], rule: &Rule) -> bool {
     pairs.iter().any(|pair| {
         let loser = |larger| if larger == rule.higher_is_better { pair.a } else { pair.b };
@@ -281,8 +268,7 @@ mod tests {
         let (before, after) = (all.pairs[0].typical.unwrap(), slower.pairs[0].typical.unwrap());
         assert!(slower.leads && after.low == before.low && after.high > before.high && after.point == before.point);
         assert_eq!(slower.pairs[0].mean, None);
-        // A larger value of the faster contender weakens the claim: one trial a little, 15
-        // completely.
+        // A larger value of the faster contender weakens the claim: one trial a little, 15 completely.
         assert!(bounded(0, 1).leads && bounded(0, 1).p_lead > all.p_lead);
         assert!(!bounded(0, 15).leads && bounded(0, 15).may_be_best.contains(&0));
         assert!(!bounded(1, 20).leads || bounded(1, 20).best == Some(0));

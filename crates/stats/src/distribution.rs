@@ -3,8 +3,7 @@
 use crate::random::Rng;
 use crate::special;
 
-/// A distribution, in the unit of its parameters. Values are not negative, except with a negative
-/// location.
+/// A distribution, in the unit of its parameters. Values are not negative, except with a negative location.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Always the same value.
@@ -47,9 +46,8 @@ pub enum Distribution {
         /// Scale, θ: the mean is shape times scale.
         scale: f64,
     },
-    /// Generalized extreme value, the largest of many. Source: Jenkinson 1955, with a positive
-    /// shape for a heavy upper tail, as for the keys of Atikoglu et al. 2012; scipy's `genextreme`
-    /// has the opposite sign.
+    /// Generalized extreme value, the largest of many. Source: Jenkinson 1955, with a positive shape for a heavy upper
+    /// tail, as for the keys of Atikoglu et al. 2012; scipy's `genextreme` has the opposite sign.
     GeneralisedExtremeValue {
         /// Location, μ.
         location: f64,
@@ -74,8 +72,7 @@ fn stretched(k: f64, t: f64) -> f64 {
     if k == 0.0 { t } else { (k * t).exp_m1() / k }
 }
 
-/// ln(1 + k·z) / k, the inverse of [`stretched`]: z if k is 0, infinite beyond the end of the
-/// support.
+/// ln(1 + k·z) / k, the inverse of [`stretched`]: z if k is 0, infinite beyond the end of the support.
 fn unstretched(k: f64, z: f64) -> f64 {
     if k == 0.0 {
         z
@@ -90,8 +87,8 @@ fn unstretched(k: f64, z: f64) -> f64 {
 const EULER: f64 = 0.577_215_664_901_532_9;
 
 impl Distribution {
-    /// Whether the parameters are valid: finite, not negative (except location and its shape),
-    /// `low` at most `high`, a share within 0 and 1, and positive if used as divisor.
+    /// Whether the parameters are valid: finite, not negative (except location and its shape), `low` at most `high`, a
+    /// share within 0 and 1, and positive if used as divisor.
     pub fn is_valid(&self) -> bool {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         match *self {
@@ -154,7 +151,6 @@ impl Distribution {
     }
 
     /// Exact quantile `p`: the smallest value that at least a share `p` of all do not exceed.
-    /// Panics if `p` is not a fraction.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         match *self {
@@ -225,8 +221,7 @@ impl Distribution {
     }
 }
 
-/// Gamma with scale 1. Source: Marsaglia & Tsang 2000, A Simple Method for Generating Gamma
-/// Variables; section 6 for shapes below 1.
+/// Gamma, scale 1: Marsaglia & Tsang 2000, A Simple Method for Generating Gamma Variables (section 6: shapes below 1).
 fn standard_gamma(shape: f64, rng: &mut Rng) -> f64 {
     if shape < 1.0 {
         return standard_gamma(shape + 1.0, rng) * rng.open_f64().powf(1.0 / shape);
@@ -269,8 +264,8 @@ mod tests {
         Distribution::GeneralisedPareto { location: 5.0, scale: 20.0, shape: -0.25 },
     ];
 
-    // scipy 1.17, each .mean(), .ppf(0.5), .ppf(0.99), .ppf(0.001), .cdf(x): st.uniform(5, 15), st.gamma(shape, scale=scale),
-    // st.genextreme(-shape, loc=location, scale=scale), st.genpareto(shape, loc=location, scale=scale)
+    // scipy 1.17, each .mean(), .ppf(0.5), .ppf(0.99), .ppf(0.001), .cdf(x): st.uniform(5, 15), st.gamma(shape,
+    // scale=scale), st.genextreme(-shape, loc=location, scale=scale), st.genpareto(shape, loc=location, scale=scale)
     #[test]
     fn laws_of_sizes_match_scipy() {
         let table = [

@@ -1,13 +1,10 @@
 //! Effects of factors and their interactions, from a factorial experiment with replications.
 //!
-//! The model is `y = mean of the design point + block + error`. A replication is a trial with a
-//! fresh server. A block is a round of the plan with one trial per point; its effect on all points
-//! alike is not counted as error. Main effects, interactions and changes are contrasts of the point
-//! means, estimated by least squares. With equal numbers of trials they match Jain 1991, The Art of
-//! Computer Systems Performance Analysis, chapters 17, 18 and 22.
-//!
-//! If trials are lost, every level still counts alike (type III sums of squares; Searle 1987,
-//! Linear Models for Unbalanced Data, chapter 4).
+//! The model is `y = mean of the design point + block + error`. A replication is a trial with a fresh server. A block
+//! is a round of the plan with one trial per point; its effect on all points alike is not counted as error. Main
+//! effects, interactions and changes are contrasts of the point means, estimated by least squares. With equal numbers
+//! of trials they match Jain 1991, The Art of Computer Systems Performance Analysis, chapters 17, 18 and 22. If trials
+//! are lost, levels still count alike (type III; Searle 1987, Linear Models for Unbalanced Data, chapter 4).
 //!
 //! ```
 //! use stats::effects::{Scale, Source, Trial, factorial};
@@ -123,8 +120,7 @@ pub struct Term {
     pub squares: f64,
     /// Degrees of freedom.
     pub df: usize,
-    /// Share of the variation: `squares` over the sum of all terms, a fraction. A factor without
-    /// effect still gets `df / total df` of the error's share by chance; see `p_value`.
+    /// `squares` over the sum of all terms; without effect about `df / total df` of the error's share, see `p_value`.
     pub share: f64,
     /// Mean square over the mean square of the error; `None` for the error.
     pub f: Option<f64>,
@@ -152,8 +148,7 @@ impl Contrast {
         Estimate::around(self.point, half_width, level, self.n)
     }
 
-    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Ratio`]. Panics if `level` is not
-    /// strictly between 0 and 1.
+    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Ratio`].
     pub fn ratio(&self, level: f64) -> Estimate {
         self.interval(level).exp()
     }
@@ -167,8 +162,7 @@ impl Contrast {
         }
     }
 
-    /// Smallest difference that these trials would detect at this level with chance `power`. Panics
-    /// if `level` is not strictly between 0 and 1.
+    /// Smallest difference that these trials would detect at this level with chance `power`.
     pub fn detectable(&self, level: f64, power: f64) -> f64 {
         (interval::t_two_sided(level, self.df) + special::t_quantile(power, self.df)) * self.standard_error
     }
@@ -182,12 +176,10 @@ pub struct Factorial {
     means: Vec<f64>,
     /// Covariance of `means` over the error variance, up to a constant that cancels in contrasts.
     covariance: Matrix,
-    /// The analysis of variance: main effects in factor order, two-way interactions,
-    /// [`Source::Higher`] for three or more factors, [`Source::Blocks`] for several blocks,
-    /// [`Source::Error`]. The shares sum to 1.
+    /// The analysis of variance: main effects in factor order, two-way interactions, [`Source::Higher`] for three or
+    /// more factors, [`Source::Blocks`] for several blocks, [`Source::Error`]. The shares sum to 1.
     pub terms: Vec<Term>,
-    /// Standard deviation between trials of one point, pooled over all points; of logarithms with
-    /// [`Scale::Ratio`].
+    /// Standard deviation between trials of one point, pooled over all points; of logarithms with [`Scale::Ratio`].
     pub error: f64,
     /// Degrees of freedom of `error`.
     pub error_df: usize,
@@ -195,11 +187,9 @@ pub struct Factorial {
     pub trials: usize,
     /// Number of blocks separated from the error; 1 if there are none, or too few trials.
     pub blocks: usize,
-    /// Whether all points have the same number of trials. Sums of squares then match the textbook,
-    /// and add up to the total if every block has every point.
+    /// Whether all points have equally many trials. Sums of squares then match the textbook, and add up in full blocks.
     pub is_equal: bool,
-    /// Standard deviation and number of trials of each point, the last factor changing fastest. The
-    /// pooled error assumes that they are alike.
+    /// Standard deviation and trials of each point, the last factor fastest. The pooled error assumes them alike.
     pub spreads: Vec<(f64, usize)>,
 }
 
@@ -209,8 +199,8 @@ struct Datum {
     value: f64,
 }
 
-/// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor. Fails
-/// with a [`Refusal`] that names the reason. Panics if a trial names an unknown factor or level.
+/// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor. Fails with a [`Refusal`]
+/// that names the reason. Panics if a trial names an unknown factor or level.
 pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, Refusal> {
     let points = levels.iter().try_fold(1usize, |product, &count| product.checked_mul(count)).unwrap_or(usize::MAX);
     if points > POINTS_MAX {
@@ -467,8 +457,7 @@ impl Matrix {
         &mut self.cells[row * self.size + column]
     }
 
-    /// Gauss-Jordan elimination. Pivots stay on the diagonal because the matrix is positive
-    /// definite; `None` if it is not.
+    /// Gauss-Jordan elimination with pivots on the diagonal; `None` if the matrix is not positive definite.
     fn inverse(mut self) -> Option<Matrix> {
         let size = self.size;
         let scale = (0..size).map(|i| self.get(i, i)).fold(0.0, f64::max);
@@ -494,10 +483,9 @@ impl Matrix {
 }
 
 impl Factorial {
-    /// Largest over smallest variance between points, and an upper bound of its p-value if all
-    /// points scatter alike. Assumes normal values and the smallest number of trials for all
-    /// (Hartley 1950, by Bonferroni's bound). `None` if a point has fewer than two trials or does
-    /// not scatter.
+    /// Largest over smallest variance between points, and an upper bound of its p-value if all points scatter alike.
+    /// Assumes normal values and the smallest number of trials for all (Hartley 1950, by Bonferroni's bound). `None` if
+    /// a point has fewer than two trials or does not scatter.
     pub fn uneven(&self) -> Option<(f64, f64)> {
         let fewest = self.spreads.iter().map(|spread| spread.1).min()?;
         let variances = self.spreads.iter().map(|spread| spread.0 * spread.0);
@@ -510,8 +498,7 @@ impl Factorial {
         Some((high / low, (pairs * f_upper(high / low, df, df)).min(1.0)))
     }
 
-    /// A difference between means with one weight per point, the last factor changing fastest.
-    /// Panics if the weights do not match the points in number or do not sum to zero.
+    /// A difference between means. Panics without one weight per point, or if the weights do not sum to zero.
     fn contrast(&self, weights: &[f64]) -> Contrast {
         assert_eq!(weights.len(), self.means.len(), "a weight for each point");
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
@@ -529,8 +516,7 @@ impl Factorial {
         }
     }
 
-    /// One weight per point: the product over the factors of `of(factor, level)`, or of one over
-    /// the number of levels if that is `None`.
+    /// The weight of a point: the product over all factors of `of(factor, level)`, or of one over the number of levels.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -543,15 +529,13 @@ impl Factorial {
         (0..self.means.len()).map(weight).collect()
     }
 
-    /// Main effect of a level: its mean over all levels of the other factors, minus the mean of all
-    /// points. Panics if the level does not exist.
+    /// Main effect: a level's mean over all levels of the other factors, minus the mean of all points.
     pub fn main(&self, factor: usize, level: usize) -> Contrast {
         let count = self.count(factor, level);
         self.contrast(&self.weights(|other, at| (other == factor).then(|| deviation(at, level, count))))
     }
 
-    /// Interaction of two levels: their mean, minus the mean of all points and both main effects.
-    /// Panics if both factors are the same, or a level does not exist.
+    /// Interaction of two different factors' levels: their mean, minus the mean of all points and both main effects.
     pub fn interaction(&self, (a, of_a): (usize, usize), (b, of_b): (usize, usize)) -> Contrast {
         assert_ne!(a, b, "a factor does not interact with itself");
         let (count_a, count_b) = (self.count(a, of_a), self.count(b, of_b));
@@ -562,15 +546,13 @@ impl Factorial {
         }))
     }
 
-    /// Change between two levels of a factor, averaged over all levels of the others. Panics if a
-    /// level does not exist.
+    /// Change between two levels of a factor, averaged over all levels of the others.
     pub fn change(&self, factor: usize, from: usize, to: usize) -> Contrast {
         self.count(factor, from.max(to));
         self.contrast(&self.weights(|other, at| (other == factor).then(|| step(at, from, to))))
     }
 
-    /// Change between two levels of a factor at one level of another. Panics if both factors are
-    /// the same, or a level does not exist.
+    /// Change between two levels of a factor at one level of another. Panics if both factors are the same.
     pub fn change_at(&self, factor: usize, from: usize, to: usize, (other, level): (usize, usize)) -> Contrast {
         assert_ne!(factor, other, "a factor has one level");
         self.count(factor, from.max(to));
@@ -626,8 +608,8 @@ mod tests {
     }
 
     // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2:
-    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6)
-    // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
+    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6); summary(aov(y ~
+    // memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
     #[test]
     fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
@@ -681,7 +663,7 @@ mod tests {
         (0..16).map(|i| Trial { levels: vec![a[i] - 1, i / 8], block: block[i], value: value[i] }).collect()
     }
 
-    // R 4.2.2: options(contrasts=c("contr.sum","contr.poly")), a, b, blk, v as above, all but v factors
+    // R 4.2.2: options(contrasts=c("contr.sum","contr.poly")), a, b, blk, v as above, all but v factors;
     // drop1(lm(v ~ a*b), .~., test="F"): type III
     #[test]
     fn unequal_replication_matches_r() {
@@ -738,9 +720,8 @@ mod tests {
     }
 
     // R 4.2.2: d <- expand.grid(k=0:1, j=0:2, i=0:1, blk=0:2)
-    // d$v <- with(d, 100 + 7*i + 5*j*j + 3*k + 2*i*j - i*j*k + ((i*13+j*7+k*5+blk*11) %% 9)/4)
-    // without (i 1, j 2, k 0, blk 1) and (i 0, j 0, k 1, blk 2); all but v factors, contr.sum
-    // drop1(lm(v ~ blk + i*j*k, d), .~., test="F")
+    // d$v <- with(d, 100 + 7*i + 5*j*j + 3*k + 2*i*j - i*j*k + ((i*13+j*7+k*5+blk*11) %% 9)/4), without (i 1, j 2, k 0,
+    // blk 1) and (i 0, j 0, k 1, blk 2); all but v factors, contr.sum; drop1(lm(v ~ blk + i*j*k, d), .~., test="F")
     #[test]
     fn three_factors_match_r() {
         let mut trials = Vec::new();
@@ -892,9 +873,8 @@ mod tests {
             prop_assert!(found.terms.iter().all(|term| term.share >= 0.0));
             let df = found.terms.iter().map(|term| term.df).sum::<usize>();
             prop_assert_eq!(df, trials.len() - 1);
-            // The textbook's sums add up if every block has every point or blocks are not
-            // separated. Equal numbers are not enough: three points may each lack one of three
-            // blocks.
+            // The textbook's sums add up if every block has every point or blocks are not separated. Equal numbers are
+            // not enough: three points may each lack one of three blocks.
             let points = levels.iter().product::<usize>();
             if found.is_equal && (found.blocks == 1 || found.blocks * points == trials.len()) {
                 let values = trials.iter().map(|trial| trial.value).collect::<Vec<_>>();

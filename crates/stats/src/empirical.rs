@@ -27,8 +27,7 @@ pub struct Empirical {
 }
 
 impl Empirical {
-    /// A distribution from `pieces` and a tail with its weight. Fails with a message that names the
-    /// invalid part.
+    /// A distribution from `pieces` and a tail with its weight. Fails with a message that names the invalid part.
     pub fn new(pieces: &[Piece], tail: Option<(Distribution, f64)>) -> Result<Empirical, String> {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         if pieces.len() > PIECES_MAX {
@@ -85,8 +84,7 @@ impl Empirical {
         }
     }
 
-    /// Quantile `p`: the smallest value that at least a share `p` of all do not exceed, found by
-    /// bisection. Panics if `p` is not a fraction.
+    /// Quantile `p`: the smallest value that at least a share `p` of all do not exceed, found by bisection.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         let head = |end: fn(&Piece) -> f64, start: f64, pick: fn(f64, f64) -> f64| {
@@ -122,7 +120,6 @@ impl Empirical {
 }
 
 impl From<Distribution> for Empirical {
-    /// A valid distribution as a tail without pieces.
     fn from(law: Distribution) -> Empirical {
         Empirical { pieces: Vec::new(), shares: Vec::new(), tail: Some((law, 1.0)) }
     }

@@ -1,10 +1,8 @@
-//! Sequential tests of a candidate against its baseline while pairs of trials arrive.
-//!
-//! Both run in the same blocks in shuffled order, so the signed rank test ([`crate::pairs`]) is
-//! valid whatever the machine does. Pairs are tested only at a few looks, whose levels add up to
-//! the promised error (Bonferroni over looks, valid for any test and dependence). Questions of one
-//! look share its level: differences by Holm (1979), limits by Bonferroni. Error shares get a fixed
-//! part of it ([`ERRORS_PART`]).
+//! Sequential tests of a candidate against its baseline while pairs of trials arrive. Both run in the same blocks in
+//! shuffled order, so the signed rank test ([`crate::pairs`]) is valid whatever the machine does. Pairs are tested only
+//! at a few looks, whose levels add up to the promised error (Bonferroni over looks, valid for any test and
+//! dependence). Questions of one look share its level: differences by Holm (1979), limits by Bonferroni. Error shares
+//! get a fixed part of it ([`ERRORS_PART`]).
 
 use crate::interval::Estimate;
 pub use crate::pairs::Side;
@@ -13,8 +11,8 @@ use crate::pairs::{DifferenceRange, FAR, Pairs, half_width};
 /// Numbers of pairs at which a gate is tested.
 const LOOKS: [u32; 14] = [10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1_000];
 
-/// Shares of the error at the looks of gates of up to 30 and up to 60 pairs. In simulations, the
-/// levels of Wang & Tsiatis (1987) save one pair in twenty but keep the error less reliably.
+/// Shares of the error at the looks of gates of up to 30 and up to 60 pairs. In simulations, the levels of Wang &
+/// Tsiatis (1987) save one pair in twenty but keep the error less reliably.
 const SHORT: [f64; 4] = [0.20, 0.20, 0.25, 0.35];
 const MIDDLE: [f64; 6] = [0.10, 0.12, 0.15, 0.18, 0.20, 0.25];
 
@@ -24,8 +22,8 @@ pub const FIRST_LOOK: u32 = LOOKS[0];
 /// Maximum number of pairs of a gate.
 pub const PAIRS_MAX: u32 = LOOKS[LOOKS.len() - 1];
 
-/// Looks of a gate of at most `pairs_max` pairs, each with its share of the error. The more pairs a
-/// gate may take, the smaller each share. Later looks get more, and the last one the rest.
+/// Looks of a gate of at most `pairs_max` pairs, each with its share of the error. The more pairs a gate may take, the
+/// smaller each share. Later looks get more, and the last one the rest.
 pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     let mut pairs = LOOKS.into_iter().filter(|pairs| *pairs < pairs_max).collect::<Vec<_>>();
     pairs.push(pairs_max);
@@ -46,12 +44,10 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     looks
 }
 
-/// Part of the error for the test of failed requests. Its p-values fall with 2^-n, so a small part
-/// costs few pairs.
+/// Part of the error for the test of failed requests. Its p-values fall with 2^-n, so a small part costs few pairs.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// Largest p-value of an excess of errors that keeps a comparison going. With an error-free
-/// baseline, two trials with errors reach it.
+/// Largest p-value of an excess of errors that keeps a gate going: two erring trials against an error-free baseline.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
 /// Pairs after which a comparison waits only for the first difference.
@@ -99,8 +95,7 @@ pub struct Rule {
     pub error: f64,
     /// Maximum number of pairs.
     pub pairs_max: u32,
-    /// Also ends when differences are known within this fraction. Stopping by width does not raise
-    /// the error ([`crate::stop_rule`]).
+    /// Also ends when differences are known within this fraction. This does not raise the error ([`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 
@@ -139,8 +134,7 @@ pub struct Decided {
     pub p_better: f64,
     /// Level of both p-values.
     pub level: f64,
-    /// Estimate with its interval of confidence `1 - 2·level`: a ratio, a value, or a difference of
-    /// shares. `None` if there are too few pairs for an interval.
+    /// A ratio, a value, or a difference of shares, with confidence `1 - 2·level`; `None` for too few pairs.
     pub estimate: Option<Estimate>,
     /// Typical values of baseline and candidate. Their ratio is exactly the typical ratio.
     pub typical: [f64; 2],
@@ -171,12 +165,9 @@ pub struct Examined {
     pub ended: Option<Ended>,
 }
 
-/// Answers all questions at the first look that ends the comparison. All sides have one value per
-/// pair.
-///
-/// `is_over` means that no pair will follow, for a reason independent of the values, such as the
-/// time limit. All pairs then form the last look, with all of the unspent error. `None` without
-/// pairs.
+/// Answers all questions at the first look that ends the comparison. All sides have one value per pair. `is_over`: no
+/// pair will follow, for a reason independent of the values, such as the time limit. All pairs then form the last look,
+/// with all of the unspent error. `None` without pairs.
 pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Examined> {
     let pairs = questions.first()?.base.least.len();
     if pairs == 0 {
@@ -205,8 +196,7 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     None
 }
 
-/// The difference in the first `pairs` pairs at a separate error, for metrics shown along with the
-/// requested ones.
+/// The difference in the first `pairs` pairs at a separate error, for metrics shown along with the requested ones.
 pub fn also(question: &Question, pairs: usize, error: f64) -> Option<Decided> {
     look_at(std::slice::from_ref(question), pairs, error).pop()?
 }
@@ -244,7 +234,6 @@ fn has_ended(questions: &[Question], found: &[Option<Decided>], pairs: usize, ru
     Some(if narrow { Ended::Narrow } else { Ended::Decided })
 }
 
-/// Answers all questions from the first `pairs` pairs at this error of the look.
 fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decided>> {
     let seen = questions.iter().map(|question| Seen::new(question, pairs)).collect::<Vec<_>>();
     let count = |is: fn(&Asked) -> bool| {
@@ -386,8 +375,7 @@ mod tests {
             assert!(looks.is_sorted_by_key(|(pairs, _)| *pairs) && looks.last().unwrap().0 == pairs_max);
             assert!(looks.iter().all(|(_, share)| *share > 0.0), "{looks:?}");
         }
-        // Recommendation R5 in inference.md: .0100 .0100 .0125 .0175, and .005 .006 .0075 .009 .010
-        // .0125.
+        // Recommendation R5 in inference.md: .0100 .0100 .0125 .0175, and .005 .006 .0075 .009 .010 .0125.
         let levels = |max| looks(max).iter().map(|(_, share)| (share * 5e4).round() / 1e6).collect::<Vec<_>>();
         assert_eq!(levels(30), [0.01, 0.01, 0.0125, 0.0175]);
         assert_eq!(levels(60), [0.005, 0.006, 0.0075, 0.009, 0.01, 0.0125]);
@@ -626,9 +614,8 @@ mod tests {
         assert!(false_claims <= 15 + 15, "{false_claims} of {ROUNDS}");
     }
 
-    /// Another process takes the CPUs in bursts and slows trials of either side by up to `most`
-    /// times, because the order within a block is random. It disturbs three metrics equally and the
-    /// fourth a hundredth as much, like CPU time per request.
+    /// Another process takes the CPUs in bursts and slows trials of either side by up to `most` times, because the
+    /// order within a block is random. It disturbs three metrics equally and CPU time, the fourth, 100 times less.
     #[test]
     fn other_work_on_the_cpus_keeps_the_error_rate() {
         const ROUNDS: usize = 100;

@@ -8,13 +8,11 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// A log-linear histogram of nanoseconds, after Tene's HDR Histogram (<https://hdrhistogram.org>).
 ///
-/// Every octave from `2^k` to `2^(k+1)` is divided into `2^precision` buckets of one width; below
-/// `2^(precision+1)` each integer has its own. A bucket is thus never wider than `2^-precision` of
-/// the values in it, and its midpoint is off by half of that at most.
-///
-/// Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates all
-/// buckets, so recording never allocates. A histogram read from a file is a list of its used buckets
-/// until it grows.
+/// Every octave from `2^k` to `2^(k+1)` is divided into `2^precision` buckets of one width; below `2^(precision+1)`
+/// each integer has its own. A bucket is thus never wider than `2^-precision` of the values in it, and its midpoint is
+/// off by half of that at most. Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates
+/// all buckets, so recording never allocates. A histogram read from a file is a list of its used buckets until it
+/// grows.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     precision: u8,
@@ -30,10 +28,8 @@ pub struct Histogram {
     sum_sq: u128,
 }
 
-/// The content of a [`Histogram`] for file formats.
-///
-/// `sum` and `sum_sq` exceed the precision of JSON numbers: write them as decimal strings, or as
-/// floats, whose rounding [`Histogram::from_parts`] tolerates.
+/// The content of a [`Histogram`] for file formats. `sum` and `sum_sq` exceed the precision of JSON numbers: write them
+/// as decimal strings, or as floats, whose rounding [`Histogram::from_parts`] tolerates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Buckets per octave, as a power of two.
@@ -79,8 +75,7 @@ impl Histogram {
         Histogram::with_precision(Histogram::PRECISION)
     }
 
-    /// Empty histogram with `2^bits` buckets per octave. Panics if `bits` is outside
-    /// [`Histogram::PRECISIONS`].
+    /// Empty histogram with `2^bits` buckets per octave. Panics if `bits` is outside [`Histogram::PRECISIONS`].
     pub fn with_precision(bits: u8) -> Self {
         assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
         Histogram {
@@ -135,8 +130,7 @@ impl Histogram {
         listed.chain((first..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0))
     }
 
-    /// Adds all of `other`. If the precisions differ, the result has the coarser one; fine buckets
-    /// lie inside coarse ones, so only that precision is lost.
+    /// Adds all of `other`. If precisions differ, the result has the coarser one; fine buckets lie inside coarse ones.
     pub fn merge(&mut self, other: &Histogram) {
         if other.precision < self.precision {
             let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
@@ -168,9 +162,8 @@ impl Histogram {
         Histogram { counts: Box::default(), listed, ..*self }
     }
 
-    /// Adds the counts to wider `classes`. Each of the ascending `bounds` ends a class,
-    /// inclusively; one more class takes larger values. A bucket that contains a bound counts as
-    /// below it. Panics unless there is one class more than bounds.
+    /// Adds the counts to wider `classes`. Each of the ascending `bounds` ends a class, inclusively, and one more takes
+    /// larger values. A bucket that contains a bound counts as below it. Panics unless there is one class more.
     pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
         assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
         let mut class = 0;
@@ -233,14 +226,12 @@ impl Histogram {
         (self.len > 0).then(|| self.sum as f64 / self.len as f64)
     }
 
-    /// Sample standard deviation in ns (divisor `n - 1`), exact up to rounding. `None` for fewer
-    /// than two values.
+    /// Sample standard deviation in ns (divisor `n - 1`), exact up to rounding. `None` for fewer than two values.
     pub fn stddev(&self) -> Option<f64> {
         if self.len < 2 {
             return None;
         }
-        // n·Σx² − (Σx)² is exact in integers. If it overflows, rounding is harmless because the
-        // spread is hours.
+        // n·Σx² − (Σx)² is exact in integers. If it overflows, rounding is harmless because the spread is hours.
         let n = u128::from(self.len);
         let centred = match (self.sum_sq.checked_mul(n), self.sum.checked_mul(self.sum)) {
             (Some(scaled), Some(square)) => scaled.saturating_sub(square) as f64,
@@ -249,11 +240,9 @@ impl Histogram {
         Some((centred / (n as f64 * (n - 1) as f64)).sqrt())
     }
 
-    /// Quantile `q` in ns: Hyndman & Fan 1996, definition 1 (the value at rank `⌈q·n⌉`, never
-    /// interpolated). Returns the midpoint of its bucket, clamped to the exact minimum and maximum.
-    /// Saturated values yield the maximum, an upper bound.
-    ///
-    /// `None` for an empty histogram. Panics if `q` is not a fraction.
+    /// Quantile `q` in ns: Hyndman & Fan 1996, definition 1 (the value at rank `⌈q·n⌉`, never interpolated). Returns
+    /// the midpoint of its bucket, clamped to the exact minimum and maximum. Saturated values yield the maximum, an
+    /// upper bound. `None` for an empty histogram.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         // 0.07 · 100 is 7.000000000000001 in binary: without the allowance its rank would be 8.
@@ -261,11 +250,9 @@ impl Histogram {
         self.value_at_rank(rank.max(1))
     }
 
-    /// Distribution-free interval of quantile `q` from order statistics (see [`order::ranks`]).
-    ///
-    /// `effective_n` is the number of independent values these are worth: [`Histogram::len`] if
-    /// they are independent, less if neighbors are correlated. Fails with a message if these values
-    /// cannot bound the quantile on both sides.
+    /// Distribution-free interval of quantile `q` from order statistics (see [`order::ranks`]). `effective_n` is the
+    /// number of independent values these are worth: [`Histogram::len`] if they are independent, less if neighbors are
+    /// correlated. Fails with a message if these values cannot bound the quantile on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
         let (low, high) = order::ranks(effective_n, q, level)?;
@@ -277,8 +264,8 @@ impl Histogram {
         Ok(Estimate { point, low: value(low), high: value(high), level, n: effective_n })
     }
 
-    /// Used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
-    /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
+    /// Used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive. Saturated values come
+    /// last, as one bucket from above [`HIGHEST_NS`] to the maximum.
     pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.used()
             .map(|(index, count)| {
@@ -380,8 +367,7 @@ impl Histogram {
             return if blank { Ok(histogram) } else { Err(range_error()) };
         }
         histogram.min = parts.min;
-        // The minimum is in the first bucket and the maximum in the last, unless all values or the
-        // largest are saturated.
+        // The first bucket has the minimum, the last the maximum, unless all values or the largest are saturated.
         let has_buckets = histogram.saturated < len;
         let is_in_range = (has_buckets || histogram.min > HIGHEST_NS)
             && histogram.min <= histogram.max
@@ -403,7 +389,6 @@ impl Histogram {
             low = [low[0] + from * count, low[1] + from * from * count];
             high = [high[0] + to * count, high[1] + to * to * count];
         };
-        // The minimum is in the first bucket, the maximum in the last.
         let (min, max) = (self.min as f64, self.max as f64);
         let bounds = |index| (low_of(index, self.precision) as f64, (low_of(index + 1, self.precision) - 1) as f64);
         for &(index, count) in &self.listed {

@@ -69,11 +69,9 @@ pub fn variance(values: &[f64]) -> Option<f64> {
     Some(squares / (values.len() - 1) as f64)
 }
 
-/// Mean of independent values with its Student t interval: `mean ± t(n-1, 1-a/2)·s/√n`.
-///
-/// `None` for fewer than two values, or a value that is not finite. The level is exact for normal
-/// values and nearly so for other means (Georges et al. 2007; simulations are in
-/// `docs/results/coverage.md`). Panics if `level` is not strictly between 0 and 1.
+/// Mean of independent values with its Student t interval: `mean ± t(n-1, 1-a/2)·s/√n`. `None` for fewer than two
+/// values, or a value that is not finite. The level is exact for normal values and nearly so for other means (Georges
+/// et al. 2007; simulations are in `docs/results/coverage.md`).
 pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     if !values.iter().all(|value| value.is_finite()) {
         return None;
@@ -84,8 +82,7 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate::around(point, half_width, level, n as u64))
 }
 
-/// The `t` with probability `level` between `-t` and `t` in Student's distribution with `df`
-/// degrees of freedom. Panics if `level` is not strictly between 0 and 1.
+/// The `t` with probability `level` between `-t` and `t` in Student's distribution with `df` degrees of freedom.
 pub fn t_two_sided(level: f64, df: f64) -> f64 {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     -special::t_quantile((1.0 - level) / 2.0, df)

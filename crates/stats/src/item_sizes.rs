@@ -1,5 +1,4 @@
-//! Sizes in bytes from a distribution: one size per 64 bits, fast enough for every operation, and
-//! equal for equal bits.
+//! Sizes in bytes from a distribution: one size per 64 bits, fast enough for every operation, and equal for equal bits.
 
 use crate::empirical::Empirical;
 use crate::random::mix;
@@ -16,10 +15,9 @@ pub(crate) struct Cell {
     pub(crate) other: u32,
 }
 
-/// A distribution of sizes, rounded to the nearest byte and clamped to two bounds.
-///
-/// Shares are exact. Each size up to 4,096 above the lower bound has a table cell (Walker 1977, The
-/// alias method; Vose 1991 for the table); the quantile function covers larger ones.
+/// A distribution of sizes, rounded to the nearest byte and clamped to two bounds. Shares are exact. Each size up to
+/// 4,096 above the lower bound has a table cell (Walker 1977, The alias method; Vose 1991 for the table); the quantile
+/// function covers larger ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
     law: Empirical,
@@ -31,8 +29,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes from `law` between `min` and `max` bytes, both inclusive. Panics if `min` is above
-    /// `max`.
+    /// Sizes from `law` between `min` and `max` bytes, both inclusive. Panics if `min` is above `max`.
     pub fn new(law: impl Into<Empirical>, min: u64, max: u64) -> Sizes {
         let law = law.into();
         assert!(min <= max, "sizes from {min} to {max}");
@@ -97,22 +94,19 @@ impl Sizes {
         }
     }
 
-    /// Smallest size that at least a share `p` of all do not exceed. Panics if `p` is not a
-    /// fraction.
+    /// Smallest size that at least a share `p` of all do not exceed.
     pub fn quantile(&self, p: f64) -> u64 {
         // The cast saturates at both ends.
         ((self.law.quantile(p) - 0.5).ceil() as u64).clamp(self.min, self.max)
     }
 
-    /// Exact mean in bytes, after rounding and clamping: the sum of the shares above each size.
-    /// Beyond the table it uses the midpoint rule with steps of a thousandth of the size.
+    /// Exact mean in bytes after rounding and clamping; beyond the table the midpoint rule with steps of a thousandth.
     pub fn mean(&self) -> f64 {
         let last = self.max.min(self.min.saturating_add(TABLE - 1));
         let mut sum = self.min as f64 + (self.min..last).map(|size| self.upper(size)).sum::<f64>();
         let mut size = last;
         while size < self.max {
             let step = (size / 1000).clamp(1, self.max - size);
-            // Evaluates the distribution in the middle of the sizes `size` to `size + step - 1`.
             let share = self.law.upper(size as f64 + 0.5 * step as f64);
             sum += step as f64 * share;
             if share * ((self.max - size) as f64) < 1e-9 * sum {

@@ -1,12 +1,8 @@
 //! Little's law: checks that counts, rate and latency agree.
 
-/// Measured requests in flight over the number that rate and mean latency imply: `L / (λ·W)`.
-///
-/// The ratio is 1 if all three cover the same span in steady state. Source: Little 1961. Otherwise
-/// one of them is wrong: latencies may miss part of the wait (coordinated omission), or unsolicited
-/// responses may count.
-///
-/// `None` if a factor is not positive.
+/// Measured requests in flight over the number that rate and mean latency imply: `L / (λ·W)`, 1 if all three cover the
+/// same span in steady state (Little 1961). Otherwise one of them is wrong: latencies may miss part of the wait
+/// (coordinated omission), or unsolicited responses may count. `None` if a factor is not positive.
 pub fn ratio(in_flight_mean: f64, rate_per_s: f64, latency_mean_ns: f64) -> Option<f64> {
     let implied = rate_per_s * latency_mean_ns / 1e9;
     let ratio = in_flight_mean / implied;

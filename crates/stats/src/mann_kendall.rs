@@ -7,8 +7,7 @@ use crate::special;
 pub struct Trend {
     /// Rising pairs minus falling pairs, in order of time.
     pub s: i64,
-    /// Kendall's rank correlation with time, -1 to 1 (tau-b, corrected for ties); 0 if all values
-    /// are equal.
+    /// Kendall's rank correlation with time, -1 to 1 (tau-b, corrected for ties); 0 if all values are equal.
     pub tau: f64,
     /// Two-sided p-value of the trend.
     pub p_value: f64,
@@ -16,12 +15,10 @@ pub struct Trend {
     pub slope: f64,
 }
 
-/// Mann-Kendall test for a monotone trend, with correction for ties and continuity.
-///
-/// `None` for fewer than 8 values, where the normal approximation is invalid, or a value that is
-/// not finite. Assumes independent values: pass one value per trial, not the windows of one trial.
-/// Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for Environmental Pollution
-/// Monitoring, section 16.4.
+/// Mann-Kendall test for a monotone trend, with correction for ties and continuity. `None` for fewer than 8 values,
+/// because the normal approximation is then invalid, or a value that is not finite. Assumes independent values: pass
+/// one per trial, not the windows of one. Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for
+/// Environmental Pollution Monitoring, section 16.4.
 pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     if values.len() < 8 || !values.iter().all(|value| value.is_finite()) {
         return None;
@@ -57,8 +54,8 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
 mod tests {
     use super::*;
 
-    // pymannkendall 1.4.3: pymannkendall.original_test([...]) gives s, p, slope, and var_s for z;
-    // tau: scipy.stats.kendalltau(range(n), values).statistic (tau-b)
+    // pymannkendall 1.4.3: pymannkendall.original_test([...]) gives s, p, slope, and var_s for z; tau:
+    // scipy.stats.kendalltau(range(n), values).statistic (tau-b)
     #[test]
     fn matches_pymannkendall() {
         let table: [(&[f64], i64, f64, f64, f64); 2] = [

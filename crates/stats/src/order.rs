@@ -2,10 +2,8 @@
 
 use crate::special;
 
-/// Quantile `q` of an ascending sample, in the sample's own unit, interpolated between order
-/// statistics. Source: Hyndman & Fan 1996, definition 7.
-///
-/// `None` for an empty sample, never zero. Panics if `q` is not a fraction.
+/// Quantile `q` of an ascending sample, in its unit, interpolated between order statistics. `None` for an empty sample,
+/// never zero. Source: Hyndman & Fan 1996, definition 7.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     debug_assert!(sorted.is_sorted(), "the sample must ascend");
@@ -14,9 +12,8 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * rank.fract())
 }
 
-/// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each
-/// side. Both `q^n` (all values below the quantile) and `(1-q)^n` (all above) must be that rare.
-/// `u64::MAX` for quantiles 0 and 1, which no sample encloses.
+/// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each side: `q^n` (all
+/// values below it) and `(1-q)^n` (all above) must be that rare. `u64::MAX` for 0 and 1, which no sample encloses.
 pub fn samples_needed(q: f64, level: f64) -> u64 {
     let side = ((1.0 - level) / 2.0).ln();
     let rarer = q.max(1.0 - q);
@@ -26,12 +23,9 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
     (side / rarer.ln()).ceil() as u64
 }
 
-/// The two ranks, counted from 1, whose values enclose quantile `q` in at least `level` of all samples of `n` independent
-/// values, with at most half of the remainder on each side.
-///
-/// The number of values below the quantile is binomial(n, q). Source: David & Nagaraja, Order
-/// Statistics, 3rd ed. 2003, section 7.1. Fails with a message if no two ranks enclose the
-/// quantile. Panics if `q` is not a fraction or `level` not strictly between 0 and 1.
+/// The two ranks, counted from 1, whose values enclose quantile `q` in at least `level` of all samples of `n`
+/// independent values, with at most half of the remainder on each side: the number of values below it is binomial(n,
+/// q). Source: David & Nagaraja, Order Statistics, 3rd ed. 2003, section 7.1. Fails with a message if there are none.
 pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
@@ -52,8 +46,8 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     Ok((low, high))
 }
 
-/// Smallest number up to `n` for which the monotone `holds` turns true. Searches outward from
-/// `guess`, because `holds` is expensive and the guess is seldom off by more than one.
+/// Smallest number up to `n` for which the monotone `holds` turns true. Searches outward from `guess`, because `holds`
+/// is expensive and the guess is seldom off by more than one.
 fn smallest(n: u64, guess: f64, holds: impl Fn(u64) -> bool) -> u64 {
     let guess = (guess.max(0.0) as u64).min(n);
     let (mut low, mut high, mut step) = (0, n, 1);

@@ -2,20 +2,15 @@
 
 use crate::{interval, special};
 
-/// Minimum number of values; fewer cannot show an outlier.
 const FEWEST: usize = 5;
 
-/// Indices of the outliers in each group, not counting missing values. In a report, a group is one
-/// metric of one design point.
+/// Indices of the outliers in each group, not counting missing values. In a report, a group is a metric of one row.
 ///
-/// The generalized extreme Studentized deviate (Rosner 1983, Percentage Points for a Generalized
-/// ESD Many-Outlier Procedure) removes the value farthest from the mean, then the next, up to a
-/// quarter of all. All values up to the last one beyond its t bound are outliers, so outliers
-/// cannot mask each other. Every step of every group has its part of `error` (Bonferroni): at most
-/// `error` of reports contain a false outlier, for normal or, if all are positive, lognormal
-/// values.
-///
-/// Groups with fewer than 5 values, or mostly equal ones, have no outliers.
+/// The generalized extreme Studentized deviate (Rosner 1983, Percentage Points for a Generalized ESD Many-Outlier
+/// Procedure) removes the value farthest from the mean, then the next, up to a quarter of all. All values up to the
+/// last one beyond its t bound are outliers, so outliers cannot mask each other. Every step of every group has its part
+/// of `error` (Bonferroni): at most `error` of reports contain a false outlier, for normal or, if all are positive,
+/// lognormal values. Groups with fewer than 5 values, or mostly equal ones, have no outliers.
 pub fn outliers(groups: &[Vec<Option<f64>>], error: f64) -> Vec<Vec<usize>> {
     let judged = groups.iter().filter(|values| values.iter().flatten().count() >= FEWEST).count();
     let error = error / judged.max(1) as f64;
@@ -53,8 +48,7 @@ fn farthest(values: &[(usize, f64)]) -> Option<(usize, f64)> {
         return None;
     }
     let n = all.len() as f64;
-    // The deviation from the others' mean, in units of their standard deviation, follows Student's
-    // t (Grubbs 1950).
+    // The deviation from the others' mean, in units of their standard deviation, follows Student's t (Grubbs 1950).
     let square = ((all[place] - mean) / sd).powi(2);
     let room = (n - 1.0).powi(2) - n * square;
     let t = if room > 0.0 { ((n - 2.0) * n * square / room).sqrt() } else { f64::INFINITY };
@@ -75,8 +69,7 @@ mod tests {
         assert_eq!(outliers(std::slice::from_ref(&values), 0.05), [expected], "{values:?}");
     }
 
-    // Rosner 1983, example (Vitamin E): three outliers of 54 that mask each other in Grubbs' test,
-    // at 5 % per step. There are 13 steps.
+    // Rosner 1983, example (Vitamin E): three outliers of 54 mask each other in Grubbs' test; 13 steps at 5 % each.
     #[test]
     fn matches_example_of_rosner() {
         let data = [

@@ -1,20 +1,16 @@
-//! Compares two conditions measured in the same blocks.
-//!
-//! The order of conditions is shuffled within each block, so their labels are exchangeable whatever
-//! the machine does (Fisher 1935). The test needs no other assumption.
+//! Compares two conditions measured in the same blocks. Both run in random order within a block, so labels are
+//! exchangeable whatever the machine does (Fisher 1935).
 
 use crate::interval::{self, Estimate};
 use crate::{Bound, special};
 
-/// Largest number of pairs with the exact distribution of signed ranks; larger ones use a normal
-/// approximation with the ranks' variance.
+/// Largest number of pairs with the exact distribution of signed ranks; beyond, a normal one with the ranks' variance.
 const EXACT_MAX: usize = 400;
 
 /// Half-widths of a difference that about 80 of 100 comparisons show (simulated: 75 to 84).
 pub const COULD_SHOW: f64 = 1.5;
 
-/// Difference of logarithms for a ratio to zero or to an unbounded value: beyond any measured one,
-/// so that it can be ranked.
+/// Difference of logarithms for a ratio to zero or to an unbounded value: beyond any measured one, so it has a rank.
 pub(crate) const FAR: f64 = 1e3;
 
 /// Values of one condition, one per block; `None` if its trial lacks the metric.
@@ -41,9 +37,8 @@ impl FromIterator<Option<Bound>> for Side {
     }
 }
 
-/// The differences between two conditions whose values may be lower bounds.
-///
-/// A claim is tested with the least favorable ones, so it holds for all values in between.
+/// The differences between two conditions whose values may be lower bounds. A claim is tested with the least favorable
+/// ones, so it holds for all values in between.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DifferenceRange {
     /// With the lower bound of every value.
@@ -78,16 +73,15 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs from `(a, b)`, one per block. `None` without pairs; values must be positive and
-    /// finite.
+    /// Pairs from `(a, b)`, one per block. `None` without pairs; values must be positive and finite.
     pub fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Pairs> {
         let log = |value: f64| (value > 0.0 && value.is_finite()).then(|| value.ln());
         let logs = pairs.into_iter().map(|(a, b)| Some(log(b)? - log(a)?)).collect::<Option<Vec<_>>>()?;
         (!logs.is_empty()).then_some(Pairs { logs })
     }
 
-    /// Pairs from differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but
-    /// ratios are not. Panics if there are no differences, or one is not finite.
+    /// Pairs from differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but ratios are not. Panics if
+    /// there are no differences, or one is not finite.
     pub fn from_logs(logs: Vec<f64>) -> Pairs {
         assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "at least one difference, all finite");
         Pairs { logs }
@@ -109,18 +103,14 @@ impl Pairs {
         SignedRank::new(&self.logs.iter().map(|log| log - shift).collect::<Vec<_>>())
     }
 
-    /// Typical ratio B/A: exp of the median of all pairwise means of the differences, with the
-    /// interval of the signed rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014,
-    /// chapter 3).
-    ///
-    /// `None` if no interval of this level exists: fewer than 6 pairs at 95 %. Panics if `level` is
-    /// not strictly between 0 and 1.
+    /// Typical ratio B/A: exp of the median of all pairwise means of the differences, with the interval of the signed
+    /// rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014, chapter 3). `None` if no interval of this
+    /// level exists: fewer than 6 pairs at 95 %.
     pub fn typical(&self, level: f64) -> Option<Estimate> {
         self.shift(level).map(Estimate::exp)
     }
 
-    /// Typical difference B - A, like [`Pairs::typical`] without exponentiation. Panics if `level`
-    /// is not strictly between 0 and 1.
+    /// Typical difference B - A, like [`Pairs::typical`] without exponentiation.
     pub fn shift(&self, level: f64) -> Option<Estimate> {
         assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
         let n = self.logs.len();
@@ -138,8 +128,7 @@ impl Pairs {
         median(&self.walsh())
     }
 
-    /// Ratio of geometric means, with Student's t interval of the differences. `None` for fewer
-    /// than two pairs.
+    /// Ratio of geometric means, with Student's t interval of the differences. `None` for fewer than two pairs.
     pub fn mean(&self, level: f64) -> Option<Estimate> {
         interval::mean(&self.logs, level).map(Estimate::exp)
     }
@@ -166,8 +155,7 @@ fn median(sorted: &[f64]) -> f64 {
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-/// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`. The interval runs
-/// from that Walsh average to its mirror image.
+/// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`: the interval's first Walsh average.
 fn walsh_rank(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         let (mean, sd) = moments(n);
@@ -208,10 +196,8 @@ fn distribution(ranks: &[usize]) -> Vec<f64> {
     chances
 }
 
-/// The result of Wilcoxon's signed rank test (Wilcoxon 1945).
-///
-/// Equal differences share their mean rank, and the distribution uses these ranks. A zero
-/// difference is dropped after ranking (Pratt 1959).
+/// The result of Wilcoxon's signed rank test (Wilcoxon 1945). Equal differences share their mean rank, and the
+/// distribution uses these ranks. A zero difference is dropped after ranking (Pratt 1959).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRank {
     /// One-sided p-value of "B is larger".
@@ -253,8 +239,8 @@ impl SignedRank {
     }
 }
 
-/// Number of blocks that can show a difference at all, with Holm over `tests` tests: `b >=
-/// log2(40·tests)` at 5 %, because the smallest two-sided p of `b` blocks is `2^(1-b)`.
+/// Number of blocks that can show a difference at all, with Holm over `tests` tests: `b >= log2(40·tests)` at 5 %,
+/// because the smallest two-sided p of `b` blocks is `2^(1-b)`.
 pub fn blocks_needed(tests: usize, error: f64) -> u32 {
     (2.0 * tests.max(1) as f64 / error).log2().ceil() as u32
 }
@@ -270,8 +256,8 @@ mod tests {
         assert!((found - expected).abs() < 1e-12, "{found:?}, expected {expected:?}");
     }
 
-    // scipy 1.17: scipy.stats.wilcoxon(d, method='exact').pvalue is 0.00927734375; alternative='greater' gives 0.004638671875.
-    // R: wilcox.test(d, conf.int = TRUE) has 0.005 to 0.031 and 0.0195.
+    // scipy 1.17: scipy.stats.wilcoxon(d, method='exact').pvalue is 0.00927734375; alternative='greater' gives
+    // 0.004638671875. R: wilcox.test(d, conf.int = TRUE) has 0.005 to 0.031 and 0.0195.
     #[test]
     fn twelve_pairs_match_the_published_tables() {
         let pairs = Pairs::from_logs(TWELVE.to_vec());
@@ -293,8 +279,8 @@ mod tests {
         }
     }
 
-    // Ties and zeros, counted over all 2^n signs of the mid-ranks, as in R: coin::wilcoxsign_test(a
-    // ~ b, distribution = "exact", zero.method = "Pratt").
+    // Ties and zeros, counted over all 2^n signs of the mid-ranks, as in R: coin::wilcoxsign_test(a ~ b, distribution =
+    // "exact", zero.method = "Pratt").
     #[test]
     fn ties_and_zeros_match_the_enumeration_of_all_signs() {
         let table: [&[f64]; 5] = [

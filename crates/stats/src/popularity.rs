@@ -2,9 +2,9 @@
 
 use crate::random::{Rng, mix};
 
-/// Zipf's law over ranks 1 to n: the share of rank k is proportional to k^-exponent. Exact for
-/// every exponent from 0 (uniform), in constant memory. Source: Hörmann & Derflinger 1996,
-/// Rejection-inversion to generate variates from monotone discrete distributions.
+/// Zipf's law over ranks 1 to n: rank k has a share proportional to k^-exponent, from 0 (uniform). Exact, in constant
+/// memory. Source: Hörmann & Derflinger 1996, Rejection-inversion to generate variates from monotone discrete
+/// distributions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
     n: u64,
@@ -28,8 +28,7 @@ fn ln1p_ratio(x: f64) -> f64 {
 }
 
 impl Zipf {
-    /// Zipf's law over `n` ranks. Panics if `n` is 0 or above [`KEYS_MAX`], or the exponent is
-    /// negative or not finite.
+    /// Zipf's law over `n` ranks. Panics if `n` is 0 or above [`KEYS_MAX`], or the exponent is negative or not finite.
     pub fn new(n: u64, exponent: f64) -> Zipf {
         assert!((1..=KEYS_MAX).contains(&n), "a population of {n}");
         assert!(exponent.is_finite() && exponent >= 0.0, "an exponent of {exponent}");
@@ -89,8 +88,8 @@ impl Zipf {
     }
 }
 
-/// Sum of k^-exponent for k = 1 to n: by terms up to 1,000, then by the Euler-Maclaurin formula
-/// (DLMF 2.10.1), whose next term is below 1e-17 of the sum.
+/// Sum of k^-exponent for k = 1 to n: by terms up to 1,000, then by the Euler-Maclaurin formula (DLMF 2.10.1), whose
+/// next term is below 1e-17 of the sum.
 pub fn harmonic(n: u64, exponent: f64) -> f64 {
     const DIRECT: u64 = 1000;
     let term = |k: f64| (-exponent * k.ln()).exp();
@@ -107,18 +106,16 @@ pub fn harmonic(n: u64, exponent: f64) -> f64 {
         - (third(b) - third(a)) / 720.0
 }
 
-/// Draws an age between 1 and `most` with uniform logarithm: age a has the share ln((a + 1) / a) /
-/// ln(most + 1). Panics if `most` is 0.
+/// Draws an age from 1 to `most` (positive) with uniform logarithm: a has the share ln((a + 1) / a) / ln(most + 1).
 #[inline]
 pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
     assert!(most > 0, "no age is below 1");
     ((rng.unit_f64() * (most as f64 + 1.0).ln()).exp() as u64).clamp(1, most)
 }
 
-/// A bijection of the integers below n, selected by a key. It maps ranks to keys, so that popular
-/// keys are not neighbors. A Feistel network on as many bits as n needs, repeated until the result
-/// is below n (Black & Rogaway 2002, Ciphers with Arbitrary Finite Domains). Unlike a hash modulo
-/// n, it uses every key exactly once.
+/// A bijection of the integers below n, selected by a key. It maps ranks to keys, so that popular keys are not
+/// neighbors. A Feistel network on as many bits as n needs, repeated until the result is below n (Black & Rogaway 2002,
+/// Ciphers with Arbitrary Finite Domains). Unlike a hash modulo n, it uses every key exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,

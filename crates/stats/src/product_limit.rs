@@ -14,12 +14,10 @@ pub struct Bound {
 /// A mean is "at least" if doubling the part beyond the last value changes it by more than this.
 const MEAN_SHARE: f64 = 0.005;
 
-/// Product-limit estimate of a distribution from complete and censored values, such as requests
-/// without a response when measuring ended. Source: Kaplan & Meier 1958, *Nonparametric Estimation
-/// from Incomplete Observations*.
-///
-/// A value censored at `t` counts as longer than every complete value of `t`. Without censored
-/// values, quantiles and mean equal those of [`Histogram`] to the last bit.
+/// Product-limit estimate of a distribution from complete and censored values, such as requests without a response when
+/// measuring ended. Source: Kaplan & Meier 1958, *Nonparametric Estimation from Incomplete Observations*. A value
+/// censored at `t` counts as longer than every complete value of `t`. Without censored values, quantiles and mean equal
+/// those of [`Histogram`] to the last bit.
 #[derive(Clone, Debug)]
 pub struct ProductLimit<'a> {
     seen: &'a Histogram,
@@ -50,8 +48,7 @@ impl<'a> ProductLimit<'a> {
         }
         let mut cuts = cut.iter_buckets().peekable();
         let mut at_risk = len;
-        // Probability mass per value at risk; it only changes at censored values, so that ranks
-        // stay exact.
+        // Probability mass per value at risk; it only changes at censored values, so that ranks stay exact.
         let mut weight = 1.0 / len as f64;
         let mut above = 1.0;
         for (low, high, count) in seen.iter_buckets() {
@@ -72,11 +69,8 @@ impl<'a> ProductLimit<'a> {
         found
     }
 
-    /// Quantile `q`: the smallest complete value that at least the share `q` does not exceed. If
-    /// more than `1 - q` is beyond the last complete value, the longest censored value is a lower
-    /// bound.
-    ///
-    /// `None` for an empty sample. Panics if `q` is not a fraction.
+    /// Quantile `q`: the smallest complete value that at least the share `q` does not exceed. If more than `1 - q` is
+    /// beyond the last complete value, the longest censored value is a lower bound. `None` for an empty sample.
     pub fn quantile(&self, q: f64) -> Option<Bound> {
         assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
         let Some(cut_max) = self.cut_max else {
@@ -89,11 +83,9 @@ impl<'a> ProductLimit<'a> {
         Some(found.map_or_else(beyond, |step| Bound { value: step.value, at_least: false }))
     }
 
-    /// Mean. The share beyond the last known value counts as the longest of all (restricted mean,
-    /// Irwin 1949). The mean is "at least" if doubling that part would change it by more than 0.5 %
-    /// and by more than a standard error of the complete values' mean.
-    ///
-    /// `None` for an empty sample.
+    /// Mean; `None` for an empty sample. The share beyond the last known value counts as the longest of all (restricted
+    /// mean, Irwin 1949). The mean is "at least" if doubling that part would change it by more than 0.5 % and by more
+    /// than a standard error of the complete values' mean.
     pub fn mean(&self) -> Option<Bound> {
         let Some(cut_max) = self.cut_max else {
             return self.seen.mean().map(|value| Bound { value, at_least: false });
@@ -202,8 +194,7 @@ mod tests {
         assert!(one(4_000_000_000).at_least, "4 s: 40 us of 1 ms, and as much again for each 4 s more");
     }
 
-    // Exponential durations of mean 1 ms, censored independently: the estimate matches the true
-    // distribution.
+    // Exponential durations of mean 1 ms, censored independently: the estimate matches the true distribution.
     #[test]
     fn independent_cuts_do_not_bias() {
         let mut rng = crate::Rng::new(7);

@@ -1,15 +1,12 @@
 //! Random numbers from a seed, equal on every machine and in every version of this crate.
 
-/// xoshiro256++ 1.0 (Blackman & Vigna 2021, <https://prng.di.unimi.it>), seeded by SplitMix64.
-///
-/// For schedules, orders and simulations; not for secrets.
+/// xoshiro256++ 1.0 (Blackman & Vigna 2021, <https://prng.di.unimi.it>), seeded by SplitMix64; not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
 }
 
-/// Mixes 64 bits with SplitMix64, bijectively. For numbers that must be reproducible per item, such
-/// as the length of a key's value.
+/// Mixes 64 bits with SplitMix64, bijectively, for numbers that must be reproducible per item, like a value's length.
 #[inline]
 pub fn mix(bits: u64) -> u64 {
     let mut state = bits;
@@ -32,8 +29,7 @@ impl Rng {
         Rng { state: std::array::from_fn(|_| split_mix(&mut mixer)) }
     }
 
-    /// One of many practically independent generators of a seed, for example one per worker, client
-    /// or trial.
+    /// One of many practically independent generators of a seed, for example one per worker, client or trial.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let (mut seed, mut stream) = (seed, stream);
         // Mixes both first, so that neither (1, 2) and (2, 1) nor neighbors coincide.
@@ -74,8 +70,7 @@ impl Rng {
         ((self.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
-    /// Uniform among the integers below `n`, without bias. Source: Lemire 2019, Fast Random Integer
-    /// Generation in an Interval. Panics if `n` is 0.
+    /// Uniform below `n`, which is not 0. Source: Lemire 2019, Fast Random Integer Generation in an Interval.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "no integer is below 0");
         loop {
@@ -94,8 +89,8 @@ impl Rng {
         -mean * (1.0 - self.unit_f64()).ln()
     }
 
-    /// Normally distributed with mean 0 and standard deviation 1. Source: Marsaglia & Bray 1964,
-    /// the polar method. Discards the second value, so that a generator has no other state.
+    /// Normal with mean 0 and standard deviation 1, by the polar method (Marsaglia & Bray 1964). Discards the second
+    /// value, so that a generator has no other state.
     pub fn normal(&mut self) -> f64 {
         loop {
             let x = 2.0 * self.unit_f64() - 1.0;

@@ -1,38 +1,29 @@
-//! Finds the highest offered rate at which a server keeps an objective, as a range that allows for
-//! noise.
+//! Finds the highest offered rate at which a server keeps an objective, as a range that allows for noise.
 //!
-//! [`next`] is a pure function of the trials so far, so an interrupted search resumes from its
-//! trials. It does not know the objective: each trial has an [`Outcome::Judged`] *excess*, the
-//! natural logarithm of value over bound. Below 0 the objective is kept; with several conditions,
-//! the worst counts.
+//! [`next`] is a pure function of the trials so far, so an interrupted search resumes from its trials. It does not know
+//! the objective: each trial has an [`Outcome::Judged`] *excess*, the natural logarithm of value over bound. Below 0
+//! the objective is kept; with several conditions, the worst counts.
 //!
 //! # Method
 //!
-//! The search looks for the rate at which half of all fresh starts of the server would keep the
-//! objective. RFC 9971 (MLRsearch) has the same goal, with its goal exceed ratio of one half.
+//! The search looks for the rate at which half of all fresh starts of the server would keep the objective, the goal of
+//! RFC 9971 (MLRsearch) with its goal exceed ratio of one half.
 //!
 //! 1. **Start** at the lowest allowed rate, or at half the rate of a short closed loop (the pilot).
 //! 2. **Bracket**: double the rate while it holds, or halve it while it fails.
 //! 3. **Bisect** by the geometric mean until the range is within the resolution.
-//! 4. **Confirm** the upper end with at least [`FIRM`] trials, then the lower end with fresh
-//!    trials, each of which must hold. If an end is not confirmed, the search continues at the next
-//!    rate.
+//! 4. **Confirm** the upper end with at least [`FIRM`] trials, then the lower end with fresh trials, each of which must
+//!    hold. If an end is not confirmed, the search continues at the next rate.
 //!
-//! One trial decides a rate if its own interval excludes the bound: few trials far from the bound,
-//! more near it (Shivam et al. 2008, Cutting Corners). Otherwise, and at both ends of the range,
-//! the rate is repeated, up to [`MOST_TRIALS`] times. It is decided when most trials agree and
-//! Student's t interval over at least [`FIRM`] trials excludes the bound. Excesses are first
-//! clamped to ±[`LIMIT`], because latency above the capacity grows without bound. A rate that stays
-//! undecided lies inside the range: the lower end is below it, even if a higher rate holds.
+//! One trial decides a rate if its own interval excludes the bound: few trials far from the bound, more near it (Shivam
+//! et al. 2008, Cutting Corners). Otherwise, and at both ends of the range, the rate is repeated, up to [`MOST_TRIALS`]
+//! times. It is decided when most trials agree and Student's t interval over at least [`FIRM`] trials excludes the
+//! bound. Excesses are first clamped to ±[`LIMIT`], because latency above the capacity grows without bound. A rate that
+//! stays undecided lies inside the range: the lower end is below it, even if a higher rate holds.
 //!
-//! Contradictions count against the server, as in RFC 9971: rates above the lowest failing rate are
-//! ignored.
-//!
-//! A trial that the generator spoiled says nothing about the server. A rate at which most trials
-//! are spoiled ends the search upwards; the upper end is then missing.
-//!
-//! `docs/results/coverage.md` has the share of simulated searches whose range contains the true rate, also
-//! with only one trial per rate.
+//! Contradictions count against the server, as in RFC 9971: rates above the lowest failing rate are ignored. Trials
+//! that the generator spoiled do not count. A rate at which most are ends the search upwards, with no upper end.
+//! `docs/results/coverage.md` has the share of simulated searches with the true rate, also for one trial per rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,8 +174,7 @@ pub struct Rate {
     pub trials: usize,
     /// Trials that kept the objective.
     pub kept: usize,
-    /// Mean of the natural logarithm of value over bound, clamped, with the interval behind the
-    /// verdict; below 0 the objective is kept. The worst condition counts.
+    /// Mean of ln(value / bound) of the worst condition, clamped, with its interval; below 0 the objective is kept.
     pub excess: Option<Estimate>,
     /// Whether the verdict rests on [`FIRM`] trials or more, and for one that holds, on the required confirmations.
     #[serde(skip)]
@@ -275,13 +265,11 @@ pub enum Ended {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "SearchBound")]
 pub enum Bound {
-    /// The search succeeded: a lower end exists; the upper one may be missing if the highest rate
-    /// holds.
+    /// The search succeeded: a lower end exists; the upper one may be missing if the highest rate holds.
     Found,
     /// The server: it keeps the objective at no allowed rate, or breaks down.
     Subject,
-    /// The measurement: the generator was the limit, or there were too few responses, too much
-    /// noise or too few trials.
+    /// The measurement: the generator was the limit, or there were too few responses, too much noise or too few trials.
     Measuring,
 }
 
@@ -313,9 +301,7 @@ impl Rules {
     }
 }
 
-/// Decides the next action from the trials so far; `time_is_over` ends the search.
-///
-/// The order of the trials is irrelevant, except for failed ones at the end.
+/// Decides the next action from the trials, in any order except for failed ones at the end, and from the time limit.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
@@ -388,8 +374,7 @@ impl<'a> Board<'a> {
         self.with(Verdict::Fails).next()
     }
 
-    /// The lowest rate that was too high for the generator, above all that hold and below all that
-    /// fail. If a higher rate holds, the failure was a hiccup.
+    /// The lowest rate too high for the generator, above all that hold (else it was a hiccup) and below all that fail.
     fn wall(&self) -> Option<&Rate> {
         let high = self.high().map_or(f64::INFINITY, |high| high.rate_per_s);
         let holds = self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < high).map_or(0.0, |rate| rate.rate_per_s);
@@ -413,7 +398,6 @@ impl<'a> Board<'a> {
         if self.rules.from_per_s.is_none() && trials.is_empty() {
             return Next::Trial(Step { purpose: Purpose::Pilot, rate_per_s: None });
         }
-        // A failed trial is repeated as it was.
         if let Some(Trial::Step { rate_per_s, purpose, outcome: Outcome::Failed }) = trials.last() {
             return trial(*rate_per_s, *purpose);
         }
@@ -471,8 +455,7 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// The middle of the widest gap that exceeds the resolution: between the ends, or between an
-    /// end and the undecided rates.
+    /// The middle of the widest gap above the resolution, between the ends or between an end and the undecided rates.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
         // Rates at or below one with too few responses cannot be judged.
@@ -599,9 +582,8 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
     Rate { rate_per_s, verdict, trials, kept, excess: estimate, confirmed, shaken, spoiled, too_few }
 }
 
-/// Mean excess with its interval: the trial's own interval for a single trial, otherwise Student's
-/// t over the trials. Few trials may agree by chance, so their deviation is at least the average
-/// one within a trial.
+/// Mean excess with its interval: the trial's own interval for a single trial, otherwise Student's t over the trials.
+/// Few trials may agree by chance, so their deviation is at least the average one within a trial.
 fn estimate(excesses: &[f64], insides: &[(f64, f64)], spreads: &[f64]) -> Option<Estimate> {
     let point = interval::average(excesses)?;
     let (n, limited) = (excesses.len(), |value: f64| value.clamp(-LIMIT, LIMIT));
@@ -781,8 +763,7 @@ mod tests {
 
     #[test]
     fn ignores_rates_above_a_failing_rate() {
-        // The server fails between 2,500 and 3,500 and holds again up to 9,000, as if one of its
-        // timers interfered.
+        // The server fails between 2,500 and 3,500 and holds again up to 9,000, as if one of its timers interfered.
         let subject =
             |rate: f64, _: usize| sure(if (2_500.0..3_500.0).contains(&rate) || rate > 9_000.0 { 0.5 } else { -0.5 });
         let rules = Rules { from_per_s: Some(3_000.0), ..RULES };

@@ -2,8 +2,8 @@
 
 use std::f64::consts::PI;
 
-/// ln(x!) minus Stirling's formula for it, for `x > 0`. Source: Loader 2000, Fast and Accurate
-/// Computation of Binomial Probabilities; series: Abramowitz & Stegun 6.1.41.
+/// ln(x!) minus Stirling's formula for it, for `x > 0`. Source: Loader 2000, Fast and Accurate Computation of Binomial
+/// Probabilities; series: Abramowitz & Stegun 6.1.41.
 fn stirling_error(x: f64) -> f64 {
     if x < 16.0 {
         return ln_gamma(x + 1.0) - (0.5 * (2.0 * PI * x).ln() + x * x.ln() - x);
@@ -18,8 +18,7 @@ fn stirling_series(x: f64) -> f64 {
     TERMS.iter().rev().fold(0.0, |sum, term| sum * square + term) / x
 }
 
-/// Natural logarithm of the gamma function for `x > 0`: Stirling's series, after moving small
-/// arguments up by Γ(x+1) = x·Γ(x).
+/// Logarithm of the gamma function for `x > 0`: Stirling's series, after moving small arguments up by Γ(x+1) = x·Γ(x).
 pub(crate) fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut product) = (x, 1.0);
     while x < 16.0 {
@@ -48,8 +47,8 @@ fn deviance(x: f64, m: f64) -> f64 {
     sum
 }
 
-/// Regularised incomplete beta function I_x(a, b), given both `x` and `y = 1 - x` so that neither
-/// tail loses digits. Continued fraction: DLMF 8.17.22, evaluated by Lentz's method.
+/// Regularised incomplete beta function I_x(a, b), given both `x` and `y = 1 - x` so that neither tail loses digits.
+/// Continued fraction: DLMF 8.17.22, evaluated by Lentz's method.
 pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -63,8 +62,7 @@ pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
     incomplete_beta_below(a, b, x, y)
 }
 
-/// [`incomplete_beta`] for `x` below the mean, where the fraction converges in about the square
-/// root of the larger parameter.
+/// [`incomplete_beta`] for `x` below the mean; the fraction converges in about the square root of the larger parameter.
 fn incomplete_beta_below(a: f64, b: f64, x: f64, y: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let n = a + b;
@@ -95,7 +93,6 @@ fn incomplete_beta_below(a: f64, b: f64, x: f64, y: f64) -> f64 {
     (front * fraction).min(1.0)
 }
 
-/// P(X ≤ k) for X binomial(n, q).
 pub(crate) fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
     if k >= n {
         return 1.0;
@@ -136,8 +133,7 @@ fn normal_upper(x: f64) -> f64 {
         }
         return 0.5 - density * sum;
     }
-    // Laplace's continued fraction, Abramowitz & Stegun 26.2.14, from the far end: 200 terms are
-    // exact from 3 upwards.
+    // Laplace's continued fraction, Abramowitz & Stegun 26.2.14, from the far end: 200 terms are exact from 3 upwards.
     density / (1..=200).rev().fold(x, |rest, k| x + f64::from(k) / rest)
 }
 
@@ -145,8 +141,7 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     symmetric_quantile(p, normal_distance)
 }
 
-/// Quantile of a distribution that is symmetric about 0; `distance` is the quantile with a given
-/// probability above it, below 0.5.
+/// Quantile of a distribution symmetric about 0; `distance` is the quantile with this probability above it, below 0.5.
 fn symmetric_quantile(p: f64, distance: impl Fn(f64) -> f64) -> f64 {
     let size = match p.min(1.0 - p) {
         tail if tail <= 0.0 => f64::INFINITY,
@@ -157,8 +152,7 @@ fn symmetric_quantile(p: f64, distance: impl Fn(f64) -> f64) -> f64 {
 }
 
 fn normal_distance(p: f64) -> f64 {
-    // Abramowitz & Stegun 26.2.23 is accurate to 4.5e-4; each step of Halley's method triples the
-    // digits.
+    // Abramowitz & Stegun 26.2.23 is accurate to 4.5e-4; each step of Halley's method triples the digits.
     let t = (-2.0 * p.ln()).sqrt();
     let mut x =
         t - (2.515_517 + t * (0.802_853 + t * 0.010_328)) / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
@@ -189,8 +183,7 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
 }
 
 fn t_distance(p: f64, df: f64) -> f64 {
-    // Newton on ln(upper tail) over ln(t), nearly straight for heavy tails. Bisects if a step
-    // leaves the bracket.
+    // Newton on ln(upper tail) over ln(t), nearly straight for heavy tails. Bisects if a step leaves the bracket.
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     let mut t = -normal_quantile(p);
     let log_scale = ln_gamma(0.5 * (df + 1.0)) - ln_gamma(0.5 * df) - 0.5 * (df * PI).ln();
@@ -214,15 +207,13 @@ fn t_distance(p: f64, df: f64) -> f64 {
     t
 }
 
-/// `x^a·e^-x / Γ(a + 1)` for `a > 0` and `x > 0`, without cancellation for large values. Source:
-/// Loader 2000.
+/// `x^a·e^-x / Γ(a + 1)` for `a > 0` and `x > 0`, without cancellation for large values. Source: Loader 2000.
 fn poisson_term(a: f64, x: f64) -> f64 {
     (-stirling_error(a) - deviance(a, x)).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// Regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise for
-/// small results. Source: DLMF 8.11.4 (series) below the mean, 8.9.2 (continued fraction, by
-/// Lentz's method) above it.
+/// Regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise for small results.
+/// Source: DLMF 8.11.4 (series) below the mean, 8.9.2 (continued fraction, by Lentz's method) above it.
 pub(crate) fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);

@@ -7,16 +7,12 @@ use crate::special::normal_quantile;
 const LAGS: usize = 3;
 const SHUFFLES: usize = 999;
 
-/// P-value of consecutive trials being alike, if the order of trials is irrelevant.
-///
-/// `trials` are `(point, value)` in the order in which they ran, over all points. Each value
-/// becomes the normal score of its rank among the trials of its point. The statistic `S = Σ (1 -
-/// l/4)·r_l` over the autocorrelations at lags 1 to 3 is compared with 999 orders that shuffle the
-/// scores within each point, which makes the test exact. A small p shows speed states; a large one
-/// proves nothing, because long spells are not detected.
-///
-/// `None` for fewer than 8 trials of points with at least two trials, or if all their values are
-/// equal.
+/// P-value of consecutive trials being alike, if the order of trials is irrelevant. `trials` are `(point, value)` in
+/// the order in which they ran, over all points. Each value becomes the normal score of its rank among the trials of
+/// its point. The statistic `S = Σ (1 - l/4)·r_l` over the autocorrelations at lags 1 to 3 is compared with 999 orders
+/// that shuffle the scores within each point, which makes the test exact. A small p shows speed states; a large one
+/// proves nothing, because long spells are not detected. `None` for fewer than 8 trials of points with at least two
+/// trials, or if all their values are equal.
 pub fn p_value(trials: &[(usize, f64)], seed: u64) -> Option<f64> {
     let points = trials.iter().map(|&(point, _)| point + 1).max()?;
     let mut places = vec![Vec::new(); points];

@@ -2,29 +2,24 @@
 
 use crate::trend::{self, Growth, Series, Shown};
 
-/// Changes between the halves of a trial below this count as steady, because they move its mean by
-/// less than half of that.
+/// Changes between the halves of a trial below this count as steady: they move its mean by less than half of that.
 pub const MARGIN: f64 = 0.02;
 const FEWEST: usize = 3;
 
 /// Whether the trials of a design point had reached a steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// Whether the steady state was reached: `Some(false)` if the test rejects it, `Some(true)` if
-    /// not, `None` for too few trials.
+    /// `Some(false)` if the test rejects a steady state, `Some(true)` if not, `None` for too few trials.
     pub reached: Option<bool>,
     /// Logarithm of the mean of a trial's second half over that of its first, over trials.
     pub change: Growth,
 }
 
-/// Tests all design points of a report together: `points[point][trial][window]`, for example
-/// latencies.
-///
-/// Trials that start before the transient is over differ between their halves, in the same
-/// direction for all trials of a point. Disturbances by the machine and correlated windows have no
-/// direction. The test therefore counts trials, not windows: at most `error` of reports call a
-/// steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`]
-/// never count. Panics if `error` is not strictly between 0 and 1.
+/// Tests all design points of a report together: `points[point][trial][window]`, for example latencies. Trials that
+/// start before the transient is over differ between their halves, in the same direction for all trials of a point.
+/// Disturbances by the machine and correlated windows have no direction. The test therefore counts trials, not windows:
+/// at most `error` of reports call a steady point unsteady (Student's t over trials, Holm over points). Changes below
+/// [`MARGIN`] never count.
 pub fn steady(points: &[Vec<Vec<f64>>], error: f64) -> Vec<Steady> {
     judge(&points.iter().map(|trials| halves(trials)).collect::<Vec<_>>(), error)
 }
@@ -39,8 +34,7 @@ pub fn halves(trials: &[Vec<f64>]) -> Series {
     series
 }
 
-/// Like [`steady()`], from the [`halves`] of each design point. Panics if `error` is not strictly
-/// between 0 and 1.
+/// Like [`steady()`], from the [`halves`] of each design point.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
     let found = trend::growth(points, error).into_iter();
     let judged = |change: Growth| {

@@ -1,17 +1,14 @@
-//! Decides when a study that runs in whole blocks has enough of them.
-//!
-//! Every point has a trial in every block and no point ends early, because trials without
-//! counterparts cannot be compared. The rules only consider interval widths, never which contender
-//! is ahead, so the tests of [`crate::claims`] keep their level.
+//! Decides when a study that runs in whole blocks has enough of them. Every point has a trial in every block and no
+//! point ends early, because trials without counterparts cannot be compared. The rules only consider interval widths,
+//! never which contender is ahead, so the tests of [`crate::claims`] keep their level.
 
 use crate::interval::{self, Estimate};
 
 /// Blocks before the first look, and minimum for any claim.
 pub const FIRST_LOOK: u32 = 12;
 
-/// Number of blocks at the next look: 12, 18, 24, 30, then half as many again each time.
-///
-/// Each look is a chance to stop because widths happen to be narrow; few looks keep it small.
+/// Number of blocks at the next look: 12, 18, 24, 30, then half as many again each time. Each look is a chance to stop
+/// because widths happen to be narrow; few looks keep it small.
 pub fn next_look(blocks: u32) -> u32 {
     match blocks {
         0..12 => FIRST_LOOK,
@@ -29,11 +26,9 @@ pub fn is_look(blocks: u32) -> bool {
     blocks >= FIRST_LOOK && next_look(blocks - 1) == blocks
 }
 
-/// Relative standard deviation between trials, pooled over the points of a study: the root of the
-/// mean of `(s_i / mean_i)²`.
-///
-/// Pooling removes luck from "narrow enough", and accounts for rare starts that only other points
-/// had. `None` if no point has two values and a nonzero mean.
+/// Relative standard deviation between trials, pooled over the points of a study: the root of the mean of
+/// `(s_i/mean_i)²`. Pooling removes luck from "narrow enough", and accounts for rare starts that only other points had.
+/// `None` if no point has two values and a nonzero mean.
 pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Option<f64> {
     let squares = points.into_iter().filter_map(|values| {
         let mean = interval::average(values)?;
@@ -43,8 +38,7 @@ pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Op
     interval::average(&squares).map(f64::sqrt)
 }
 
-/// Relative half-width of a point's interval with the pooled deviation, compared with the absolute
-/// target. `None` for fewer than two trials.
+/// Relative half-width of a point's interval with the pooled deviation; `None` for fewer than two trials.
 pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Option<f64> {
     (trials >= 2).then(|| {
         let n = f64::from(trials);
@@ -52,9 +46,7 @@ pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Op
     })
 }
 
-/// Mean of a point's trials with the reported interval, `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`.
-///
-/// `None` for fewer than two values, or if one is not finite.
+/// Mean of two or more finite values with the reported interval, `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`.
 pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Estimate> {
     let own = interval::mean(values, level)?;
     let pooled = pooled_half_width(pooled_relative_sd, u32::try_from(values.len()).ok()?, level)? * own.point.abs();
@@ -113,8 +105,8 @@ impl std::fmt::Display for Decision {
     }
 }
 
-/// Decides after a whole block. `width` is the widest half-width of the study so far, `None` while
-/// a point has no interval. Widths count only at the looks of [`next_look`] and at `max`.
+/// Decides after a whole block. `width` is the widest half-width of the study so far, `None` while a point has no
+/// interval. Widths count only at the looks of [`next_look`] and at `max`.
 pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     let goal = match rule.target {
         None if blocks >= rule.min => return Decision::AsAsked { blocks },
@@ -130,8 +122,7 @@ pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     }
 }
 
-/// Number of trials likely to reach the target: the smallest `n` for which the half-width
-/// `relative` at `trials` trials shrinks to `target`, in proportion to `t/√n`.
+/// Trials likely to reach the target: the smallest `n` to which the half-width `relative` shrinks, as `t/√n`.
 pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Option<u32> {
     if trials < 2 || target.is_nan() || target <= 0.0 || !relative.is_finite() {
         return None;
@@ -153,8 +144,7 @@ pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Opt
     Some(high as u32)
 }
 
-/// Largest share of a rare kind of start that all these trials may have missed: `1 - error^(1/n)`
-/// (Hanley & Lippman-Hand 1983).
+/// Largest share of a rare kind of start that all trials may have missed: `1-error^(1/n)` (Hanley & Lippman-Hand 1983).
 pub fn unseen_share(trials: u32, error: f64) -> f64 {
     1.0 - error.powf(1.0 / f64::from(trials.max(1)))
 }

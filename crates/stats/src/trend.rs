@@ -1,5 +1,4 @@
-//! Tests whether a series grows during a trial. Each trial contributes one change, so correlation
-//! between neighboring values of a trial does not matter.
+//! Tests whether a series grows during a trial. Each trial contributes one change, so neighboring values may correlate.
 
 use crate::adjust::holm_of_some;
 use crate::interval::{self, Estimate};
@@ -18,9 +17,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// Changes from the series `(x, y)` of each trial. A change is the slope of the fitted line
-    /// times the x range of the shortest trial; the margin is `margin_share` of the mean of all
-    /// values. Skips trials without a line; `None` if no trial is left.
+    /// Changes from the series `(x, y)` of each trial that has a line: its slope times the x range of the shortest
+    /// trial. The margin is `margin_share` of the mean of all values. `None` if no trial is left.
     pub fn from_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
         let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, least_squares(series)?)));
         let slopes = slopes.collect::<Vec<_>>();
@@ -30,9 +28,8 @@ impl Series {
         Some(Series { changes: slopes.iter().map(|(_, slope)| slope * range).collect(), margin })
     }
 
-    /// Changes from the values of each trial in order. A change is the logarithm of the mean of the
-    /// second half over that of the first. Skips trials with fewer than 4 values, or with a half
-    /// without positive mean.
+    /// Changes from the values of each trial in order. A change is the logarithm of the mean of the second half over
+    /// that of the first. Skips trials with fewer than 4 values, or with a half without positive mean.
     pub fn from_halves(trials: &[Vec<f64>], margin: f64) -> Series {
         let change = |values: &Vec<f64>| {
             let (first, second) = values.split_at(values.len() / 2);
@@ -71,13 +68,10 @@ pub struct Growth {
     pub is_small: bool,
 }
 
-/// Tests all series of a report together.
-///
-/// At most `error` of reports call an unchanged series changed, and at most `error` call a change
-/// of the margin or more small (Holm 1979 over all series, for each of the two). Growth uses
-/// Student's t over trials, flat two one-sided tests against the margin (Schuirmann 1987). A change
-/// that is not significant is therefore not flat by itself. Panics if `error` is not strictly
-/// between 0 and 1.
+/// Tests all series of a report together. At most `error` of reports call an unchanged series changed, and at most
+/// `error` call a change of the margin or more small (Holm 1979 over all series, for each of the two). Growth uses
+/// Student's t over trials, flat two one-sided tests against the margin (Schuirmann 1987). A change that is not
+/// significant is therefore not flat by itself.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     // Series without a p-value do not count in the adjustment.
     let over_all = |p_of: fn(&Series) -> Option<f64>| holm_of_some(series.iter().map(p_of)).map(|p| p.unwrap_or(1.0));
@@ -97,14 +91,12 @@ pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     series.iter().zip(p_change).zip(p_flat).map(one).collect()
 }
 
-/// Two-sided p-value of the mean differing from zero (Student's t test); `None` for fewer than two
-/// values or a value that is not finite.
+/// Two-sided p-value of the mean differing from zero (Student's t); `None` for fewer than two values or one not finite.
 pub fn p_value(values: &[f64]) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
     Some((2.0 * tail(mean.abs(), error, df)).min(1.0))
 }
 
-/// P-value of the mean being within ±margin; `None` as in [`p_value`].
 fn p_within(values: &[f64], margin: f64) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
     Some(tail(margin - mean, error, df).max(tail(margin + mean, error, df)))
@@ -128,10 +120,8 @@ fn tail(distance: f64, error: f64, df: f64) -> f64 {
     }
 }
 
-/// Slope of the least-squares line through `(x, y)`, in y per x. `None` with fewer than two
-/// distinct x or a value that is not finite.
-///
-/// Centers the values first, to keep precision for large x.
+/// Slope of the least-squares line through `(x, y)`, in y per x. `None` with fewer than two distinct x or a value that
+/// is not finite. Centers the values first, to keep precision for large x.
 pub fn least_squares(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;
@@ -151,8 +141,8 @@ mod tests {
         growth(&[Series { changes: changes.to_vec(), margin }], 0.05)[0]
     }
 
-    // Simpson's rule over Student's density with 4 degrees of freedom, in Python: m = 1.1, e =
-    // stdev(c)/5**.5; 2*tail(m/e) and max(tail((2-m)/e), tail((2+m)/e)).
+    // Simpson's rule over Student's density with 4 degrees of freedom, in Python: m = 1.1, e = stdev(c)/5**.5;
+    // 2*tail(m/e) and max(tail((2-m)/e), tail((2+m)/e)).
     #[test]
     fn p_values_match_student_t() {
         let found = one(&[1.2, 0.8, 1.5, 0.9, 1.1], 2.0);

@@ -64,12 +64,11 @@ pub struct Intervals {
 }
 
 const FEWEST: usize = 4;
-/// Minimum relative deviation of a missed point.
 const MISS: f64 = 0.1;
 /// Minimum deviation of a missed point, in standard errors of its mean.
 const MISS_ERRORS: f64 = 3.0;
-/// Weight of the pooled variance in each point's own, in trials, because few trials give a poor
-/// variance. This is Smyth's moderated variance (2004); points are too few to estimate its prior.
+/// Weight of the pooled variance in each point's own, in trials, because few trials give a poor variance. This is
+/// Smyth's moderated variance (2004); points are too few to estimate its prior.
 const PRIOR_TRIALS: f64 = 4.0;
 const RESAMPLES: usize = 500;
 
@@ -86,8 +85,7 @@ impl Law {
 }
 
 impl Fit {
-    /// Throughput of the law at N with its interval, for the mean of many trials. Single trials
-    /// scatter more widely. `None` without intervals.
+    /// Throughput of the law at N with its interval, if any, for the mean of many trials; single trials scatter more.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
         let mut values = self.resampled.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
@@ -105,12 +103,9 @@ impl Fit {
         among <= 1 || p * among as f64 <= 1.0 - level
     }
 
-    /// Describes the fit in words; `resource` names N in the plural, for example `cores`. A
-    /// statement without "not sure" is adjusted for `among` fits in one report (Bonferroni), up to
-    /// 12 with 500 resamplings.
-    ///
-    /// A peak beyond the largest measured N is reported as such. If κ's interval leaves a peak
-    /// open, none is reported.
+    /// Describes the fit in words; `resource` names N in the plural, for example `cores`. A statement without "not
+    /// sure" is adjusted for `among` fits in one report (Bonferroni), up to 12 with 500 resamplings. A peak beyond the
+    /// largest measured N is reported as such. If κ's interval leaves a peak open, none is reported.
     pub fn sentence(&self, resource: &str, among: usize) -> String {
         let Law { sigma, kappa, .. } = self.law;
         let n_max = self.n_max;
@@ -170,13 +165,10 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Fits the law by bounded least squares (Levenberg 1944, Marquardt 1963) and bootstraps its
-/// intervals.
-///
-/// Each point is weighted by one over the variance of its mean. The relative variance is similar at
-/// all N, so it is moderated by the variance of all points. Source of the law: Gunther 2007,
-/// Guerrilla Capacity Planning. Points with equal N are merged. Equal seeds give equal intervals.
-/// Fails with the reason. Panics if `level` is not strictly between 0 and 1.
+/// Fits the law by bounded least squares (Levenberg 1944, Marquardt 1963) and bootstraps its intervals. Each point is
+/// weighted by one over the variance of its mean. The relative variance is similar at all N, so it is moderated by the
+/// variance of all points. Source of the law: Gunther 2007, Guerrilla Capacity Planning. Points with equal N are
+/// merged. Equal seeds give equal intervals. Fails with the reason.
 pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, String> {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
     let points = gather(points)?;
@@ -402,8 +394,7 @@ fn intervals(points: &[Point], law: &Law, resampled: &[Law], level: f64) -> Opti
     })
 }
 
-/// Ends of the central share `level`. Uses observed values without interpolation, because peaks may
-/// be infinite.
+/// Ends of the central share `level`. Uses observed values without interpolation, because peaks may be infinite.
 fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let side = (1.0 - level) / 2.0;
@@ -411,11 +402,10 @@ fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     (at(side), at(1.0 - side))
 }
 
-/// Draws as many trials of a point as it has, with replacement. Samples from few trials vary too
-/// little, so deviations are scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4). They are
-/// also scaled by how much wider Student's t with the moderated variance's degrees of freedom is
-/// than the normal distribution. Without the second factor, simulated 95 % intervals from 5 trials
-/// cover 90 to 93 %.
+/// Draws as many trials of a point as it has, with replacement. Samples from few trials vary too little, so deviations
+/// are scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4). They are also scaled by how much wider Student's t
+/// with the moderated variance's degrees of freedom is than the normal distribution. Without the second factor,
+/// simulated 95 % intervals from 5 trials cover 90 to 93 %.
 fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let n = point.throughputs.len();
     let mean = interval::average(&point.throughputs).expect("gathered points have trials");
@@ -446,8 +436,8 @@ mod tests {
     }
 
     // scipy 1.17: n = [1, 2, 4, 8, 16, 32]; x = [955.16, 1878.91, 3548.68, 6531.08, 9897.24, 11950.3]
-    // f = lambda n, l, s, k: l*n/(1 + s*(n-1) + k*n*(n-1))
-    // scipy.optimize.curve_fit(f, n, x, p0=[900, .02, 1e-4], sigma=x, bounds=([0, 0, 0], [numpy.inf, 1, numpy.inf]), xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
+    // f = lambda n, l, s, k: l*n/(1 + s*(n-1) + k*n*(n-1)); scipy.optimize.curve_fit(f, n, x, p0=[900, .02, 1e-4],
+    // sigma=x, bounds=([0, 0, 0], [numpy.inf, 1, numpy.inf]), xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
     #[test]
     fn matches_scipy() {
         let found = fit(
@@ -497,8 +487,8 @@ mod tests {
         }
     }
 
-    /// SPEC SDM91 on a Sun SPARCcenter 2000: concurrent scripts and scripts per hour (Gunther 2007,
-    /// chapter 4.5; data set `specsdm91` of R's package usl 3.0.3).
+    /// SPEC SDM91 on a Sun SPARCcenter 2000: concurrent scripts and scripts per hour (Gunther 2007, chapter 4.5; data
+    /// set `specsdm91` of R's package usl 3.0.3).
     const SPECSDM91: [(f64, f64); 7] =
         [(1.0, 64.9), (18.0, 995.9), (36.0, 1652.4), (72.0, 1853.2), (108.0, 1828.9), (144.0, 1775.0), (216.0, 1702.2)];
 
@@ -517,10 +507,10 @@ mod tests {
         (64.0, 310.0),
     ];
 
-    // R 4.2.2, the call that usl 3.0.3 makes (R/usl.R, `usl.solve.nls`), for the data above:
-    // nls(y ~ gamma*x/(1 + alpha*(x-1) + beta*x*(x-1)), algorithm = "port", lower = c(0, 0, 0), upper = c(Inf, 1, 1), ...)
-    // gives 89.99522677, 0.02772846999, 0.0001043655007; 21.84884277, 0.05777078033, 0; 20.85604501, 0.02444403819, 0.001626809372
-    // for the first six rows of the ray tracer.
+    // R 4.2.2, the call that usl 3.0.3 makes (R/usl.R, `usl.solve.nls`), for the data above: nls(y ~ gamma*x/(1 +
+    // alpha*(x-1) + beta*x*(x-1)), algorithm = "port", lower = c(0, 0, 0), upper = c(Inf, 1, 1), ...) gives
+    // 89.99522677, 0.02772846999, 0.0001043655007; 21.84884277, 0.05777078033, 0; 20.85604501, 0.02444403819,
+    // 0.001626809372 for the first six rows of the ray tracer.
     #[test]
     fn matches_r_without_weights() {
         close(unweighted(&SPECSDM91), [89.99522677, 0.02772846999, 0.0001043655007], 1e-6);
@@ -528,10 +518,9 @@ mod tests {
         close(unweighted(&RAYTRACER[..6]), [20.85604501, 0.02444403819, 0.001626809372], 1e-6);
     }
 
-    // Expected values of the tests in R's package usl 3.0.3, to the printed digits:
-    // summary.Rout.save (alpha 2.773e-02, beta 1.044e-04, gamma 9.000e+01, peak 1884 at 96.52),
-    // peak-scalability.R (96.51956), predict.Rout.save, efficiency.Rout.save; coef.Rout.save has
-    // 0.02, 0.02, 1 for its own example.
+    // Expected values of the tests in R's package usl 3.0.3, to the printed digits: summary.Rout.save (alpha 2.773e-02,
+    // beta 1.044e-04, gamma 9.000e+01, peak 1884 at 96.52), peak-scalability.R (96.51956), predict.Rout.save,
+    // efficiency.Rout.save; coef.Rout.save has 0.02, 0.02, 1 for its own example.
     #[test]
     fn matches_published_results_of_usl_package() {
         let law = unweighted(&SPECSDM91);
@@ -548,8 +537,9 @@ mod tests {
     }
 
     // R 4.2.2: n <- c(1, 2, 4, 8, 12); x <- list(...) as below; m <- sapply(x, mean); k <- sapply(x, length); f <- k - 1
-    // v <- sapply(x, var) / m^2; w <- k / (m^2 * (4 * (sum(f * v) / sum(f)) + f * v) / (4 + f))
-    // fit <- nls(m ~ l*n/(1 + s*(n-1) + p*n*(n-1)), weights = w, start = list(l = 100, s = .03, p = .001), algorithm = "port", ...)
+    // v <- sapply(x, var) / m^2; w <- k / (m^2 * (4 * (sum(f * v) / sum(f)) + f * v) / (4 + f)); fit <- nls(m ~ l*n/(1
+    // +
+    // s*(n-1) + p*n*(n-1)), weights = w, start = list(l = 100, s = .03, p = .001), algorithm = "port", ...);
     // 1 - sum(w * (m - fitted(fit))^2) / sum(w * (m - weighted.mean(m, w))^2)
     #[test]
     fn matches_r_with_moderated_weights() {

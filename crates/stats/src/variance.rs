@@ -1,5 +1,4 @@
-//! Splits variation into differences between trials and variation within them, to choose the best
-//! length of a trial.
+//! Splits variation into differences between trials and variation within them, to choose the best length of a trial.
 
 use crate::{batch, interval};
 
@@ -12,21 +11,15 @@ pub struct Components {
     pub between: f64,
     /// s_W: of one window within a trial.
     pub within: f64,
-    /// s_1: of the long-run mean over one second of a trial. Unlike `within`, it accounts for
-    /// correlation between windows.
+    /// s_1: of the long-run mean over one second of a trial; includes the correlation between windows, unlike `within`.
     pub second: f64,
 }
 
-/// Splits the variation of a metric. `trials` has the window values of each trial; windows last
-/// `window_s` seconds.
-///
-/// The variance of a trial's mean comes from ten batch means (corrected as in [`batch::mean`]),
-/// pooled over trials. s_B² is the excess of the variance between trials. With independent windows,
-/// this is the one-way analysis of variance with random effects (Searle, Casella & McCulloch 1992,
-/// Variance Components, section 3.6).
-///
-/// `None` for fewer than two trials, fewer than ten windows in a trial, or a value that is not
-/// finite. Panics if `window_s` is not positive.
+/// Splits the variation of a metric. `trials` has the window values of each trial; windows last `window_s` seconds. The
+/// variance of a trial's mean comes from ten batch means (corrected as in [`batch::mean`]), pooled over trials. s_B² is
+/// the excess of the variance between trials. With independent windows, this is the one-way analysis of variance with
+/// random effects (Searle, Casella & McCulloch 1992, Variance Components, section 3.6). `None` for fewer than two
+/// trials, fewer than ten windows in a trial, or a value that is not finite. Panics if `window_s` is not positive.
 pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
     assert!(window_s > 0.0, "a window has a length: {window_s}");
     if trials.iter().any(|trial| trial.len() < BATCHES || !trial.iter().all(|value| value.is_finite())) {
@@ -55,11 +48,9 @@ pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
 }
 
 impl Components {
-    /// Seconds per trial for the narrowest interval in a given time, if each trial costs another
-    /// `restart_s` seconds: `sqrt(restart_s · s_1² / s_B²)`.
-    ///
-    /// `None` if trials do not differ, so that one long trial is best. Source: Cochran 1977,
-    /// Sampling Techniques, section 10.6, two-stage sampling.
+    /// Seconds per trial for the narrowest interval in a given time, if each trial costs another `restart_s` seconds:
+    /// `sqrt(restart_s · s_1² / s_B²)`. `None` if trials do not differ, so that one long trial is best. Source: Cochran
+    /// 1977, Sampling Techniques, section 10.6, two-stage sampling.
     pub fn best_seconds_per_trial(&self, restart_s: f64) -> Option<f64> {
         (self.between > 0.0).then(|| (restart_s * self.second.powi(2) / self.between.powi(2)).sqrt())
     }
@@ -71,8 +62,7 @@ mod tests {
     use crate::Rng;
 
     // Python 3 with statsmodels 0.15: y = [[10 + j + (i*7 % 5)/2 for i in range(10)] for j in (0, 1.5, 0.7, 2.2)]
-    // One-way random effects by restricted maximum likelihood, equal to the analysis of variance
-    // for balanced data:
+    // One-way random effects by restricted maximum likelihood, equal to the analysis of variance for balanced data:
     // m = statsmodels.api.MixedLM(numpy.ravel(y), numpy.ones(40), groups=numpy.repeat(range(4), 10)).fit(reml=True)
     // m.cov_re[0, 0]**.5, m.scale**.5
     #[test]

@@ -1,6 +1,5 @@
-//! The stop rule of volley (<https://github.com/jonhoo/volley>, `client/main.c`), to reproduce its
-//! results. It treats correlated requests as independent, so its interval is far too narrow: report
-//! it only along with a valid one.
+//! The stop rule of volley (<https://github.com/jonhoo/volley>, `client/main.c`), to reproduce its results. It treats
+//! correlated requests as independent, so its interval is far too narrow: report it only along with a valid one.
 
 /// Count, mean and sum of squared deviations of one client's latencies in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -57,8 +56,7 @@ impl std::fmt::Display for VolleyEnd {
     }
 }
 
-/// Volley's rule as a state machine: start with [`VolleyRule::first`], then pass each round's
-/// latencies to [`VolleyRule::finish_round`].
+/// Volley's rule as a state machine: starts with [`VolleyRule::first`]; then [`VolleyRule::finish_round`] each round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolleyRule {
     clients: u32,
@@ -80,8 +78,7 @@ const Z: f64 = 1.96;
 const TOO_FEW: u64 = 10;
 
 impl VolleyRule {
-    /// A rule with its three constants; volley uses 1,000,000 requests per round, 5 us and 180 s.
-    /// Panics if `clients` or the half-width is 0.
+    /// Volley uses 1,000,000 requests per round, 5 us and 180 s. Panics if `clients` or the half-width is 0.
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
         assert!(clients > 0, "a rule without clients");
         assert!(half_width_ns > 0, "no interval has half-width 0");
@@ -105,11 +102,9 @@ impl VolleyRule {
         }
     }
 
-    /// Adds the latencies of each client in the finished round; `elapsed_ns` counts from the start
-    /// of the priming round.
-    ///
-    /// Like volley, it pools squared deviations within clients and divides by n, so differences
-    /// between clients and rounds add nothing to the standard deviation.
+    /// Adds the latencies of each client in the finished round; `elapsed_ns` counts from the start of the priming
+    /// round. Like volley, it pools squared deviations within clients and divides by n, so differences between clients
+    /// and rounds add nothing to the standard deviation.
     pub fn finish_round(&mut self, clients: &[Moments], elapsed_ns: u64) -> Next {
         self.rounds += 1;
         let mut pooled = self.stddev_ns.powi(2) * self.samples as f64;

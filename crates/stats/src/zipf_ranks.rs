@@ -4,8 +4,7 @@ use crate::item_sizes::{Cell, alias};
 use crate::popularity::Zipf;
 use crate::random::Rng;
 
-/// A block's width is its first rank divided by this, so its last rank is at least 1 / (1 +
-/// 1/32)^exponent as popular as its first.
+/// A block's width is its first rank divided by this: its last rank is at least 1/(1 + 1/32)^exponent as popular.
 const PARTS: u64 = 32;
 
 /// Neighboring ranks from `start`, the most popular of them.
@@ -19,10 +18,10 @@ struct Block {
     least: f64,
 }
 
-/// Zipf's law over a fixed population, sampled by alias and rejection. It draws a block by width
-/// times the popularity of its first rank (Walker 1977), then a rank in it. It accepts the rank
-/// with its relative popularity (von Neumann 1951). Exact for every exponent, like [`Zipf`], and
-/// several times as fast, because the block's bound accepts nearly every rank.
+/// Zipf's law over a fixed population, sampled by alias and rejection. It draws a block by width times the popularity
+/// of its first rank (Walker 1977), then a rank in it. It accepts the rank with its relative popularity (von Neumann
+/// 1951). Exact for every exponent, like [`Zipf`], and several times as fast, because the block's bound accepts nearly
+/// every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZipfRanks {
     exponent: f64,
