@@ -1,6 +1,5 @@
-//! Measures what it costs a lab to pool the measurements of many generators. Uses the largest
-//! measurement of a real run: `quintain report -f records | cargo run --release -p study --example
-//! pool_cost -- 64`.
+//! Measures what it costs to pool the measurements of many generators, each the largest measurement of a real run:
+//! `quintain report -f records | cargo run --release -p study --example pool_cost -- 64`.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it prints its measurements")]
 

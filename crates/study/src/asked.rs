@@ -1,16 +1,12 @@
-//! Infers the question of a study that does not state it.
-
 use std::fmt;
 
 use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
 use crate::proxy::{DIRECT, THROUGH};
 
 impl Plan {
-    /// The stated question, or one inferred from the factors and figures.
-    ///
-    /// A varied proxy with `direct` asks for its cost; searches ask for the capacity; a miss-ratio
-    /// curve asks how it grows. A one-at-a-time design or interaction figures ask for effects. A
-    /// factor of words asks for the best level, and a factor of numbers for growth.
+    /// The stated question, or one inferred from the factors and figures. A varied proxy with `direct` asks for its
+    /// cost; searches ask for the capacity; a miss-ratio curve asks how it grows. A one-at-a-time design or interaction
+    /// figures ask for effects. A factor of words asks for the best level, and a factor of numbers for growth.
     pub fn asked(&self) -> Asked {
         if let Some(gate) = &self.gate {
             return Asked { kind: AskedKind::Gate, factor: Some(gate.of.clone()) };
@@ -67,8 +63,7 @@ impl Plan {
         levels
     }
 
-    /// The factor whose levels compete: the factor in question, or else the first with levels that
-    /// are words. Numbers have a trend, not a winner.
+    /// The factor whose levels compete: the one in question, or else the first with words, as numbers have no winner.
     pub fn contender(&self) -> Option<&str> {
         let is_contender = |name: &&String| {
             let levels = self.levels(name);

@@ -6,12 +6,9 @@ use schemars::JsonSchema;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// Bucket counts of a histogram, from bucket 0 up and separated by commas: a positive number is the
-/// count of the next bucket, a negative one skips that many empty buckets, as HdrHistogram's V2
-/// encoding does. `-5,1,2` has 1 value in bucket 5 and 2 in bucket 6.
-///
-/// Most readers of a trial need few of its histograms, so the numbers stay text until
-/// [`Buckets::counts`].
+/// Bucket counts of a histogram, from bucket 0 up and separated by commas: a positive number is the count of the next
+/// bucket, a negative one skips that many empty buckets, as HdrHistogram's V2 encoding does. `-5,1,2` has 1 value in
+/// bucket 5 and 2 in bucket 6. Most readers need few histograms, so the numbers stay text until [`Buckets::counts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Buckets(Box<str>);
 

@@ -1,6 +1,5 @@
-//! The log of calls that a proxy writes: CSV with a header, one line per call.
-//!
-//! Columns are identified by name, in any order. Unknown columns are ignored.
+//! The log of calls that a proxy writes: CSV with a header and one line per call. Columns are identified by name, in
+//! any order; unknown columns are ignored.
 //!
 //! | Column | Meaning |
 //! |---|---|
@@ -16,9 +15,9 @@
 //! | `waited_ns` | time waiting for the upstream, ns |
 //! | `rss_bytes`, `at_ns` | resident set of the process, bytes, and its time since any moment, ns; empty: not sampled |
 //!
-//! `operation` and `own_ns` are required; other missing columns are unknown. If a file has lines of
-//! both sides, one process serves both. The nth line of one side and the nth of the other are one
-//! call; self times are added and the other columns are the client's, as in Whip.
+//! `operation` and `own_ns` are required; other missing columns are unknown. If a file has lines of both sides, one
+//! process serves both. The nth line of one side and the nth of the other are one call; self times are added and the
+//! other columns are the client's, as in Whip.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,8 +95,7 @@ impl Calls {
         self.own_ns.is_empty()
     }
 
-    /// Parses a log of calls. An incomplete last line is skipped, because the writer was stopped.
-    /// Fails at the first invalid line, or if a column is missing.
+    /// Parses a log of calls, without an incomplete last line. Fails at the first invalid line, or without a column.
     pub fn parse(text: &str) -> Result<Calls, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines();

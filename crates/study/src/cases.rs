@@ -1,7 +1,4 @@
-//! Cases of `quintain verify`: requests, how they are cut into pieces, and expected responses, some
-//! of them computed from random values.
-//!
-//! [`keys::CASES`] declares the keys of case files.
+//! Cases of `quintain verify` (keys: [`keys::CASES`]): requests, their cuts, and responses, some from random values.
 
 pub mod keys;
 mod parse;

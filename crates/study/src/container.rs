@@ -4,16 +4,14 @@ use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How to start a server in a container. The command of the server is then the arguments of the
-/// image's command.
+/// How to start a server in a container. The command of the server is then the arguments of the image's command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerPlan {
     /// The image, as the engine names it. It is never pulled.
     pub image: String,
     /// The program that starts containers.
     pub engine: EngineChoice,
-    /// The port that the server listens on in a network of its own, published as its port; `None`
-    /// if it uses the network of the host.
+    /// The port in a network of its own, published as the server's port; `None` in the network of the host.
     pub publish: Option<u16>,
     /// Further options of `podman run` or `docker run`.
     pub options: String,
@@ -43,8 +41,7 @@ impl EngineChoice {
     }
 }
 
-/// Whether `image` is a valid name of an image: a registry, a path, a tag or a digest, in
-/// characters that engines allow.
+/// Whether `image` is a valid image name: registry, path, tag or digest, in characters that engines allow.
 pub(crate) fn is_image(image: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
     image.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The CPU profile of the server of one design point, sampled in an additional trial, which is not
-/// among the measured ones.
+/// The CPU profile of the server of one design point, from an additional trial besides the measured ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuProfile {
     /// Index of the design point in the plan.
@@ -21,8 +20,7 @@ pub struct CpuProfile {
     /// The sampled time, ns: the measured time of the trial.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Valid responses per second in that time, while sampling; `None` if the trial has no
-    /// measurement.
+    /// Valid responses per second in that time, while sampling; `None` if the trial has no measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Total number of samples.

@@ -1,5 +1,4 @@
-//! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands
-//! and numbers.
+//! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and numbers.
 
 mod answer;
 mod companion;
@@ -53,8 +52,8 @@ pub struct ExpandOptions {
     pub machine_cpus: u32,
     /// Whether the CPUs are only for the server, because generators have their own machines.
     pub generators_apart: bool,
-    /// Keys and values that override the study and the profile; the last one wins. A factor with
-    /// levels (`cores`, `1,2`), or a dotted key with a value (`load.stop.duration`, `2s`).
+    /// Keys and values that override study and profile; the last one wins. A factor with levels (`cores`, `1,2`), or a
+    /// dotted key with a value (`load.stop.duration`, `2s`).
     pub sets: Vec<(String, String)>,
 }
 
@@ -71,8 +70,7 @@ impl ExpandOptions {
     }
 }
 
-/// Expands a study. The same study and options give the same plan. Fails with the errors in `--set`
-/// and their consequences for the study.
+/// Expands a study, always to the same plan. Fails with the errors in `--set` and their consequences for the study.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
@@ -82,8 +80,7 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     report.finish().map(|()| plan)
 }
 
-/// The plan of a study in one profile. All errors are in `report`. Invalid values are replaced so
-/// that all errors are found; the plan is useless if there are any.
+/// The plan of a study in one profile, with all errors in `report`. Replaces invalid values to find all errors.
 pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
@@ -129,7 +126,6 @@ fn port(section: &Section, key: &str) -> Option<u16> {
     section.small(key).map(|port| u16::try_from(port).expect("its bounds fit 16 bits"))
 }
 
-/// Returns the section `[subject]` or `[load]`, and reports an error if it is missing.
 fn section<'a>(top: &'a Section, name: &str) -> Option<Section<'a>> {
     if !top.has(name) {
         let report = top.report;
@@ -201,7 +197,6 @@ fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
     settings
 }
 
-/// Number of factors that are not at their first level.
 fn changed(factors: &[Factor], index: usize) -> usize {
     let first = |(setting, factor): (&Setting<'_>, &Factor)| *setting.level == factor.levels[0].0;
     settings(factors, index).iter().zip(factors).filter(|pair| !first((pair.0, pair.1))).count()
@@ -320,7 +315,6 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
     }
 }
 
-/// Whether a syntax error may have hidden the factor.
 fn lost(factor: &str, report: &Report) -> bool {
     report.lost(factor) || report.lost("factors")
 }

@@ -13,9 +13,8 @@
 //! | `p99 > 5ms`, `rss > 64MiB`, `throughput < 10k/s` | more, or less, than this value |
 //! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | for shares, a percentage is an absolute value |
 //!
-//! `errors` is the share of failed requests. It has no ratio, because a baseline usually has no
-//! errors, so all its bounds are absolute. The sign points to the worse side; a condition that
-//! could only fail an improvement is rejected.
+//! `errors` is the share of failed requests. Its bounds are absolute: a ratio to a baseline, usually without errors,
+//! means nothing. The sign points to the worse side; a condition that only an improvement could fail is rejected.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -33,27 +32,23 @@ use crate::unit_text::share_text;
 
 const TEXT_MAX_BYTES: usize = 256;
 
-/// Metrics compared without conditions; the first decides when the comparison ends. Failed requests
-/// are always compared. The mean is missing because a few extreme requests move it more than a
-/// change of the server does.
+/// Metrics compared without conditions, after failed requests; the first decides when the comparison ends. Not the
+/// mean: a few extreme requests move it more than a change of the server does.
 pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
 
 /// Allowed factors in a bound.
 const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
 
-/// A baseline and limits for its candidates. The study runs until each candidate is decided, or all
-/// pairs are used.
+/// A baseline and limits for its candidates. The study runs until each candidate is decided, or all pairs are used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
     /// The factor whose levels are compared.
     pub of: String,
     /// The level that is the baseline; all others are candidates.
     pub base: Level,
-    /// Conditions that fail a candidate; `None`: report whether the candidates differ in
-    /// [`Gate::metrics`].
+    /// Conditions that fail a candidate; `None`: report whether the candidates differ in [`Gate::metrics`].
     pub fail_if: Option<FailIf>,
-    /// The metrics compared without conditions; empty in old stores, which compare the metric of
-    /// [`crate::plan::TrialRule`].
+    /// The metrics compared without conditions; empty in old stores, which compare that of [`crate::plan::TrialRule`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
     /// Share of requests that a candidate may fail in addition to the baseline's share.
@@ -61,8 +56,7 @@ pub struct Gate {
     pub allow_errors: f64,
     /// Outcome of an undecided candidate.
     pub undecided: Undecided,
-    /// A level equal to the baseline, to see which differences this machine shows without any;
-    /// `None` if there is none.
+    /// A level equal to the baseline, to see which differences this machine shows without any; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
 }

@@ -1,5 +1,4 @@
-//! Validates methods, request targets, header fields and statuses from flags and study files.
-//! Accepted values cannot change the framing of a message.
+//! Validates methods, request targets, fields and statuses, so that they cannot change the framing of a message.
 
 use config::nearest::nearest;
 use config::node::{Node, Value};
@@ -33,8 +32,7 @@ pub fn method(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// Validates a request target in origin form (RFC 9112, 3.2.1): path and query in visible ASCII.
-/// Everything else is sent unchanged, even a target that no browser would send.
+/// Validates a request target in origin form (RFC 9112, 3.2.1): path and query in visible ASCII, sent unchanged.
 pub fn target(text: &str) -> Result<String, Invalid> {
     bounded("a path", text)?;
     if !text.starts_with('/') {
@@ -75,8 +73,7 @@ pub fn field_name(name: &str) -> Result<String, Invalid> {
     Err(Invalid::new(format!("`{name}` is not a valid header name")).hint(hint))
 }
 
-/// Validates the value of a header field and removes blanks around it: no line end, zero byte or
-/// other control character (RFC 9110, 5.5).
+/// Validates a field value: no line end, zero byte or other control character (RFC 9110, 5.5). Removes outer blanks.
 pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
     bounded("a header", value)?;
     let value = value.trim_matches([' ', '\t']);
@@ -86,8 +83,7 @@ pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
     }
 }
 
-/// Parses the valid statuses: `200`, `200,201`, `200-204`, `2xx`. Returns them in ascending order
-/// without duplicates.
+/// Parses the valid statuses: `200`, `200,201`, `200-204`, `2xx`. Returns them in ascending order without duplicates.
 pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     bounded("a list of statuses", text)?;
     let mut all = Vec::new();
@@ -135,8 +131,7 @@ pub(crate) fn numeric_statuses(node: &Node, least: i64, report: &Report) -> Vec<
     items.iter().filter_map(status).collect()
 }
 
-/// Describes a status that is not among `expected` (empty: 200 to 299): `status 401 (expected
-/// 2xx)`.
+/// Describes a status that is not among `expected` (empty: 200 to 299): `status 401 (expected 2xx)`.
 pub fn unexpected_status(status: u16, expected: &[u16]) -> String {
     let expected = if expected.is_empty() { "2xx".to_owned() } else { statuses_words(expected) };
     format!("status {status} (expected {expected})")
@@ -159,9 +154,8 @@ fn status(text: &str) -> Option<u16> {
     text.parse().ok().filter(|status| digits && (100..=599).contains(status))
 }
 
-/// Errors in a request as a whole, each with the name of its field, or an empty one: fields that
-/// contradict its framing or the use of the connection. Its parts must be valid already. `to_close`
-/// is the hint for closing connections.
+/// Errors in a valid request as a whole, each with the name of its field, or an empty one: fields that contradict its
+/// framing or the use of the connection. `to_close` is the hint for closing connections.
 pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: &str) -> Vec<(&'r str, Invalid)> {
     let mut mistakes = Vec::new();
     let mut add = |field: &'r str, error: Invalid| mistakes.push((field, error));

@@ -1,9 +1,6 @@
-//! Journeys: a user's sequence of operations, with values from replies used in later requests.
-//!
-//! [`crate::keys::JOURNEY`] declares the keys of a journey file.
-//!
-//! A call fails if the reply is not a reply of its operation, is an exception, has another status,
-//! or lacks a value that is taken or expected. The journey then ends, as later steps depend on it.
+//! Journeys: a user's sequence of operations, with values from replies used in later requests. [`crate::keys::JOURNEY`]
+//! declares the keys of a journey file. A call fails if the reply is not a reply of its operation, is an exception, has
+//! another status, or lacks a value that is taken or expected. The journey then ends, as later steps depend on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,8 +14,7 @@ pub mod template;
 pub struct Journey {
     /// Its name.
     pub name: String,
-    /// Services where the journey begins: a name and its default URL. An empty URL must be
-    /// supplied.
+    /// Services where the journey begins: a name and its default URL. An empty URL must be supplied.
     pub targets: Vec<(String, String)>,
     /// Schemas by name.
     pub schemas: Vec<Schema>,
@@ -116,8 +112,7 @@ pub enum Argument {
     Record(Vec<(String, Argument)>),
 }
 
-/// Built-in journeys as in the benchmark of Whip: name and text. Source: the case studies of "Whip:
-/// higher-order contracts for modern services" (ICFP 2017).
+/// Built-in journeys, name and text: the case studies of "Whip: higher-order contracts for modern services" (ICFP'17).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),
@@ -136,8 +131,7 @@ impl Journey {
         names
     }
 
-    /// Schema files to read before the journey can run, relative to its file. Built-in schemas are
-    /// not included.
+    /// Schema files to read before the journey can run, relative to its file. Built-in schemas are not included.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.schemas
             .iter()

@@ -1,7 +1,4 @@
-//! JSON of the types that stores keep and processes exchange.
-//!
-//! Serde's code for a type is compiled in every crate that calls it, so other crates call these
-//! functions.
+//! JSON of stored and exchanged types. Serde's code is compiled in every crate that calls it, so others call these.
 
 use crate::node::{Order, Said};
 use crate::plan::Plan;

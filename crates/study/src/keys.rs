@@ -1,5 +1,5 @@
-//! Declares every key of a study once. The parser takes types, ranges and defaults from here;
-//! hints, `quintain help study`, docs/reference/study.md and the JSON Schema are generated.
+//! Declares every key of a study once: the parser takes types, ranges and defaults from here; hints, `quintain help
+//! study`, docs/reference/study.md and the JSON Schema are generated.
 
 mod show;
 mod tables;

@@ -20,8 +20,7 @@ pub struct Metric {
     pub noun: &'static str,
     /// Description for users.
     pub text: &'static str,
-    /// Short names in flags and conditions. `errors` is the share of errors, which is comparable
-    /// between loads of any length.
+    /// Short names in flags and conditions. `errors` is the share of errors, which loads of any length can compare.
     pub short_names: &'static [&'static str],
     /// Whether it is a fraction from 0 to 1, so that percentages are valid values.
     pub is_share: bool,
@@ -162,8 +161,7 @@ impl Metric {
         self.short_names.first().copied().unwrap_or(self.name)
     }
 
-    /// Parses a value in the metric's unit: `5ms`, `64MiB`, `10k/s`, `0.1%`. `None` if the metric
-    /// has no notation for values.
+    /// Parses a value in the metric's unit: `5ms`, `64MiB`, `10k/s`, `0.1%`. `None` if values have no notation.
     pub(crate) fn read_value(&self, text: &str) -> Option<Result<f64, Invalid>> {
         Some(match self.unit {
             "ns" => units::duration_ns(text).map(|ns| ns as f64),
@@ -175,7 +173,6 @@ impl Metric {
         })
     }
 
-    /// Formats a value for [`Metric::read_value`].
     pub(crate) fn value_text(&self, value: f64) -> String {
         match self.unit {
             "ns" => time_text(value as u64),

@@ -1,11 +1,8 @@
-//! Messages between the lab and `quintain node`, the process on each machine of a cluster.
-//!
-//! A node starts, pins, watches and ends a server or a generator, as the lab does on its own
-//! machine. It sends [`Said::Hello`] first, then executes orders in the order they arrive. Both
-//! sides write a line at least every [`BEAT`], and neither waits for the other longer than
-//! [`SILENCE_MAX`]. If the lab is silent, the node ends with everything it has started.
-//!
-//! Times are on the node's monotonic clock (`CLOCK_MONOTONIC`); the lab translates them.
+//! Messages between the lab and `quintain node`, the process on each machine of a cluster. A node starts, pins, watches
+//! and ends a server or a generator, as the lab does on its own machine. It sends [`Said::Hello`] first, then executes
+//! orders in the order they arrive. Both sides write a line at least every [`BEAT`], and neither waits for the other
+//! longer than [`SILENCE_MAX`]. If the lab is silent, the node ends with everything it has started. Times are on the
+//! node's monotonic clock (`CLOCK_MONOTONIC`); the lab translates them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -62,8 +59,7 @@ pub enum Order {
         /// Whether the trial failed; then first check whether the server is about to exit.
         failed: bool,
     },
-    /// Start a generator on the CPUs of its specification. Its messages arrive as
-    /// [`Said::Generator`].
+    /// Start a generator on the CPUs of its specification. Its messages arrive as [`Said::Generator`].
     Load(Box<LoadSpec>),
     /// A message for the generator.
     Heard(Heard),
@@ -72,8 +68,7 @@ pub enum Order {
         /// Time to wait for it, ns.
         patience_ns: u64,
     },
-    /// Keep these CPUs awake until the end, or check that they are. The response is
-    /// [`Said::Spinning`].
+    /// Keep these CPUs awake until the end, or check that they are. The response is [`Said::Spinning`].
     Spin {
         /// Numbers of CPUs.
         cpus: Vec<u32>,
@@ -147,8 +142,7 @@ pub struct Hello {
     pub doctor: Vec<Finding>,
     /// Network interfaces, each with its addresses.
     pub interfaces: Vec<(Interface, Vec<String>)>,
-    /// Identifier of the running system, the same for all its processes
-    /// (`/proc/sys/kernel/random/boot_id`).
+    /// Identifier of the running system, the same for all its processes (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
 }
 

@@ -12,8 +12,8 @@
 //! | `errors` | | a share of all requests, `0.1%` |
 //! | `subject_rss` | `rss` | memory, `64MiB` |
 //!
-//! All conditions must hold. Metrics that do not rise with the load are rejected, such as
-//! `throughput` and CPU time per request: no highest rate meets a bound on them.
+//! All conditions must hold. Metrics that do not rise with the load, such as `throughput` and CPU time per request, are
+//! rejected: no highest rate meets a bound on them.
 
 use std::fmt;
 use std::ops::Range;
@@ -107,7 +107,6 @@ impl Objective {
     }
 }
 
-/// Splits the text at the words `and`. The spans exclude blanks around them.
 fn parts(text: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut begin = 0;
@@ -199,7 +198,6 @@ fn metric(name: &str) -> Result<&'static Metric, Invalid> {
     Err(Invalid::new(message).hint(hint))
 }
 
-/// An example, the range and the maximum of a metric's bound.
 fn bounds(metric: &Metric) -> (&'static str, &'static str, f64) {
     match metric.unit {
         "ns" => ("a time, such as `5ms`", "at most 1h", TIME_MAX_NS as f64),
@@ -350,7 +348,6 @@ mod tests {
             let metric = Metric::find(NAMED[metric]).unwrap();
             let bound = match metric.is_share {
                 false => ns as f64,
-                // Typical shares and extreme ones.
                 true if whole % 2 == 0 => (whole as f64 / 1e6).max(1e-6),
                 true => share.max(1e-300),
             };

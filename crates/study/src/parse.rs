@@ -1,8 +1,5 @@
-//! Parses study files and reports all errors at once.
-//!
-//! Study files are TOML. [`crate::units`] parses times, counts, rates and fractions. Any value in
-//! `[subject]` or `[load]` can be a text in which `{factor}` stands for a level.
-//!
+//! Parses study files (TOML) and reports all errors at once. [`crate::units`] parses times, counts, rates and
+//! fractions. Any value in `[subject]` or `[load]` can be a text in which `{factor}` stands for a level.
 //! [`crate::keys`] declares the keys, from which docs/reference/study.md is generated.
 
 mod journey;
@@ -14,8 +11,8 @@ use crate::source::in_profile;
 pub use crate::source::{Profile, Study, TEXT_MAX_BYTES};
 pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey};
 
-/// Parses a study and checks syntax, names, types, units, ranges and references in every profile.
-/// Fails with all errors, in the order of the text.
+/// Parses a study and checks syntax, names, types, units, ranges and references in every profile. Fails with all
+/// errors.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;

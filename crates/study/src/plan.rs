@@ -48,8 +48,7 @@ pub struct Plan {
     /// The question, as far as the study states it; [`Plan::asked`] fills in the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
-    /// A baseline and limits for its candidates. The study then runs in pairs until each candidate
-    /// is decided.
+    /// A baseline and limits for its candidates. The study then runs in pairs until each candidate is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
 }
@@ -59,8 +58,7 @@ pub struct Plan {
 pub struct Asked {
     /// Kind of question.
     pub kind: AskedKind,
-    /// The factor in question: contenders, routes through a proxy, or a number that something grows
-    /// with; `None` if it is not about one factor.
+    /// The factor in question: contenders, routes through a proxy, or a number; `None` if it is not about one factor.
     pub factor: Option<String>,
 }
 
@@ -89,8 +87,7 @@ pub enum AskedKind {
 pub struct EffectsPlan {
     /// Which combinations of levels are design points.
     pub design: Design,
-    /// The metrics whose effects are reported; `None` for the metrics of the stop rule and of the
-    /// figures.
+    /// The metrics whose effects are reported; `None` for the metrics of the stop rule and of the figures.
     pub metrics: Option<Vec<String>>,
 }
 
@@ -101,7 +98,7 @@ pub enum Design {
     /// All of them: effects and interactions can be separated.
     #[default]
     Full,
-    /// The first level of every factor, and from there every other level of one factor at a time: few points, but blind to interactions.
+    /// The first level of every factor, and every other level of one at a time: few points, blind to interactions.
     OneAtATime,
 }
 
@@ -125,8 +122,7 @@ pub struct Point {
     /// Proxies between generator and server, the one next to the generator first; empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyPlan>,
-    /// CPUs reserved for proxies, the same at every point, so that points differ only in their
-    /// factors.
+    /// CPUs reserved for proxies, the same at every point, so that points differ only in their factors.
     #[serde(default)]
     pub proxy_cpus: u32,
     /// Companions of the server, in the order in which they are started.
@@ -156,14 +152,12 @@ pub struct SubjectPlan {
     /// How it is built, started and stopped.
     #[serde(flatten)]
     pub process: ProcessPlan,
-    /// Git commit that `directory` is a worktree of; `None` unless `quintain compare` made the
-    /// worktree.
+    /// Git commit that `directory` is a worktree of; `None` unless `quintain compare` made the worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// CPUs it gets.
     pub cpus: u32,
-    /// CPUs it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None` if it
-    /// has the requested number.
+    /// CPUs it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None` if it has them.
     pub cpus_wanted: Option<u32>,
     /// Contract verification before its trials; `None` if disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,8 +213,8 @@ pub struct LoadPlan {
     pub share_cpus: bool,
     /// Backend of the generator.
     pub backend: Backend,
-    /// When requests are sent. With [`LoadPlan::search`] or [`LoadPlan::share`] only the arrival process counts: the rate is
-    /// found during the run, and is in the [`Step`] of each record.
+    /// When requests are sent. With [`LoadPlan::search`] or [`LoadPlan::share`] only the arrival process counts: the
+    /// rate is found during the run, and is in the [`Step`] of each record.
     pub arrivals: Arrivals,
     /// Search for the highest rate that meets an objective: the trials of the point are its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,12 +256,10 @@ pub struct HttpPlan {
 pub struct JourneyPlan {
     /// A preset's name, or a file relative to the study's directory.
     pub source: String,
-    /// URLs of its targets by name. The lab fills in `{port}`, the port for the generator's
-    /// connections, and `{subject_port}`, the server's own port; without a proxy they are the same.
-    /// A target not listed here is `{port}`.
+    /// URLs of its targets by name; others are `{port}`. The lab fills in `{port}`, the port for the generator's
+    /// connections, and `{subject_port}`, the server's; without a proxy they are the same.
     pub targets: BTreeMap<String, String>,
-    /// The resolver of endpoints, `http://host:port`. `{admin_port}` is filled with the first
-    /// proxy's; not used at `direct`.
+    /// The resolver of endpoints, `http://host:port`; not at `direct`. `{admin_port}` is the first proxy's.
     pub resolve: Option<String>,
     /// https: accept any certificate.
     pub insecure: bool,
@@ -338,8 +330,7 @@ impl LoadPlan {
 pub struct SearchPlan {
     /// The objective.
     pub objective: Objective,
-    /// Lowest rate to try and start of the search, per second; `None`: found by a short closed
-    /// loop.
+    /// Lowest rate to try and start of the search, per second; `None`: found by a short closed loop.
     pub from_per_s: Option<f64>,
     /// Highest rate to try, per second; `None`: no limit.
     pub to_per_s: Option<f64>,
@@ -388,11 +379,9 @@ pub struct CapacityShare {
 /// When there are enough trials of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Target half-width relative to the estimate, for the value of each point, a fraction. With
-    /// neither this nor `comparison` there are exactly `min` trials.
+    /// Target half-width relative to the estimate of each point, a fraction. `min` trials without it and `comparison`.
     pub relative: Option<f64>,
-    /// Target half-width of the typical ratio of each contender to the best of its place, a
-    /// fraction. Without contenders, it applies to the values themselves.
+    /// Target half-width of each contender's typical ratio to the best of its place, or else of values, a fraction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
     /// Confidence level, a fraction.
@@ -437,8 +426,7 @@ pub struct Figure {
     pub x_unit_bytes: Option<u64>,
 }
 
-/// The policies that a miss-ratio curve may name, with descriptions: quintain's own eviction
-/// policies, and two clairvoyant ones that know future requests.
+/// The policies that a miss-ratio curve may name, with descriptions: quintain's own, and two that know the future.
 pub const POLICIES: [(&str, &str); 9] = [
     ("lru", "eviction policy `lru`"),
     ("density", "eviction policy `density`"),
@@ -452,8 +440,7 @@ pub const POLICIES: [(&str, &str); 9] = [
 ];
 
 impl Figure {
-    /// The bytes of a level of `x` of a miss-ratio curve: a number in its unit, or a word such as
-    /// `250kB`.
+    /// The bytes of a level of `x` of a miss-ratio curve: a number in its unit, or a word such as `250kB`.
     pub fn capacity_bytes(&self, level: &Level) -> Option<u64> {
         let bytes = match level {
             Level::Text(word) => config::units::bytes(word).ok()?,
@@ -462,8 +449,7 @@ impl Figure {
         (bytes > 0).then_some(bytes)
     }
 
-    /// The policy named by the level of a series: the level is its name, or ends with it after a
-    /// hyphen, as in `redis-lru`.
+    /// The policy named by the level of a series: its name, or its end after a hyphen, as in `redis-lru`.
     pub fn policy_of(&self, series: Option<&Level>) -> Option<&str> {
         let Some(Level::Text(word)) = series else { return None };
         let named = |policy: &&String| {
@@ -503,8 +489,8 @@ pub enum FigureKind {
     Line,
     /// Points, one per trial.
     Scatter,
-    /// Lines with error bars over the levels of one factor, numbers or words, one line per level of
-    /// another. If they are not parallel, the effect of one factor depends on the other.
+    /// Lines with error bars over the levels of one factor, numbers or words, one line per level of another. If they
+    /// are not parallel, the effect of one factor depends on the other.
     Interaction,
     /// Cumulative distribution of latency.
     Ecdf,

@@ -1,17 +1,14 @@
-//! Pools the measurements of several generators into one of the whole load.
-//!
-//! Counts are added and histograms merged by bucket, so that quantiles are over all requests.
-//! Nothing is averaged: the mean of three p99s is not a p99.
+//! Pools the measurements of several generators into one of the whole load: counts are added and histograms merged by
+//! bucket, so that quantiles are over all requests. Nothing is averaged: the mean of three p99s is not a p99.
 
 use std::collections::BTreeMap;
 
 use crate::record::{Censored, Histogram, Measurement, Window};
 
-/// Pools the [parts](crate::spec::Part) of a load, in the order of their workers.
-///
-/// Sums: requests, errors, bytes, CPU time, requests in flight. Maximum: resident memory. From the
-/// first part: examples of errors, and [`Measurement::began_ns`], because the others' clocks
-/// differ. Fails if the parts differ in measured time, or cannot come from one load.
+/// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Sums: requests, errors, bytes, CPU
+/// time, requests in flight. Maximum: resident memory. From the first part: examples of errors, and
+/// [`Measurement::began_ns`], because the others' clocks differ. Fails if the parts differ in measured time, or cannot
+/// come from one load.
 pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     let [first, rest @ ..] = parts else { return Err("no measurements to pool".to_owned()) };
     for (part, nth) in rest.iter().zip(2..) {
@@ -84,8 +81,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     Ok(all)
 }
 
-/// The stored part of one generator: everything except windows and fine buckets. It ran `workers`
-/// of `of` workers, which determines its part of an offered rate.
+/// The stored part of one generator, which ran `workers` of `of`, without windows and fine buckets.
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
         let fine = live(stored, nth, what)?;
@@ -124,7 +120,6 @@ fn censored(parts: &[Measurement]) -> Result<Option<Censored>, String> {
     }))
 }
 
-/// Merges the histograms of all parts; `None` if no part has one.
 fn merged<'a>(
     parts: &'a [Measurement],
     what: &str,
@@ -166,7 +161,6 @@ fn difference(first: &Measurement, other: &Measurement) -> Option<(&'static str,
     FIELDS.iter().map(|(what, value)| (*what, value(first), value(other))).find(|(_, first, other)| first != other)
 }
 
-/// Reads a stored histogram of the `nth` generator, from 1.
 fn live(stored: &Histogram, nth: usize, what: &str) -> Result<stats::Histogram, String> {
     stats::Histogram::try_from(stored).map_err(|error| format!("generator {nth}, {what}: {error}"))
 }

@@ -1,5 +1,3 @@
-//! Processes of a trial.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

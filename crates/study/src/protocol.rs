@@ -32,8 +32,7 @@ pub enum Dialect {
     HttpCache,
 }
 
-/// Each protocol with its name, URL scheme and default port. Protocols without a scheme do not
-/// occur in URLs.
+/// Each protocol with its name, URL scheme and default port. Protocols without a scheme do not occur in URLs.
 const TABLE: [(Protocol, &str, &str, Option<u16>); 7] = [
     (Protocol::Http, "http", "http", Some(80)),
     (Protocol::Https, "https", "https", Some(443)),

@@ -12,12 +12,10 @@ pub const THROUGH: &str = "through";
 /// Its level without proxies.
 pub const DIRECT: &str = "direct";
 
-/// How to build and start a proxy.
-///
-/// The lab fills these templates in `command`, `environment` and files: `{port}`, its port;
-/// `{next_port}`, the port of the next proxy or the server; `{subject_port}` and `{second_port}`,
-/// the server's ports; `{admin_port}`, `{peer_port}` and `{second_peer_port}`, further free ports
-/// of its own; `{folder}`, a directory of its own.
+/// How to build and start a proxy. The lab fills these templates in `command`, `environment` and files: `{port}`, its
+/// port; `{next_port}`, the port of the next proxy or the server; `{subject_port}` and `{second_port}`, the server's
+/// ports; `{admin_port}`, `{peer_port}` and `{second_peer_port}`, further free ports of its own; `{folder}`, a
+/// directory of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyPlan {
     /// Its name in the levels of the factor `through`.
@@ -25,8 +23,7 @@ pub struct ProxyPlan {
     /// How it is built, started and stopped.
     #[serde(flatten)]
     pub process: ProcessPlan,
-    /// Files in its directory: name, and the file used as a template, relative to the study's
-    /// directory. The templates may also name factors.
+    /// Files in its directory by name: templates relative to the study's directory, which may also name factors.
     pub files: BTreeMap<String, String>,
     /// The log of calls in its directory ([`crate::Calls`]).
     pub calls: Option<String>,

@@ -1,6 +1,4 @@
-//! Results of a run as stored: one [`Run`] and a [`Record`] per trial.
-//!
-//! Names end with their unit. Unavailable values are `None`, never zero.
+//! Stored results: one [`Run`], a [`Record`] per trial. Names end with their unit; `None` is unavailable, never zero.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +33,9 @@ pub struct Run {
     pub command: Vec<String>,
     /// quintain's version and the revision of the study, if any.
     pub quintain: String,
-    /// Git revision of the study's directory, with `-dirty` if it has changes; `built-in-` and a
-    /// hash for a built-in study; `None` outside a checkout.
+    /// Git revision of the study's directory (`-dirty`: with changes), or `built-in-` and a hash; `None` outside Git.
     pub revision: Option<String>,
-    /// Git commit of the working directory, where servers are built, with `-dirty` if tracked files
-    /// have changes; `None` outside a checkout.
+    /// Git commit of the working directory, where servers are built (`-dirty`: with changes); `None` outside Git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The machine.
@@ -50,8 +46,7 @@ pub struct Run {
     pub calibration: Option<Calibration>,
     /// Builds of the servers, or why they failed.
     pub builds: Vec<Build>,
-    /// Policies simulated on the operations of trials. Computed at the end of the run and stored,
-    /// so that its report is always the same.
+    /// Policies simulated on the operations of trials at the end of the run, stored so that its report stays the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
     /// State of the run; `None`: stored by an older quintain.
@@ -89,8 +84,7 @@ pub struct Node {
     /// The network interface that has [`Node::address`]; `None`: not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<Interface>,
-    /// The path to the server's machine, measured before the first trial; `None` for the server's
-    /// own machine, or if not measured.
+    /// The path to the server's machine, measured before the first trial; `None` on it, or if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
 }
@@ -120,8 +114,7 @@ impl Role {
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// Its speed, megabits per second; `None` if the driver does not report it, as virtual ones do
-    /// not.
+    /// Its speed, megabits per second; `None` if the driver does not report it, as virtual ones do not.
     pub speed_mbit_per_s: Option<u64>,
     /// Maximum transmission unit, bytes.
     pub mtu_bytes: Option<u64>,
@@ -138,9 +131,8 @@ pub struct Link {
     pub receive_bytes_per_s: f64,
     /// Median time of a small request with nothing else on the path, ns.
     pub round_trip_ns_p50: f64,
-    /// Payload per second that this machine received while all generators received at the same
-    /// time, bytes. `None` if a CPU may have been the limit instead of the paths, and in older
-    /// stores.
+    /// Payload that this machine received while all generators received, bytes per second. `None` if a CPU may have been the limit
+    /// instead of the paths, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_together_bytes_per_s: Option<f64>,
 }
@@ -180,8 +172,7 @@ pub struct Reference {
     pub point: usize,
     /// Block of the trial.
     pub block: u32,
-    /// Its memory limit, bytes. Eviction policies count all memory, clairvoyant policies only keys
-    /// and values.
+    /// Its memory limit, bytes. Eviction policies count all memory, clairvoyant policies only keys and values.
     pub capacity_bytes: u64,
     /// GETs after the warm-up.
     pub gets: u64,
@@ -345,7 +336,7 @@ pub struct Calibration {
     pub rate_max_per_s: f64,
     /// Clients at that rate.
     pub rate_max_clients: u32,
-    /// Fraction of time the generator's busiest worker was busy at that rate: with time to spare, the rate is the null server's limit.
+    /// Fraction of time the busiest worker was busy at that rate: with time to spare, the null server is the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_busy: Option<f64>,
     /// CPU time of the generator per request at that rate, ns.
@@ -428,8 +419,7 @@ pub struct Agent {
     pub node: String,
     /// Its CPUs.
     pub cpus: Vec<u32>,
-    /// Its own measurement, without windows and with coarse histograms ([`crate::pool::outline`]);
-    /// `offered_per_s` is its own part.
+    /// Its own measurement without windows, with coarse histograms ([`crate::pool::outline`]) and its part of the rate.
     pub measurement: Box<Measurement>,
     /// Counters of its machine's network stack from the start of the load to its end.
     pub network: NetworkCounters,
@@ -440,8 +430,7 @@ pub struct Agent {
     pub verdict: Option<Verdict>,
 }
 
-/// A machine's monotonic clock relative to the lab's, from ping-pongs before and after a trial. The
-/// true offset is within the error of the measured one.
+/// A machine's monotonic clock minus the lab's, from ping-pongs before and after a trial, with bounds of its error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
     /// Its clock minus the lab's before the trial, ns.
@@ -454,8 +443,7 @@ pub struct NodeClock {
     pub after_error_ns: Option<u64>,
 }
 
-/// A short fixed piece of work on all CPUs of server and generator at once, while neither runs.
-/// Empty if it was not possible, and in older records.
+/// A short fixed piece of work on all CPUs of server and generator at once, while neither runs. Empty in older records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
     /// Before the server was started, one per CPU.
@@ -476,17 +464,15 @@ impl Probes {
     }
 }
 
-/// A few million dependent operations in registers, about 10 ms, on one CPU; always the same. Its
-/// times are compared with other trials and runs on the same CPU model, and with each other. They
-/// never correct a result.
+/// A few million dependent operations in registers, about 10 ms, on one CPU; always the same. Its times are compared
+/// with those of trials and runs on the same CPU model, and with each other. They never correct a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// CPU number.
     pub cpu: u32,
     /// From its start to its end, ns.
     pub wall_ns: u64,
-    /// CPU time of its thread, ns: how fast the CPU is. The difference to `wall_ns` is the time
-    /// other processes had the CPU.
+    /// CPU time of its thread, ns: the CPU's speed. For the rest of `wall_ns` other processes had the CPU.
     pub cpu_ns: u64,
 }
 
@@ -583,8 +569,7 @@ pub struct ProxyUse {
     pub shares_cpus: bool,
     /// Wall time from its start until it listened on its port, ns; `None` if never ready.
     pub ready_ns: Option<u64>,
-    /// Bytes through its sockets while measured, or from its start to a moment within; `None` if
-    /// not completely readable.
+    /// Bytes through its sockets while measured, or from its start on; `None` if not completely readable.
     pub wire: Option<WireUse>,
     /// Its log of calls, if the study requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -620,24 +605,20 @@ pub struct SubjectUse {
     /// Time from its start to the start of measuring, ns.
     #[serde(default)]
     pub measured_from_ns: u64,
-    /// Fraction of the measured time between the two readings: 1, or a little less if a reading was late.
-    /// `None` in older stores.
+    /// Fraction of the measured time between the two readings, under 1 if one was late. `None` in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
-    /// Time that its threads were ready but did not run, between the two readings, summed over
-    /// threads (`/proc/PID/task/TID/schedstat`), ns; `None` if not exposed by the kernel, and in
-    /// older stores.
+    /// Time that its threads were ready but did not run, between the two readings, summed over threads
+    /// (`/proc/PID/task/TID/schedstat`), ns; `None` if not exposed by the kernel, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_ns: Option<u64>,
-    /// Time that its CPUs worked for other processes, or were taken by the host of this virtual
-    /// machine, between the two readings, summed over CPUs (`/proc/stat`, in ticks), ns. Proxies on
-    /// the same CPUs do not count as others. `None` in older stores, and if unknown: the generator
-    /// shares these CPUs, or spinners keep them awake.
+    /// Time that its CPUs worked for other processes, or were taken by the host of this virtual machine, between the
+    /// two readings, summed over CPUs (`/proc/stat`, in ticks), ns. Proxies on the same CPUs do not count. `None` in
+    /// older stores, and if the generator shares these CPUs or spinners keep them awake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
-    /// Longest time that one of its threads had been ready without running when measuring ended,
-    /// ns. This is an ongoing wait, or the waits that ended within the last 100 ms. `None` if the
-    /// kernel does not report it, and in older stores.
+    /// Longest time that one of its threads had been ready without running when measuring ended, ns: an ongoing wait,
+    /// or waits that ended within the last 100 ms. `None` if the kernel does not report it, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_at_end_ns: Option<u64>,
     /// Peak RSS (`VmHWM`), bytes.
@@ -664,9 +645,8 @@ pub struct SubjectUse {
 }
 
 impl SubjectUse {
-    /// Share of the measured time that it waited for a CPU because other processes had it. The
-    /// smaller of its threads' waits, which may be for each other, and the time others had its
-    /// CPUs. `None` if either is unknown.
+    /// Share of the measured time that it waited for a CPU because other processes had it: the smaller of its threads'
+    /// waits, which may be for each other, and the time others had its CPUs. `None` if either is unknown.
     pub fn waiting_share(&self) -> Option<f64> {
         // Ticks, usually of 10 ms, are truncated at both ends of measuring.
         const OTHERS_DOUBT_NS: u64 = 20_000_000;
@@ -676,8 +656,7 @@ impl SubjectUse {
         (self.measured_ns > 0).then(|| (waited_ns as f64 / self.measured_ns as f64).min(1.0))
     }
 
-    /// CPU time for the counted requests, ns: the use between the two readings, scaled up for the
-    /// part they missed.
+    /// CPU time for the counted requests, ns: the use between the two readings, scaled up for the part they missed.
     pub fn cpu_ns(&self) -> f64 {
         let share = self.measured_share.filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or(1.0);
         self.user_ns.saturating_add(self.system_ns) as f64 / share
@@ -693,16 +672,13 @@ pub struct ContainerUse {
     pub image: String,
     /// Identifier of the image, a digest of its content and configuration.
     pub image_id: String,
-    /// The port inside that its port on the host is forwarded to; `None` if it uses the network of
-    /// the host.
+    /// The port inside that its port on the host is forwarded to; `None` if it uses the network of the host.
     pub published: Option<u16>,
-    /// Counters of its control group; `None` if not readable, and its processes were counted as for
-    /// any server.
+    /// Counters of its control group; `None` if not readable, and its processes were counted as for any server.
     pub cgroup: Option<CgroupUse>,
 }
 
-/// Counters of a control group. CPU times, threads and resident memory of the server also come from
-/// its members. Each counter names its file.
+/// Counters of a control group, each with its file. CPU times, threads and resident memory of the server include it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupUse {
     /// 1 or 2.
@@ -711,8 +687,7 @@ pub struct CgroupUse {
     pub path: String,
     /// File of the CPU times: `cpuacct.usage` or `cpu.stat`; `None`: sum over its processes.
     pub cpu_source: Option<String>,
-    /// Peak memory charged to processes, page cache and kernel, including the start of the
-    /// container, bytes.
+    /// Peak memory charged to processes, page cache and kernel, including the start of the container, bytes.
     pub memory_max_bytes: Option<u64>,
     /// Memory at the end of measuring, bytes.
     pub memory_end_bytes: Option<u64>,
@@ -805,8 +780,7 @@ pub struct Measurement {
     pub version: u32,
     /// Protocol.
     pub protocol: Protocol,
-    /// Address of the server: `ip:port`, or `unix:` and a path; for a journey its first target as
-    /// named. Empty in older records.
+    /// Address of the server: `ip:port`, or `unix:` and a path; for a journey its first target. Empty in older records.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// Backend of `net` in use.
@@ -823,8 +797,7 @@ pub struct Measurement {
     /// How long a connection was used.
     #[serde(default)]
     pub connection: Connection,
-    /// When measuring began, ns; on the monotonic clock of the generator's host, in a record on the
-    /// lab's. 0 in older records.
+    /// When measuring began, ns, on the generator's monotonic clock, in a record on the lab's. 0 in older records.
     #[serde(default)]
     pub began_ns: u64,
     /// Length of the measurement, ns.
@@ -835,53 +808,45 @@ pub struct Measurement {
     pub warmup_requests: u64,
     /// Valid responses within the timeout, while measured.
     pub requests: u64,
-    /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
-    /// `closed-between` (the connection closed after earlier responses, before any of this one),
-    /// `connect-timeout`, `os`, `truncated`; for HTTP `status`, `body`, `framing`,
-    /// `head-too-large`, `tls`; for a cache `value` (not the value or flags that were set, or
-    /// another key's) and `error-answer`.
+    /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the
+    /// connection closed after earlier responses, before any of this one), `connect-timeout`, `os`, `truncated`; for
+    /// HTTP `status`, `body`, `framing`, `head-too-large`, `tls`; for a cache `value` (not the value or flags that were
+    /// set, or another key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind with details, in words.
     #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
-    /// HTTP statuses of the responses among [`Measurement::requests`], [`Measurement::errors`] or
-    /// [`Measurement::late_answers`]; without the warm-up and responses after the end.
+    /// HTTP statuses of responses among `requests`, `errors` or `late_answers`, while measured.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
     /// Errors before measuring started, by kind.
     pub warmup_errors: BTreeMap<String, u64>,
-    /// Responses that arrived after the timeout. Each is an error of kind `timeout` and not among
-    /// the requests; its latency is in the histogram.
+    /// Responses after the timeout: errors of kind `timeout`, not requests, but with a latency in the histogram.
     pub late_answers: u64,
     /// Connections reopened after the server closed them.
     pub reconnects: u64,
-    /// Clients in the generator's own pause before it reopens a lost connection (its back-off),
-    /// mean over the measured time. They are not waiting for a response.
+    /// Clients in the generator's pause before reopening lost connections (back-off, no wait for a response), mean.
     #[serde(default)]
     pub in_backoff_mean: f64,
     /// Think time of a closed loop, ns. 0 in older stores.
     #[serde(default)]
     pub think_ns: u64,
-    /// Requests written from the start of the load to its end, without fills of a cache. The sum of
-    /// [`Measurement::warmup_requests`], [`Measurement::requests`], the errors of written requests
-    /// in both spans, [`Measurement::asked_again`] and [`Measurement::left_in_flight`]. 0 in older
-    /// records.
+    /// Requests written during the load, without fills of a cache: [`Measurement::warmup_requests`],
+    /// [`Measurement::requests`], the errors of written requests in both spans, [`Measurement::asked_again`] and
+    /// [`Measurement::left_in_flight`]. 0 in older records.
     #[serde(default)]
     pub sent: u64,
-    /// Requests sent once more, on the next connection. Before them, the connection had carried a
-    /// request whose response was its last one or unreadable. Not errors.
+    /// Requests resent because their connection had carried one whose response was its last or unreadable. No errors.
     #[serde(default)]
     pub asked_again: u64,
-    /// Requests in flight when the load ended, in no other count. The server may or may not have
-    /// seen them.
+    /// Requests in flight when the load ended, in no other count. The server may or may not have seen them.
     #[serde(default)]
     pub left_in_flight: u64,
     /// Offered rate; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
     /// Intended sends that were never written: no free connection until the end.
     pub unsent: u64,
-    /// Written requests without a response when measuring ended, whose response would have counted.
-    /// Those that had waited longer than the timeout are also among the errors.
+    /// Written requests whose response would have counted when measuring ended. Overdue ones are also errors.
     pub unfinished: u64,
     /// How long the pending requests had waited when measuring ended; `None` in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -890,8 +855,7 @@ pub struct Measurement {
     pub in_flight_mean: f64,
     /// From the write to the response.
     pub service: Histogram,
-    /// From the intended send to the response; `None` in a closed loop, where service time takes
-    /// its place.
+    /// From the intended send to the response; `None` in a closed loop, where service time takes its place.
     pub response: Option<Histogram>,
     /// Written minus intended, if the generator's thread was late; open loop only.
     pub lag_thread: Option<Histogram>,
@@ -954,23 +918,20 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Requests that were due and had no response, valid or not, when measuring ended. A request is due
-/// if its response would have counted just before the end. Its latency is known only to exceed the
-/// time it had waited.
+/// Requests that were due and had no response, valid or not, when measuring ended. A request is due if its response
+/// would have counted just before the end. Its latency is known only to exceed its wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Censored {
     /// How long the written ones had waited, by the clock of [`Measurement::latency`].
     pub in_flight: Histogram,
     /// How long the unsent ones had waited; open loop only.
     pub unsent: Histogram,
-    /// Number of unsent ones that had waited longer than the timeout. Written ones are among the
-    /// errors, as `timeout`.
+    /// Number of unsent ones that had waited longer than the timeout. Written ones are among the errors, as `timeout`.
     pub unsent_overdue: u64,
     /// Connections with requests in flight, by the age of the oldest one.
     pub connections: Histogram,
-    /// How long the server had been silent on all connections with requests in flight, ns: since
-    /// the first pending request written after its last response, valid or not. The end of a
-    /// connection counts as a response here.
+    /// How long the server had been silent on all connections with requests in flight, ns: since the first pending
+    /// request written after its last response, valid or not. The end of a connection counts as a response here.
     pub silent_ns: u64,
 }
 
@@ -1058,16 +1019,14 @@ pub struct CallTime {
     pub is_right: bool,
 }
 
-/// Cache results. [`Measurement::requests`] are the operations of the workload; the fills and
-/// rewrites they cause are counted only here.
+/// Cache results. [`Measurement::requests`] are the operations of the workload, without the fills and rewrites caused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheMeasurement {
     /// Responses while measured.
     pub counts: CacheCounts,
     /// Responses before measuring started.
     pub warmup: CacheCounts,
-    /// Latency of GETs that hit. All latencies here are service times, from the write to the
-    /// response, as coarse as those of windows.
+    /// Latency of GETs that hit: service time, from write to response, as coarse as in windows, like all here.
     pub get_hit: Histogram,
     /// Latency of GETs that missed.
     pub get_miss: Histogram,
@@ -1081,20 +1040,18 @@ pub struct CacheMeasurement {
     pub rewrite: Histogram,
     /// Distinct keys requested since the start of the load.
     pub footprint_keys: u64,
-    /// Bytes of these keys and their values: the size of a cache without overhead that holds all.
-    /// If the length varies by SET, the value of the first operation on the key counts.
+    /// Bytes of these keys and their values: a cache without overhead that holds all. If the length varies by SET, the
+    /// value of the first operation on the key counts.
     pub footprint_bytes: u64,
-    /// The memory limit the server reported before the load, in bytes of its own accounting; `None`: not queried, not reported, or none.
+    /// Memory limit reported before the load, in the server's own accounting, bytes; `None`: unknown, or none.
     pub limit_bytes: Option<u64>,
-    /// The hit ratio determined by the mix of operations, however large the cache; `None` if the
-    /// mix does not determine it.
+    /// The hit ratio that the mix of operations determines for a cache of any size; `None` if it does not.
     pub hit_ratio_of_mix: Option<f64>,
     /// Length of a window of the transient, ns.
     pub transient_window_ns: u64,
     /// GETs that hit and GETs in each window of the warm-up, in order; the last one may be shorter.
     pub transient: Vec<(u64, u64)>,
-    /// Seconds until the warm-up was steady, or why it was not, in words; `None` for other warm-up
-    /// rules.
+    /// Seconds until the warm-up was steady, or why it was not, in words; `None` for other warm-up rules.
     pub steadiness: Option<String>,
     /// The replayed trace; `None` if the workload was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1120,8 +1077,7 @@ pub struct TraceReplay {
     pub keys_lengthened: u64,
     /// Whether the trace ended.
     pub ended: bool,
-    /// Time that workers waited for the trace to be read, summed over workers, ns: the load was
-    /// late by this much.
+    /// Time that workers waited for the trace to be read, summed over workers, ns: the load was late by this much.
     pub stalled_ns: u64,
 }
 
@@ -1146,8 +1102,7 @@ pub struct CacheCounts {
     pub fills: u64,
     /// Stored SETs caused by the reads of read-modify-write.
     pub rewrites: u64,
-    /// SETs of all kinds rejected because the cache is full (`SERVER_ERROR out of memory`, `-OOM`,
-    /// 507) or the value too large.
+    /// Rejected SETs of all kinds: cache full (`SERVER_ERROR out of memory`, `-OOM`, 507) or value too large.
     pub refused_sets: u64,
 }
 
@@ -1170,8 +1125,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 /// Causes of missed GETs, according to earlier requests and responses of the generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCauses {
-    /// No value was ever stored under the key: first request, first value still on its way, or no
-    /// fills.
+    /// No value was ever stored under the key: first request, first value still on its way, or no fills.
     pub compulsory: u64,
     /// The key was deleted before or during the GET.
     pub invalidation: u64,
@@ -1282,8 +1236,8 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Turns of its loop.
     pub turns: u64,
-    /// Time that it was held up while measured, ns. It woke at least 50 ms after its timer, because
-    /// the generator was stopped or had no CPU. 0 in older stores.
+    /// Time that it was held up while measured, ns: it woke at least 50 ms after its timer, because the generator was
+    /// stopped or had no CPU. 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

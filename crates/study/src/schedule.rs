@@ -30,30 +30,26 @@ pub struct Effort {
 }
 
 impl Plan {
-    /// Indices of all points in the order of a block: each once, shuffled by the plan's seed, so
-    /// that machine drift affects all points alike. Includes points that this machine cannot run,
-    /// which the caller skips.
+    /// Indices of all points in the order of a block: each once, shuffled by the plan's seed, so that machine drift
+    /// affects all points alike. Includes points that this machine cannot run.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut order = (0..self.points.len()).collect::<Vec<_>>();
         stats::Rng::stream(self.seed, stream(block, u32::MAX)).shuffle(&mut order);
         order
     }
 
-    /// Whether other points use rates found by the search at this one, so that it runs before them.
-    /// Panics if the plan has no such point.
+    /// Whether other points use rates found by the search at this one, which runs first. Panics without such a point.
     pub fn comes_first(&self, point: usize) -> bool {
         self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }
 
-    /// Maximum number of trials of a point, from its search or the trial rule. Panics if the plan
-    /// has no such point.
+    /// Maximum number of trials of a point, from its search or the trial rule. Panics if the plan has no such point.
     pub fn trials_max(&self, point: usize) -> u32 {
         self.points[point].load.search.as_ref().map_or(self.trials.max, |search| search.trials_max)
     }
 
-    /// Seed of the trials of a block, independent of earlier trials. All points of a block share
-    /// it, so that every server receives the same stream (common random numbers; Law, Simulation
-    /// Modeling and Analysis, 5th ed., section 11.2).
+    /// Seed of the trials of a block, independent of earlier trials and shared by all points, so that every server
+    /// receives the same stream (common random numbers; Law, Simulation Modeling and Analysis, 5th ed., section 11.2).
     pub fn trial_seed(&self, block: u32) -> u64 {
         stats::Rng::stream(self.seed, stream(block, 0)).next_u64()
     }
@@ -103,8 +99,7 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// Bounds: a search that finds at once that the highest rate holds, and one that uses all its
-/// trials and time.
+/// Bounds: a search that finds at once that the highest rate holds, and one that uses all its trials and time.
 fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     let (least_s, most_s) = trial_seconds(point);
     let pilot = u64::from(search.from_per_s.is_none());

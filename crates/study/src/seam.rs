@@ -1,17 +1,14 @@
-//! Messages between the lab and a generator process.
-//!
-//! The lab starts `quintain load --spec -`, writes a [`LoadSpec`](crate::LoadSpec), one JSON value,
-//! to its stdin and keeps stdin open. The generator writes one [`Told`] per line to its stdout, in
-//! this order:
+//! Messages between the lab and a generator process. The lab starts `quintain load --spec -`, writes a
+//! [`LoadSpec`](crate::LoadSpec), one JSON value, to its stdin and keeps stdin open. The generator writes one [`Told`]
+//! per line to its stdout, in this order:
 //!
 //! 1. [`Told::Progress`], a few times per second, until the end.
-//! 2. [`Told::Connected`], once, if the specification has a [`gate`](crate::LoadSpec::gate); the
-//!    lab responds with [`Heard::Go`]. The generator gives up if its stdin ends before that.
-//! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before it
-//!    starts.
-//! 4. [`Told::Measured`], when measuring has ended. From then on no request is sent. Every
-//!    connection stays open until the lab responds with [`Heard::Read`], stdin ends, or
-//!    [`HOLD_MAX`] is over. So the server's resource use can be read before connections close.
+//! 2. [`Told::Connected`], once, if the specification has a [`gate`](crate::LoadSpec::gate); the lab responds with
+//!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
+//! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before it starts.
+//! 4. [`Told::Measured`], when measuring has ended. From then on no request is sent. Every connection stays open until
+//!    the lab responds with [`Heard::Read`], stdin ends, or [`HOLD_MAX`] is over. So the server's resource use can be
+//!    read before connections close.
 //! 5. [`Told::Measurement`], the last line.
 //!
 //! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.
@@ -53,8 +50,7 @@ pub enum Told {
 pub enum Heard {
     /// The server's resource use has been read: connections may close.
     Read {},
-    /// Start of a load that waits at its gate, on the generator's monotonic clock. The load starts
-    /// at once if this time has passed.
+    /// Start of a load that waits at its gate, on the generator's monotonic clock; at once if the time has passed.
     Go {
         /// Start of the warm-up, ns.
         at_ns: u64,
@@ -86,8 +82,7 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Valid responses by latency: one class per bound in [`LATENCY_BOUNDS_NS`], accurate to 0.1 %
-    /// of the bound, and one above all bounds.
+    /// Valid responses by latency: one class per [`LATENCY_BOUNDS_NS`], accurate to 0.1 % of the bound, and one above.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,

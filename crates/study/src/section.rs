@@ -29,8 +29,7 @@ impl Fill for Settings<'_> {
             return Err(Some(if key == "body" { error.hint("put it in a file and set `body_file`") } else { error }));
         }
         let is_ours = |name: &str| !template::is_reserved(name);
-        // The value `"{clients}"` is the level itself, so errors in it are reported at the level. A
-        // missing factor has been reported with the template.
+        // Errors in `"{clients}"` are reported at the level itself; missing factors have been reported.
         let from = match template::templates(text).first() {
             Some((span, factor)) if *span == (0..text.len()) && is_ours(factor) => {
                 let setting = setting(factor).ok_or(None)?;

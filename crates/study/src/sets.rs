@@ -34,7 +34,6 @@ fn set_factor(root: &mut Table, factor: &str, place: Place, levels: Node, report
     }
 }
 
-/// `auto`, or comma-separated levels.
 fn levels(text: &str, place: Place, report: &Report) -> Node {
     if text.trim() == "auto" {
         return Node { value: Value::Text("auto".to_owned()), place };

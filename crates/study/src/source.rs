@@ -1,5 +1,3 @@
-//! A parsed study and its profiles.
-
 use std::fmt;
 
 use config::Report;
@@ -41,8 +39,7 @@ pub enum Profile {
     /// The study without `[quick]` and `[full]`.
     #[default]
     Default,
-    /// A quick run, which claims no confidence level: `[quick]` over the default, three trials
-    /// unless it sets a number.
+    /// A quick run, which claims no confidence level: `[quick]` over the default, three trials unless it sets a number.
     Quick,
     /// The whole sweep: `[full]` over the default.
     Full,

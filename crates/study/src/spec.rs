@@ -45,14 +45,13 @@ pub struct LoadSpec {
     pub window_ns: u64,
     /// A response later than this counts as a timeout; if it still arrives, its latency is kept, ns.
     pub timeout_ns: u64,
-    /// Open loop: time before an intended send during which a worker polls instead of sleeping, ns; 0 if it would take the
-    /// CPU from the server.
+    /// Open loop: time before a send in which a worker polls instead of sleeping, ns; 0 spares the server's CPU.
     pub spin_ns: u64,
     /// Random seed of challenges and arrivals.
     pub seed: u64,
-    /// The workers of a larger load that this process runs; `None` for all. With it,
-    /// [`LoadSpec::clients`] and the rate of [`LoadSpec::arrivals`] are the whole load's. Processes
-    /// with the parts of one load then request exactly what one process with all its workers would.
+    /// The workers of a larger load that this process runs, if not all. [`LoadSpec::clients`] and the rate of
+    /// [`LoadSpec::arrivals`] are the whole load's. Together, processes request exactly what one would with all
+    /// workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// Once connected, wait for [`Heard::Go`](crate::seam::Heard::Go) before the first request.
@@ -142,22 +141,20 @@ pub enum Target {
         address: String,
         /// Dialect.
         dialect: Dialect,
-        /// Workload. Each worker samples a partition of it. One seed and one number of threads give
-        /// one stream of operations, whatever the cache responds.
+        /// Workload, of which each worker samples a partition. One seed and one number of threads give one stream of
+        /// operations, whatever the cache responds.
         workload: Box<Workload>,
     },
-    /// A journey of several operations, with values from replies used in later requests. Every
-    /// reply is verified. Each client has a connection per endpoint. Requests are counted by call,
-    /// and whole journeys are made from a number of requests.
+    /// A journey of several operations, with values from replies used in later requests. Every reply is verified. Each
+    /// client has a connection per endpoint. Requests are counted by call, in whole journeys.
     Journey {
         /// The journey that each client repeats.
         journey: Box<Journey>,
         /// URLs of its targets by name, overriding the journey's own.
         #[serde(default)]
         targets: BTreeMap<String, String>,
-        /// `http://host:port` of the resolver of endpoints. `GET /resolve?endpoint=URL` returns the
-        /// address to connect to as `{"address": "ip:port"}`, or 404 to use the address in the URL.
-        /// `None`: no resolver.
+        /// `http://host:port` of the resolver of endpoints, if any. `GET /resolve?endpoint=URL` returns the address to
+        /// connect to as `{"address": "ip:port"}`, or 404 to use the address in the URL.
         resolve: Option<String>,
         /// https: accept any certificate.
         #[serde(default)]
@@ -199,8 +196,7 @@ impl Target {
         }
     }
 
-    /// Address of the server: `host:port`, or `unix:` and a path. For a journey, the URL of its
-    /// first target; empty if it has none.
+    /// Address of the server: `host:port`, `unix:` and a path, or the URL of a journey's first target, if any.
     pub fn address(&self) -> &str {
         match self {
             Target::Journey { journey, targets, .. } => {
@@ -239,8 +235,8 @@ pub struct HttpRequest {
     pub method: String,
     /// Request target: path and query (RFC 9112, 3.2.1).
     pub target: String,
-    /// Headers, including `Host`, in the order they are sent. `Content-Length` is added if there is
-    /// a body and it is missing, `Connection: close` if a connection serves one request.
+    /// Headers, including `Host`, in the order they are sent. `Content-Length` is added if missing with a body, and
+    /// `Connection: close` if a connection serves one request.
     pub headers: Vec<(String, String)>,
     /// Body, bytes; empty: none.
     #[serde(default)]
@@ -371,7 +367,7 @@ impl Arrivals {
 pub enum Warmup {
     /// A time, ns.
     DurationNs(u64),
-    /// A number of requests, over all clients. Caches: exactly this many operations, after which the clients wait for all responses.
+    /// A number of requests over all clients. Caches: exactly this many; the clients then wait for all responses.
     Requests(u64),
     /// Caches: until the hit ratio shows no trend over the second half of the windows so far.
     Steady {
@@ -389,9 +385,8 @@ pub enum Stop {
         /// Nanoseconds.
         duration_ns: u64,
     },
-    /// After this many requests sent after the warm-up have ended, with any outcome. A request with
-    /// a late response has not ended. If for twice the timeout requests end only by timeouts and
-    /// failed connects, the load is abandoned. Requests caused by cache misses do not count.
+    /// After this many requests sent after the warm-up have ended, other than by a late response, without those that
+    /// cache misses cause. The load is abandoned if for twice the timeout requests only time out or fail to connect.
     Requests {
         /// Number of requests over all clients.
         requests: u64,

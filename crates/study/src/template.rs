@@ -1,15 +1,11 @@
-//! `{factor}` in the texts of a study.
-//!
-//! A template is a name in braces: a letter or `_`, then letters, digits, `_` and `-`. Other braces
-//! are literal, so JSON in commands needs no escapes. A name in double braces is a value of requests
-//! ([`crate::values`]).
+//! `{factor}` in the texts of a study: a letter or `_`, then letters, digits, `_` and `-` in braces. Other braces are
+//! literal, so JSON in commands needs no escapes. A name in double braces is a value of requests ([`crate::values`]).
 
 use std::ops::Range;
 
 pub(crate) const PORT: &str = "port";
 
-/// Names that the lab fills in when it starts the server: the address, the port, and a second port
-/// for servers that need two.
+/// Names that the lab fills in for the server: the address, the port, and a second port for servers that need two.
 pub(crate) const SUBJECT: [&str; 3] = ["address", PORT, "second_port"];
 
 /// Names that the lab fills in when it starts a proxy, in its commands and files.

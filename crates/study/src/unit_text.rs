@@ -1,5 +1,3 @@
-//! Formats values with units, as users write them.
-
 use config::units;
 
 /// Exact, in the largest unit with a whole part above 0.
@@ -23,7 +21,6 @@ pub(crate) fn memory_text(bytes: u64) -> String {
     whole.map_or_else(|| format!("{bytes}B"), |(unit, size)| format!("{}{unit}", bytes / size))
 }
 
-/// Formats a share, in percent if that is exact.
 pub(crate) fn share_text(share: f64) -> String {
     let percent = format!("{}%", (share * 1e12).round() / 1e10);
     if units::fraction(&percent) == Ok(share) { percent } else { format!("{share}") }

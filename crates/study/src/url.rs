@@ -114,7 +114,6 @@ fn unknown_scheme(scheme: &str) -> Invalid {
     Invalid::new(format!("unknown protocol `{scheme}`")).hint(hint)
 }
 
-/// Splits host and port of an authority without user information.
 fn split_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
     let not_ipv6 = || {
         Invalid::new(format!("`{authority}` is not an IPv6 address in brackets"))

@@ -53,8 +53,7 @@ pub struct Entry {
     pub line: usize,
 }
 
-/// Parses a file of URLs: at least one request, all with the same origin. Fails with all errors and
-/// their places, at most 50.
+/// Parses a file of URLs: at least one request, all with the same origin. Fails with up to 50 errors and their places.
 pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let report = Report::new("the file", text, &[]);
     if text.len() > FILE_MAX_BYTES {

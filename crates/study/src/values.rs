@@ -1,8 +1,6 @@
-//! `{{…}}` in requests: values that differ from request to request.
-//!
-//! A value depends only on the seed, the number of the request in the load, and the text of its
-//! field. So a resent request has the same bytes, and a field that occurs twice in a request has the
-//! same value in both places.
+//! `{{…}}` in requests: values that differ from request to request. A value depends only on the seed, the number of the
+//! request in the load, and the text of its field. So a resent request has the same bytes, and a field that occurs
+//! twice in a request has the same value in both places.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,8 +56,7 @@ pub enum Field {
         first: u64,
         /// The largest.
         last: u64,
-        /// Zipf's law with this exponent, `first` being the most frequent; `None`: all are equally
-        /// frequent.
+        /// Zipf's law with this exponent, `first` being the most frequent; `None`: all are equally frequent.
         zipf: Option<f64>,
     },
     /// Random lower-case letters and digits.
@@ -75,8 +72,7 @@ pub enum Field {
         file: String,
         /// Name of the column.
         column: String,
-        /// Rows in random order; `false`: in the order of the file, again from the start after the
-        /// last. All columns of a file come from the same row.
+        /// Rows in random order; `false`: in file order, repeatedly. All columns of a file come from the same row.
         random: bool,
     },
     /// A new `traceparent` (W3C Trace Context), sampled.
@@ -206,8 +202,7 @@ fn csv(argument: &str) -> Option<Field> {
     is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), random })
 }
 
-/// Calls `each` with the values of a column of a CSV file. Fails if the file cannot be read, has no
-/// such column or no row, or if a value cannot be sent.
+/// Calls `each` with the values of a CSV column. Fails without file, column or row, or if a value cannot be sent.
 pub fn read_column(path: &Path, column: &str, in_header: bool, mut each: impl FnMut(&str)) -> Result<(), String> {
     let shown = path.display();
     let failed = |error: csv::Error| format!("cannot read `{shown}`: {error}");

@@ -97,8 +97,8 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
-    /// The common text of warnings of this kind, which a count can follow: `no steady state` (in 5
-    /// of 80 trials). `None` if each has its own text, and only equal texts can be grouped.
+    /// The common text of warnings of this kind, which a count can follow: `no steady state` (in 5 of 80 trials).
+    /// `None` if each has its own text, and only equal texts can be grouped.
     pub fn text(self) -> Option<&'static str> {
         Some(match self {
             WarningKind::OtherLab => "another lab was running on this machine and competed for CPUs",

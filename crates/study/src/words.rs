@@ -26,10 +26,9 @@ pub fn arguments(text: &str) -> Result<Vec<String>, Invalid> {
     if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
 }
 
-/// Splits a command at blanks. `'...'` is literal, `"..."` allows `\"` and `\\`, and a backslash
-/// outside of quotes makes the next character literal. Variables, globs, pipes and redirections are
-/// not interpreted; [`check`] reports them. Fails on an unterminated quote, a backslash at the end,
-/// or if there is no word.
+/// Splits a command at blanks. `'...'` is literal, `"..."` allows `\"` and `\\`, and a backslash outside of quotes
+/// makes the next character literal. Variables, globs, pipes and redirections are literal too; [`check`] reports them.
+/// Fails on an unterminated quote, a backslash at the end, or without a word.
 pub fn split(command: &str) -> Result<Vec<String>, Invalid> {
     Ok(scan(command)?.into_iter().map(|word| word.text).collect())
 }
@@ -44,8 +43,7 @@ pub fn join(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that a command needs no shell, and that [`split`] accepts it. Fails at the first problem.
-/// Quoted words are always accepted.
+/// Checks that a command needs no shell, and that [`split`] accepts it; quoted words pass. Fails at the first problem.
 pub fn check(command: &str) -> Result<(), Invalid> {
     let words = scan(command)?;
     let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));
@@ -92,7 +90,6 @@ fn scan(command: &str) -> Result<Vec<Word>, Invalid> {
     if words.is_empty() { Err(Invalid::new("the command is empty")) } else { Ok(words) }
 }
 
-/// Returns an error if a word has a meaning only in a shell.
 fn of_shell(first: bool, word: &Word) -> Option<Invalid> {
     let bare = word.bare.as_str();
     let found = |what: &str, hint: &str| {

@@ -1,12 +1,9 @@
-//! Cache workloads: operations, keys, lengths of keys and values; or a recorded trace.
+//! Cache workloads, with keys that [`crate::keys`] declares: operations, keys, lengths of keys and values; or a trace.
 //!
-//! [`crate::keys`] declares the keys of `[load.workload]`.
-//!
-//! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true`
-//! if its format has no writes. `keys.size` applies to keys without a recorded length; by default
-//! they are as short as distinct keys can be. `values.size` applies to values without a recorded
-//! length: required with `plain`, 0 bytes otherwise. A key is longer than recorded if it would not
-//! be distinct.
+//! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true` if its format has no
+//! writes. `keys.size` applies to keys without a recorded length; by default they are as short as distinct keys can be.
+//! `values.size` applies to values without a recorded length: required with `plain`, 0 bytes otherwise. A key is longer
+//! than recorded if it would not be distinct.
 
 mod presets;
 mod rules;
@@ -212,8 +209,7 @@ pub enum SizeLaw {
         /// Scale, θ, bytes.
         scale: f64,
     },
-    /// Generalized extreme value, in the sign convention with a heavy upper tail for positive
-    /// shapes.
+    /// Generalized extreme value, in the sign convention with a heavy upper tail for positive shapes.
     Gev {
         /// Location, bytes.
         location: f64,
@@ -346,9 +342,8 @@ impl Workload {
         Ok(Sizes::new(self.values.size.law()?, 0, self.values.max_bytes))
     }
 
-    /// The hit ratio determined by the mix. Without fills, a frequently used key was last set with
-    /// probability set / (set + delete), however large the cache. `None` if misses are filled, if
-    /// values expire, or if nothing is set or deleted.
+    /// The hit ratio determined by the mix. Without fills, a frequently used key was last set with probability set /
+    /// (set + delete), however large the cache. `None` with fills, with expiry, or if nothing is set or deleted.
     pub fn hit_ratio_of_mix(&self) -> Option<f64> {
         let (total, changed) = (self.operations.total(), self.keys.invalidation);
         let sets = (1.0 - changed) * (self.operations.set + self.operations.read_modify_write) / total;

@@ -1,5 +1,3 @@
-//! Servers in containers, and companions, in studies.
-
 use study::plan::{ContainerPlan, EngineChoice};
 use study::{ExpandOptions, Plan, Profile, expand, parse};
 

@@ -1,5 +1,3 @@
-//! Miss-ratio curves in studies.
-
 use study::plan::{Figure, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 

@@ -1,5 +1,3 @@
-//! Designs of factors, and reported effects.
-
 use study::plan::{Design, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 

@@ -1,5 +1,4 @@
-//! Runs the bodies of the fuzz targets on stable Rust: on their seeds, on truncated and mutated
-//! seeds, and on random bytes.
+//! Runs the bodies of the fuzz targets on stable Rust: on seeds, truncated and mutated seeds, and random bytes.
 
 #[path = "../../../fuzz/bodies.rs"]
 mod bodies;

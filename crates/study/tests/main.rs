@@ -1,6 +1,4 @@
-//! Studies as users write them, their plans and errors.
-//!
-//! A single binary, because linking and running each further one takes time.
+//! Studies as users write them, their plans and errors. One binary: each further one takes time to link and run.
 
 mod containers;
 mod curves;

@@ -1,5 +1,3 @@
-//! Errors in study files and their messages.
-
 use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
 
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
@@ -605,7 +603,6 @@ fn checks_mixes_of_requests() {
         here: "{ path = \"/\" }"
         hint: begin each request with `[[load.request]]`
     "#);
-    // An error in a level is reported at the level.
     let levels = HTTP.replace("clients = 40", "clients = 40\npath = \"{page}\"\nexpect_status = \"{status}\"");
     insta::assert_snapshot!(mistakes(&format!("{levels}page = [\"/a\", \"b c\"]\nstatus = [200, \"ok\"]\n")), @r#"
     13:15: the path `b c` must begin with `/`

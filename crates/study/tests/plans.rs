@@ -1,5 +1,3 @@
-//! Plans of studies.
-
 use proptest::prelude::*;
 use study::plan::{BodyPlan, HttpRequestPlan, TableKind, TrialRule};
 use study::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Protocol, Stop, Tls, Warmup};

@@ -1,5 +1,3 @@
-//! Proxies in studies.
-
 use study::{ExpandOptions, Plan, Profile, expand, parse};
 
 const STUDY: &str = r#"

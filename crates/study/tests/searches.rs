@@ -1,5 +1,3 @@
-//! Studies with searches: plans and errors.
-
 use study::plan::{CapacityShare, SearchPlan};
 use study::spec::Arrivals;
 use study::{Diagnostic, ExpandOptions, Plan, Profile, expand, parse};

@@ -16,7 +16,6 @@ const OWN_NAMES: [(&str, Value); 2] = [("index", Value::Integer(0)), ("path", Va
 const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
 
 type Section<'a> = config::Section<'a, ()>;
-/// Names with an example of their values.
 type Names = [(String, Value)];
 
 /// Parses cases. Fails with all errors, in the order of the text.
@@ -93,8 +92,7 @@ fn case(section: &Section) -> Case {
     case
 }
 
-/// Checks that depend on random values: whether hexadecimal digits form bytes, and whether a
-/// request is too long to cut.
+/// Checks filled templates: whether hexadecimal digits form bytes, and whether a request is too long to cut.
 fn check_filled(case: &Case, section: &Section) {
     let values = case.draw(0, 0).with("index", Value::Integer(0)).with("path", Value::Text("/".to_owned()));
     let hex = |template: &Template| {

@@ -41,8 +41,7 @@ impl Cut {
     }
 }
 
-/// All cuts of a request of `length` bytes, each for a connection of its own. `None` if it is too
-/// long to cut at every position.
+/// All cuts of `length` bytes, each for a connection; `None` if too long to cut at every position.
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),

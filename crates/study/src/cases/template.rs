@@ -1,7 +1,6 @@
-//! `{sum}` in the texts of a case: expressions over random numbers and texts.
-//!
-//! A brace opens an expression if a letter, `_` or `(` follows and no quote or brace comes before
-//! the closing one. Any other brace is literal, so JSON needs no escapes; so is `{{`.
+//! `{sum}` in the texts of a case: expressions over random numbers and texts. A brace opens an expression if a letter,
+//! `_` or `(` follows and no quote or brace comes before the closing one. Others are literal, so JSON needs no escapes;
+//! so is `{{`.
 
 use config::Invalid;
 use config::nearest::suggestion;
@@ -53,8 +52,7 @@ enum Expression {
 }
 
 impl Template {
-    /// Parses a text that may use `names`, each with an example of its values, which decides its type. Fails at the
-    /// first invalid expression.
+    /// Parses a text that may use `names`, each with an example of its type. Fails at the first invalid expression.
     pub fn parse(text: &str, names: &[(String, Value)]) -> Result<Template, Invalid> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {

@@ -1,5 +1,3 @@
-//! Reads `[answer]`, the question of a study.
-
 use super::factors::Factor;
 use crate::keys::words::QUESTIONS;
 use crate::plan::{Asked, AskedKind};

@@ -31,7 +31,6 @@ pub(super) fn read<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {
     companions
 }
 
-/// Names whose `{NAME_port}` is already used.
 fn taken_names() -> String {
     let names = template::PROXY.iter().filter_map(|name| name.strip_suffix(template::PORT_OF)).collect::<BTreeSet<_>>();
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")

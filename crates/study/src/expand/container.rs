@@ -5,7 +5,6 @@ use crate::keys::words::ENGINES;
 use crate::section::Section;
 use crate::words;
 
-/// Keys that need `image`.
 const ONLY: [&str; 3] = ["engine", "publish", "options"];
 
 pub(super) fn read(section: &Section) -> Option<ContainerPlan> {

@@ -1,11 +1,9 @@
-//! Reads `design` and `[effects]`: which combinations of levels are measured, and the metrics in
-//! which effects are reported.
+//! Reads `design` and `[effects]`: measured combinations of levels, and metrics of reported effects.
 
 use crate::keys::words::DESIGNS;
 use crate::plan::EffectsPlan;
 use crate::section::Section;
 
-/// An empty list of metrics disables the report of effects.
 pub(super) fn read(top: &Section) -> EffectsPlan {
     let metrics = top.section("effects").and_then(|effects| {
         effects.check();

@@ -22,8 +22,7 @@ impl Factor {
     }
 }
 
-/// Reads the factors; without any, the study has one design point. A factor keeps its valid levels,
-/// so that other keys can still refer to it.
+/// Reads the factors; without any, there is one design point. Factors keep valid levels, so other keys can name them.
 pub(crate) fn read(root: &Table, options: &ExpandOptions, report: &Report) -> Vec<Factor> {
     let Some(entry) = root.get("factors") else { return Vec::new() };
     let Value::Table(table) = &entry.node.value else {
@@ -77,7 +76,6 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         is_new
     });
     if levels.is_empty() {
-        // An error has been reported; one level allows the rest of the study to be checked.
         levels.push((Level::Integer(1), node.place));
     }
     Factor { name: key.clone(), place: *key_place, levels }

@@ -19,7 +19,6 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     figure.check();
     let kind = figure.choice("kind", FIGURES);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
-    // A factor hidden by a syntax error is not unknown.
     let is_lost = |key: &str| figure.filled(key).is_some_and(|(name, _)| super::lost(&name, figure.report));
     let factor = |key: &str| if is_lost(key) { None } else { figure.choice(key, &names) };
     let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
@@ -64,7 +63,6 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     Some([first].into_iter().chain(more).collect())
 }
 
-/// The metrics on `y`, of the same unit unless each has its own figure (`apart`).
 fn metrics(figure: &Section, apart: bool) -> Vec<String> {
     let metrics = match figure.is_list("y") {
         true => tables::metrics(figure, "y"),

@@ -1,5 +1,3 @@
-//! Reads `[gate]`, a baseline and limits for its candidates.
-
 use config::Invalid;
 
 use super::factors::Factor;

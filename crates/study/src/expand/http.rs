@@ -179,7 +179,6 @@ fn body(section: &Section) -> Option<BodyPlan> {
     section.text("body").filter(|text| !text.is_empty()).map(BodyPlan::Text)
 }
 
-/// Reads `insecure` and `ca_file`, which exclude each other.
 pub(super) fn trust(load: &Section) -> (bool, Option<String>) {
     let (insecure, ca_file) = (load.flag("insecure").unwrap_or_default(), load.text("ca_file"));
     if insecure && load.has("ca_file") {

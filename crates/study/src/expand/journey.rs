@@ -69,8 +69,8 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
     }
 }
 
-/// Templates that the lab fills in `targets` and `resolve`: the port for the generator's
-/// connections and the server's port; in `resolve` only, the port of the first proxy's resolver.
+/// Templates that the lab fills in `targets` and `resolve`: the port for the generator's connections and the server's
+/// port; in `resolve` only, the port of the first proxy's resolver.
 pub(super) const PORTS: [&str; 3] = [template::PORT, "subject_port", "admin_port"];
 
 /// Scheme, host and port. A template may stand for the port.

@@ -1,5 +1,3 @@
-//! Reads `[load]`: clients, rate and duration.
-
 use super::http;
 use super::journey;
 use super::search;
@@ -24,7 +22,6 @@ pub(super) fn check_keys(load: &Section) {
     load.required("stop");
 }
 
-/// The load of one design point, and the search for the capacity if its rate is a share of one.
 pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     let is_journey = load.has("journey") || load.is_word("protocol", "journey");
     let journey = is_journey.then(|| journey::read(load));
@@ -64,8 +61,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         _ => arrivals(load),
     };
     let warmup = match load.has("warmup") {
-        // A journey with few calls could end within the default second, and a trace is measured
-        // from its first operation.
+        // A journey with few calls could end within the default second; a trace is measured from its first operation.
         false if is_journey || trace.is_some() => Some(Warmup::DurationNs(0)),
         _ => warmup(load, is_cache, stop),
     };

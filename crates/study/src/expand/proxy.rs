@@ -1,5 +1,4 @@
-//! Reads `[proxy.NAME]`, the processes between generator and server, and selects them by the levels
-//! of `through`.
+//! Reads `[proxy.NAME]`, the processes between generator and server, and selects them by the levels of `through`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

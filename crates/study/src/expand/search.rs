@@ -100,10 +100,7 @@ pub(super) fn share(load: &Section) -> Option<CapacityShare> {
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
-/// Adds a design point with a search for each capacity that other points use. `capacities` has the
-/// search of each point.
-///
-/// Points that differ only in their share use one capacity, with their common levels.
+/// Adds a point with a search for each capacity of `capacities` (by point), with the levels common to its points.
 pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {

@@ -1,5 +1,3 @@
-//! Reads `load.warmup` and `load.stop`.
-
 use crate::keys::words::{RULES, STOP_RULES, WARMUP_RULES};
 use crate::limits::WARMUP_NS;
 use crate::section::Section;
@@ -11,7 +9,6 @@ const DEFAULT_MAX_NS: u64 = 60_000_000_000;
 // The limit of volley's client.
 const VOLLEY_MAX_NS: u64 = 180_000_000_000;
 
-/// Returns `None` if an error was reported.
 pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
     if load.is_word("warmup", "steady") || is_cache && !load.has("warmup") {
         return Some(Warmup::Steady { max_ns: STEADY_MAX_NS });
@@ -40,7 +37,6 @@ pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Opti
     }
 }
 
-/// Returns `None` if an error was reported.
 pub(super) fn stop(load: &Section) -> Option<Stop> {
     if !load.is_table("stop") {
         return load.duration_ns("stop").map(|duration_ns| Stop::Duration { duration_ns });

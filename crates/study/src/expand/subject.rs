@@ -1,5 +1,4 @@
-//! Reads `[subject]`, how to build and start the server, and `[subject.variants]`, its keys that
-//! differ by level.
+//! Reads `[subject]`, how to build and start the server, and `[subject.variants]`, its keys that differ by level.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +43,6 @@ pub(super) enum Cpus {
 pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
     let subject = &with_variant(subject);
     let (process, verify) = (process(subject, true, PASS_PORT), verify(subject));
-    // The number of CPUs of the machine is unknown here.
     (SubjectPlan { process, verify, ..SubjectPlan::default() }, cpus(subject))
 }
 
@@ -52,8 +50,8 @@ pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
 pub(super) const PASS_PORT: &str =
     "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
 
-/// Reads how a process is built, started and stopped. With `needs_port`, its command or environment
-/// must have `{port}` unless its port is fixed; otherwise `hint` is given.
+/// Reads how a process is built, started and stopped. If it `needs_port`, reports a command and environment without
+/// `{port}` and a fixed port, with `hint`.
 pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> ProcessPlan {
     let in_container = section.filled("image").map_or(section.has("image"), |(image, _)| !image.trim().is_empty());
     // A container with a known port needs no arguments.
@@ -122,7 +120,6 @@ fn check_command(section: &Section, command: &str) {
 }
 
 fn check_words(section: &Section, key: &str, command: &str) {
-    // An empty command has been reported already.
     if !command.trim().is_empty()
         && let Err(error) = words::check(command)
     {
@@ -159,10 +156,9 @@ pub(super) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
     VARIED.iter().filter_map(|section| root.table(section)?.table("variants")).any(names)
 }
 
-/// Reports variants that are not named after a level in any profile, or after a level of two
-/// factors. Ignores `--set`: a variant may belong to a level that the sets exclude.
+/// Reports variants named after no level in any profile, or after levels of two factors. Ignores `--set`: a variant may
+/// belong to a level that the sets exclude.
 pub(crate) fn check_variants(root: &Table, report: &Report) {
-    // Levels of every factor as text, over all profiles.
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut variants = BTreeMap::new();
     let muted = Report::new("the study", "", &[]);

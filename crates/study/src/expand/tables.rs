@@ -1,5 +1,3 @@
-//! Reads `[[table]]`, tables in addition to the standard one.
-
 use crate::plan::{Table, TableKind};
 use crate::section::Section;
 

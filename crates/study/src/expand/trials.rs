@@ -1,11 +1,8 @@
-//! Reads `[trials]`: the number of trials.
-
 use crate::gate::COMPARED;
 use crate::plan::TrialRule;
 use crate::section::Section;
 use crate::source::Profile;
 
-/// The default target, a fraction.
 const COMPARISON: f64 = 0.03;
 /// Minimum number of blocks; with fewer, no difference between two points is claimed.
 const MIN: u32 = 12;

@@ -14,9 +14,8 @@ use crate::workload::{
 
 const VALUES_MAX: usize = 4096;
 
-/// Reads the workload from TOML: from its `[load.workload]`, or from a text with only the keys of
-/// that table. Names of factors stand for their first level. Fails with all errors in the workload,
-/// or if it is missing.
+/// Reads the workload from TOML: its `[load.workload]`, or a text with only the keys of that table. Names of factors
+/// stand for their first level. Fails with all errors in the workload, or if it is missing.
 pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;
@@ -28,7 +27,6 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     });
     let settings = settings.collect::<Vec<_>>();
     let top = Section::whole(&root, &STUDY, Settings(&settings), &report);
-    // A file may have only the keys of the workload.
     let is_bare = !top.has("load") && root.keys().any(|key| WORKLOAD.get(key).is_some());
     let workload = match is_bare {
         true => Some(workload(&Section { name: WORKLOAD.name.to_owned(), keys: &WORKLOAD, ..top })),
@@ -78,7 +76,6 @@ fn workload(section: &Section) -> Workload {
     workload
 }
 
-/// Passes the section and key of a dotted key to `then`.
 fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
     let (table, key) = dotted.split_once('.').unwrap_or((dotted, ""));
     match section.section(table).filter(|_| !key.is_empty()) {
@@ -114,7 +111,6 @@ fn operations(section: &Section, base: Option<&Workload>, is_optional: bool) -> 
     let table = section.section("operations")?;
     table.check_keys();
     let base = base.unwrap_or_default();
-    // An invalid weight counts as a weight.
     let weight = |key, base| if table.has(key) { table.number(key).unwrap_or(1.0) } else { base };
     Some(Operations {
         get: weight("get", base.get),
@@ -207,7 +203,6 @@ fn size(table: &Section, base: Option<&SizeLaw>, is_optional: bool) -> Option<Si
     if table.has("size") { law(&table.section("size")?, true) } else { base.cloned() }
 }
 
-/// A distribution of lengths; `counted` allows an empirical one.
 fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
     table.required("law");
     let known = LAWS.iter().map(|law| (law.0, *law)).filter(|law| counted || law.0 != "empirical").collect::<Vec<_>>();
@@ -220,7 +215,6 @@ fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
     for parameter in parameters {
         table.required(parameter);
     }
-    // A law is stored as its name and parameters, as in a study.
     let read = parameters.iter().map(|key| Some(((*key).to_owned(), table.number(key)?.into()))).collect::<Vec<_>>();
     let mut law = read.into_iter().collect::<Option<serde_json::Map<_, _>>>()?;
     law.insert("law".to_owned(), name.into());
@@ -228,7 +222,6 @@ fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
     checked(size, |must| table.report.mistake(table.place_of("law"), format!("`{}`: {must}", table.name), None))
 }
 
-/// Returns a distribution that can be sampled; otherwise reports the requirement that it violates.
 fn checked(size: SizeLaw, report: impl FnOnce(String)) -> Option<SizeLaw> {
     match size.law() {
         Ok(_) => Some(size),

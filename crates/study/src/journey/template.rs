@@ -24,8 +24,8 @@ pub enum Part {
     },
 }
 
-/// Splits a template into its parts. A brace that does not begin `{name}`, `{number}`, `{number*N}`
-/// or `{random:N}` is literal. Fails if a number is invalid.
+/// Splits a template at `{name}`, `{number}`, `{number*N}`, `{random:N}`; other braces are literal. Fails at a bad
+/// number.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     for (span, inner) in braced(text) {
@@ -42,7 +42,6 @@ pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// Parses the content of a pair of braces; `None` if it is not a placeholder.
 fn part(inner: &str) -> Result<Option<Part>, String> {
     let number = |text: &str, low: u64, high: u64| {
         let number = text.parse::<u64>().ok().filter(|number| (low..=high).contains(number));

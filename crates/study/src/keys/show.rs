@@ -43,8 +43,7 @@ pub fn schema() -> Value {
     show::schema(&STUDY, "Study", is_always)
 }
 
-/// Whether a required key is required in every study: variants may supply missing keys, and a
-/// journey its protocol.
+/// Whether a required key is required in every study: variants may supply missing keys, and a journey its protocol.
 fn is_always(keys: &Keys, key: &Key) -> bool {
     !(keys.get("variants").is_some() || key.name == "stop" && keys.name == "trials")
 }

@@ -1,5 +1,3 @@
-//! The declared tables of a study and a journey.
-
 use config::keys::key;
 use serde_json::json;
 

@@ -10,7 +10,6 @@ fn examples_and_defaults_may_stand_where_they_are_shown() {
     }
 }
 
-/// The same declaration controls parsing, hints, docs/reference/study.md, the help and the schema.
 #[test]
 fn changed_declaration_changes_all_outputs() {
     let changed = |from: &str, name: &'static str, kind: Kind, text: &'static str| -> &'static Keys {

@@ -8,7 +8,7 @@ use crate::spec::{Backend, Connection, Identities, Protocol};
 use crate::workload::trace::{self, Format};
 use crate::workload::{Gaps, NewKey, ValueLength};
 
-/// Defines each set as words with meanings, and a function that returns only the words.
+/// Defines each set as words with meanings, and a function of the words.
 macro_rules! sets {
     ($($set:ident, $words:ident: $meaning:ty = $pairs:expr;)*) => {$(
         /// Words with their meanings.
@@ -43,7 +43,6 @@ sets! {
     FORMATS, formats: Format = trace::FORMATS;
     GAPS, gaps: Gaps = [("none", Gaps::None), ("recorded", Gaps::Recorded)];
     IDENTITIES, identities: Identities = [("fresh", Identities::Fresh), ("reused", Identities::Reused)];
-    // Parameters of each distribution.
     LAWS, laws: &[&str] = [
         ("constant", &["bytes"]),
         ("uniform", &["low", "high"]),
@@ -56,7 +55,6 @@ sets! {
         ("empirical", &[]),
     ];
     LENGTHS, lengths: ValueLength = [("per-key", ValueLength::PerKey), ("per-set", ValueLength::PerSet)];
-    // Whether the loop is open.
     LOOPS, loops: bool = [("closed", false), ("open", true)];
     NEW_KEYS, new_keys: NewKey = [("any", NewKey::Any), ("set", NewKey::Set)];
     QUESTIONS, questions: AskedKind = [
@@ -92,7 +90,6 @@ pub(crate) fn policies() -> Vec<&'static str> {
     POLICIES.iter().map(|(name, _)| *name).collect()
 }
 
-/// Distributions for the tail of an empirical one.
 pub(crate) fn laws_of_tails() -> Vec<&'static str> {
     laws().into_iter().filter(|name| *name != "empirical").collect()
 }
@@ -104,7 +101,6 @@ pub(crate) const STOP_RULES: [(&str, &[&str]); 4] = [
     ("relative", &["level", "max_time"]),
     ("rule", &["round", "half_width", "max_time"]),
 ];
-/// Keys that choose a rule in `load.warmup`.
 pub(crate) const WARMUP_RULES: [&str; 4] = ["duration", "requests", "share", "steady"];
 
 /// Whether `key` of `load.stop` or `load.warmup` chooses a rule; setting it unsets the others.

@@ -16,8 +16,7 @@ const RESERVED: [&str; 2] = ["number", "random"];
 
 type Section<'a> = config::Section<'a, ()>;
 
-/// Parses a journey and checks syntax, names, templates and paths. Does not read schemas. Fails
-/// with all errors, in the order of the text.
+/// Parses a journey and checks syntax, names, templates and paths, without reading schemas. Fails with all errors.
 pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     let report = Report::new("the journey", text, &[]);
     report.check_length("a journey", TEXT_MAX_BYTES)?;
@@ -53,7 +52,6 @@ fn texts(section: &Section, key: &str) -> Vec<Named> {
 struct Reader<'r> {
     report: &'r Report<'r>,
     text: &'r str,
-    /// Names that templates may use at this point.
     names: Vec<String>,
 }
 
@@ -181,7 +179,6 @@ impl Reader<'_> {
         Some(Step { operation, line: line as u32, url: url?, call, headers, take, expect })
     }
 
-    /// The call, and the default name of the operation.
     fn call(&self, step: &Section, schemas: &[Schema]) -> Option<(Call, String)> {
         let kinds = ["thrift", "soap", "method"].into_iter().filter(|key| step.has(key)).collect::<Vec<_>>();
         for other in kinds.iter().skip(1) {

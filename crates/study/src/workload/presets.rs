@@ -1,5 +1,3 @@
-//! Workload presets, with their published parameters and our own choices.
-
 use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLength, Values, Workload};
 
 /// A workload preset.
@@ -51,8 +49,7 @@ pub const PRESETS: [Preset; 12] = [
     Preset { name: "ycsb-f", about: "YCSB F, 50/50 read/read-modify-write; the rest as A" },
 ];
 
-/// Shares of values of 0 to 14 bytes in ETC, 0.44155 in total. Source: Atikoglu et al. 2012, table
-/// 5.
+/// Shares of values of 0 to 14 bytes in ETC, 0.44155 in total. Source: Atikoglu et al. 2012, table 5.
 pub const ETC_VALUES_HEAD: [f64; 15] = [
     0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837, 0.08989,
     0.00092, 0.00326, 0.01980,

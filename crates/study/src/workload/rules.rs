@@ -1,11 +1,8 @@
-//! Rules of workloads, for those of studies, flags and specifications.
-
 use super::{Gaps, NewKey, Popularity, Problem, Trace, Ttl, Workload, trace};
 use crate::keys::WORKLOAD;
 
 impl Workload {
-    /// All errors: numbers out of range and incompatible parts. A workload without
-    /// errors can be sampled.
+    /// All errors: numbers out of range and incompatible parts. A workload without any can be sampled.
     pub fn problems(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         let mut add = |key, message: String, hint| found.push(Problem { key, message, hint });

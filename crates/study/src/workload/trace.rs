@@ -1,5 +1,4 @@
-//! Reads recorded traces record by record, so memory does not grow with the file. Records that
-//! cannot be parsed are errors with the number of their line or record, never skipped.
+//! Reads recorded traces record by record, in constant memory. Invalid records are errors with their number.
 
 use std::io::{self, BufRead, Read};
 
@@ -23,9 +22,8 @@ const REPEAT_MAX: u64 = 1_000_000_000;
 pub enum Format {
     /// Twitter's cache-trace, CSV: `time,key,key bytes,value bytes,client,operation,TTL`. Source: github.com/twitter/cache-trace.
     Twitter,
-    /// Meta's KV traces, CSV with a header: `key,op,size,op_count,key_size,ttl`; the last three and
-    /// `op_time` are optional. Source: cachelib.org, "Evaluating SSD hardware for Facebook
-    /// workloads".
+    /// Meta's KV traces, CSV with a header: `key,op,size,op_count,key_size,ttl`; the last three and `op_time` are
+    /// optional. Source: cachelib.org, "Evaluating SSD hardware for Facebook workloads".
     MetaKv,
     /// libCacheSim's binary records of 24 bytes, little endian: u32 time, u64 id, u32 size, i64 next access.
     OracleGeneral,
@@ -85,8 +83,7 @@ pub struct Access<'a> {
     pub key: &'a [u8],
     /// Length of the original key, bytes, if `key` is a stand-in for it.
     pub key_bytes: Option<u32>,
-    /// Length of the value, in libCacheSim's records of the whole object, bytes. `None` if not
-    /// recorded, or a miss.
+    /// Length of the value, in libCacheSim's records of the whole object, bytes. `None` if not recorded, or a miss.
     pub value_bytes: Option<u32>,
     /// Time to live in seconds; `None` if unlimited or not recorded.
     pub ttl_s: Option<u32>,
@@ -97,7 +94,6 @@ pub struct Access<'a> {
 }
 
 impl<'a> Access<'a> {
-    /// One read of a key of which nothing else is recorded.
     fn read(key: &'a [u8]) -> Self {
         let (time_s, key_bytes, value_bytes, ttl_s, next) = (None, None, None, None, None);
         Access { time_s, action: Action::Get, key, key_bytes, value_bytes, ttl_s, repeat: 1, next }
@@ -169,8 +165,7 @@ impl<R: BufRead> Reader<R> {
         self.at
     }
 
-    /// Returns the next record; `None` at the end. After an error, the next call continues after
-    /// the invalid record.
+    /// Returns the next record; `None` at the end. After an error, the next call continues after the invalid record.
     #[allow(clippy::should_implement_trait, reason = "each record borrows its line")]
     pub fn next(&mut self) -> Result<Option<Access<'_>>, TraceError> {
         if !self.begun {
@@ -212,7 +207,6 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Reads a line without its end. Returns `false` at the end of the file.
     fn next_line(&mut self) -> Result<bool, TraceError> {
         self.line.clear();
         let at = self.at + 1;
