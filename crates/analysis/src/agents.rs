@@ -1,5 +1,5 @@
-//! Verdicts per generator of a cluster. Merged numbers hide a slow generator, so generators are
-//! compared with each other and the worst verdict becomes the trial's (docs/method/bottleneck.md).
+//! Verdicts per generator of a cluster. Merged numbers hide a slow generator, so generators are compared with each
+//! other and the worst verdict becomes the trial's (docs/method/bottleneck.md).
 
 use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
@@ -15,12 +15,11 @@ use crate::trial::Kept;
 
 /// Generators within this factor of each other are considered equal.
 const FACTOR: f64 = 1.25;
-/// A generator lacked CPU time if it waited for a CPU for more than this share of the time and
-/// longer than the others.
+/// A generator lacked CPU time if it waited for a CPU for more than this share of the time and longer than the others.
 const LACKED_CPU: f64 = 0.2;
 /// Half-width of the intervals that must not overlap, in standard errors.
 const ERRORS: f64 = 3.0;
-/// Confidence level of an interval of `ERRORS` standard errors to each side.
+/// Confidence level of `ERRORS` standard errors to each side.
 const LEVEL: f64 = 0.997_300_203_936_740;
 /// Share of a link's receive rate above which it is full.
 const FULL: f64 = 0.8;
@@ -39,8 +38,7 @@ const UNTOLD: &str = "another path, or a slow machine";
 const OF_PATH: [&str; 8] =
     ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
 
-/// Sets the verdict of each of [`Record::agents`] on `nodes`, the run's machines; none for a failed
-/// trial.
+/// Sets the verdict of each of [`Record::agents`] on `nodes`, the run's machines; none for a failed trial.
 pub(crate) fn judge_agents(record: &mut Record, nodes: &[Node]) {
     let judged = judged(record, nodes);
     record.agents.iter_mut().zip(judged).for_each(|(agent, judged)| agent.verdict = Some(judged.verdict));
@@ -78,7 +76,6 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
         Limit::Shared => 1,
         Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency => 0,
     };
-    // A generator that differs ranks above a limit common to all.
     let badness = |judged: &Judged| (judged.differs, rank(judged.verdict.limited_by));
     let mut worst = None::<(&Agent, Judged)>;
     for (agent, judged) in record.agents.iter().zip(judged(record, nodes)) {
@@ -120,8 +117,7 @@ pub(crate) fn of_load(
     (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
 }
 
-/// Whether the limit may be the path to the server rather than the server. An unmeasured path can
-/// cause the same symptoms, unless the server was busy or most errors cannot come from a path.
+/// Whether the limit may be the path: unmeasured, the server not busy, and most errors possible on a path.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
@@ -152,9 +148,8 @@ fn of_rate(part: f64, whole: f64) -> String {
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Explains why links limited the load although no generator differs: the generators' links or the
-/// server's were full. Sources for the server's capacity, in order: the rate of all generators
-/// together before the trials, the interface's speed, the fastest single generator.
+/// Explains why links limited the load although no generator differs. Sources for the server's capacity, in order: the
+/// rate of all generators together before the trials, the interface's speed, the fastest single generator.
 fn full_link(record: &Record, nodes: &[Node]) -> Option<String> {
     if bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
@@ -271,8 +266,8 @@ fn median(values: &[Estimate]) -> Option<Estimate> {
     Some(Estimate { point, low: low.low.min(high.low), high: low.high.max(high.high), ..*low })
 }
 
-/// The value at `at` over the median of the others, if it differs. It must differ by more than
-/// `FACTOR` and beyond chance from the median of all, or from the other one of two.
+/// The value at `at` over the median of the others, if it differs by more than `FACTOR` and beyond chance from the
+/// median of all, or from the other one of two.
 fn outlying_ratio(values: &[Option<Estimate>], at: usize) -> Option<f64> {
     let own = values[at]?;
     let others = values.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, value)| *value);
@@ -302,8 +297,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // Extra round trip relative to the nearest generator. It can explain a slow one, but a probe of
-    // a few microseconds never marks one as different.
+    // Extra round trip over the nearest generator. It can explain a slow one but, within microseconds, never marks one.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
@@ -434,7 +428,6 @@ fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
 
 pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
     let mut warnings = Vec::new();
-    // Start of measuring and its uncertainty, ns.
     let began = |agent: &Agent| {
         let ns = agent.measurement.began_ns;
         (ns > 0).then_some((ns as f64, agent.clock.error_ns as f64))

@@ -18,10 +18,8 @@ use crate::{
     steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value, visible, warning,
 };
 
-/// Analyzes a run. `records` are its trials in any order; trials of points missing from the plan
-/// are left out with a warning.
-///
-/// Pure: the same run and records give the same findings on any machine.
+/// Analyzes a run, the same on any machine. `records` are its trials in any order; those of points missing from the
+/// plan are left out with a warning.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
@@ -30,7 +28,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     analysis.finish()
 }
 
-/// Analyzes a run point by point, for runs that do not fit into memory. Keeps little per record.
+/// Analyzes a run point by point, for runs that do not fit into memory.
 pub struct Analysis<'a> {
     run: &'a Run,
     parts: BTreeMap<(usize, Option<bool>), Part>,
@@ -250,8 +248,8 @@ impl Part {
     }
 }
 
-/// Widens each row's interval by the pooled scatter of all rows, for intervals that are narrow by
-/// luck and for rare starts. Excludes counts and shares, whose scatter depends on their size.
+/// Widens each row's interval by the pooled scatter of all rows, for intervals that are narrow by luck and for rare
+/// starts. Excludes counts and shares, whose scatter depends on their size.
 fn pool(run: &Run, rows: &mut [Row]) {
     let level = value::level(&run.plan.trials);
     for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {

@@ -84,7 +84,6 @@ impl AnswerText {
         self.say(Source::Added, more(findings.added.len(), "comparison", "of proxy overhead"));
     }
 
-    /// Omits unclear series.
     fn over_requests(&mut self, findings: &Findings) {
         let of = |trend: RequestTrend| findings.over_requests.iter().filter(move |found| found.trend == trend);
         let shown = of(RequestTrend::Line).chain(of(RequestTrend::Bent)).chain(of(RequestTrend::Flat));
@@ -111,7 +110,6 @@ impl AnswerText {
             let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();
             self.say(Source::Trends, trend_words(findings, &trends, Some(name) == factor));
         }
-        // A missing fit is only mentioned if points were left out.
         let told =
             |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
         let laws = findings.scalability.iter().filter(told).take(NAMED).map(|found| found.sentence.clone());
@@ -172,7 +170,6 @@ fn is_shared_alone(row: &Row) -> bool {
 }
 
 fn others(findings: &Findings) -> impl Iterator<Item = String> {
-    // If it applies to all rows, `about_others` reports it.
     let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
     let rows = findings.rows.iter().filter(|row| !is_shared_alone(row));
     let marked = rows.filter(|row| !all && row.is_about_others() && row.n > 0).map(|row| {

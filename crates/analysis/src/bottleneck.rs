@@ -27,8 +27,7 @@ const RATE_SIGMAS: f64 = 3.0;
 /// Share of the calibrated maximum rate above which the generator is near its limit.
 const NEAR_PEAK: f64 = 0.9;
 
-/// Judges a load whose server was not observed (`quintain load`): the limit is the generator,
-/// neither, or the other side.
+/// Judges a load whose server was not observed (`quintain load`): the limit is the generator, neither, or the server.
 pub fn judge_load(measurement: &Measurement) -> Verdict {
     limit(measurement, None, None, Waits::default())
 }
@@ -43,9 +42,7 @@ pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
     generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
 }
 
-/// Utilization of the server's CPUs, a fraction; `None` if not measured.
-///
-/// Its threads limit how many CPUs it can use: a single thread on four CPUs is saturated at one.
+/// Utilization of the server's CPUs, a fraction, or of as many as it has threads; `None` if not measured.
 pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     let cpus = subject.cpus.len() as f64;
     let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
@@ -84,7 +81,6 @@ pub(crate) fn stalled(measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// How long a worker waited for a CPU, if long enough to limit the load.
 fn cpu_wait(measurement: &Measurement) -> Option<String> {
     let share = generator_waiting(measurement);
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))

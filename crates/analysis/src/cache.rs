@@ -1,5 +1,3 @@
-//! Results of a cache workload: hit ratios, causes of misses, and operations by outcome.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::{CacheCounts, CacheMeasurement, Measurement, MissCauses, TraceReplay};
@@ -25,11 +23,9 @@ pub struct CacheReport {
     pub limit_bytes: Option<u64>,
     /// Footprint over memory limit; above 1 the cache cannot hold everything.
     pub footprint_over_limit: Option<f64>,
-    /// Hit ratio that follows from the mix of operations for a cache of any size; `null` if it does
-    /// not follow.
+    /// Hit ratio that follows from the mix of operations for a cache of any size; `null` if it does not follow.
     pub hit_ratio_of_mix: Option<f64>,
-    /// Whether the hit ratio was steady before measuring, in words; `null` for another warm-up
-    /// rule.
+    /// Whether the hit ratio was steady before measuring, in words; `null` for another warm-up rule.
     pub steadiness: Option<String>,
     /// The trace replayed; `null` if the workload was sampled.
     pub trace: Option<TraceReplay>,
@@ -37,8 +33,7 @@ pub struct CacheReport {
     pub transient_window_s: f64,
     /// Hit ratio in each window of the warm-up; `null` in a window without GETs.
     pub transient: Vec<Option<f64>>,
-    /// Service times by operation, ns: `get_hit`, `get_miss`, `set`, `delete`, `fill`, `rewrite`,
-    /// as far as they occurred.
+    /// Service times by operation, ns: `get_hit`, `get_miss`, `set`, `delete`, `fill`, `rewrite`, if any occurred.
     pub operations: std::collections::BTreeMap<String, SpreadNs>,
 }
 

@@ -1,7 +1,5 @@
-//! Comparisons of contenders, and trends from the first to the last level of a numeric factor.
-//!
-//! Points are compared on their common blocks ([`stats::claims`]): trials at other times say
-//! nothing about a difference.
+//! Comparisons of contenders, and trends from the first to the last level of a numeric factor. Points are compared on
+//! their common blocks ([`stats::claims`]): trials at other times do not show a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +16,9 @@ use crate::group::distinct;
 use crate::number::percent;
 use crate::{value, veto};
 
-/// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics.
-///
-/// Empty for studies of proxy overhead, effects or a gate: [`crate::proxy_overhead`],
-/// [`crate::effects`] and [`crate::gate`] report those, and a second test could contradict them.
+/// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Empty for studies of
+/// proxy overhead, effects or a gate: [`crate::proxy_overhead`], [`crate::effects`] and [`crate::gate`] report those,
+/// and a second test could contradict them.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
@@ -40,8 +37,7 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     (comparisons, trends)
 }
 
-/// Returns the maximum number of comparisons by one metric, and the number of blocks below which
-/// none can show a difference of any size.
+/// Maximum number of comparisons by one metric, and the number of blocks below which none can show a difference.
 pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     let pairs = |points: usize| points * points.saturating_sub(1) / 2;
     let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();
@@ -80,8 +76,7 @@ pub(crate) fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
 /// Maximum share of trials with a lower bound for a row to be compared.
 const BOUNDS_MAX: f64 = 0.1;
 
-/// Whether no mark forbids the comparison and almost all values are known. Trials that ended with a
-/// waiting request enter with their worst case.
+/// Whether no mark forbids the comparison and almost all values are known. Lower bounds enter with their worst case.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
@@ -94,10 +89,8 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// Rows that fail more requests than another contender at their place. They are not ranked, because
-/// a request that fails may cost less.
-///
-/// One-sided signed rank test of the differences of shares by block. At most a share `error` of
+/// Rows that fail more requests than another contender at their place. They are not ranked, because a request that
+/// fails may cost less. One-sided signed rank test of the differences of shares by block: at most a share `error` of
 /// reports excludes a contender wrongly.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);

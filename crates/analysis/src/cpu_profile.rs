@@ -11,7 +11,6 @@ use crate::number;
 use crate::visible::visible;
 
 const DIFFERENCES_MAX: usize = 10;
-/// Minimum size of a reported difference, in standard errors.
 const STANDARD_ERRORS: f64 = 3.0;
 /// Minimum size of a reported difference, a fraction: half a percent of the CPU time.
 const DIFFERENCE_MIN: f64 = 0.005;

@@ -1,5 +1,3 @@
-//! Summary of durations other than those of requests.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::Histogram;

@@ -1,7 +1,5 @@
-//! Main effects and interactions of the factors, as numbers and sentences.
-//!
-//! Metrics that are never zero are analyzed by logarithm first: their spread grows with their size,
-//! factors multiply them, and a change is in percent. The analysis without logarithm follows.
+//! Main effects and interactions of the factors, as numbers and sentences. Metrics that are never zero are analyzed by
+//! logarithm first, as their spread grows with their size; then without.
 
 use std::collections::BTreeSet;
 
@@ -162,7 +160,6 @@ fn analysis(
             Ok(analysis)
         }
         Design::OneAtATime => {
-            // The point at all first levels, then one per other level.
             let mut points = vec![vec![0; input.factors.len()]];
             for (factor, of) in input.factors.iter().enumerate() {
                 points.extend((1..of.levels.len()).map(|level| {
@@ -239,7 +236,6 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let name = |factor: usize| factors.get(factor).map_or_else(String::new, |factor| factor.name.clone());
     let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| EffectSource {
         kind: match term.source {
-            // The points of a one-at-a-time design are not a factor.
             Source::Main(_) if factors.is_empty() => SourceKind::Points,
             Source::Main(_) => SourceKind::Main,
             Source::Interaction(..) => SourceKind::Interaction,
@@ -573,8 +569,7 @@ mod tests {
         findings.effects.iter().flat_map(|effects| effects.sentences.clone()).collect::<Vec<_>>().join("\n")
     }
 
-    // Made with 20,000/s for O0 at any memory limit, 40,000/s and 50,000/s for O2: on average
-    // sqrt(2 * 2.5) = 2.236 times as much.
+    // Made with 20,000/s for O0 at any memory limit, 40,000/s and 50,000/s for O2: on average sqrt(2 * 2.5) = 2.236×.
     #[test]
     fn finds_the_simulated_effects() {
         let findings = of(|_, _| ());

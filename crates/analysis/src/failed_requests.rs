@@ -39,8 +39,8 @@ impl<'a> FailedRequests<'a> {
         self.valid == 0 && self.count() > 0
     }
 
-    /// Summarizes failures: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or
-    /// `all 18,254 requests failed: status 401 (expected 2xx)`. `None` without failures.
+    /// Summarizes failures, if any: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or `all 18,254
+    /// requests failed: status 401 (expected 2xx)`.
     pub fn sentence(&self) -> Option<String> {
         self.share().map(|share| format!("{share}: {}", self.kinds().join(", ")))
     }
@@ -80,7 +80,6 @@ impl<'a> FailedRequests<'a> {
         Some(status.map_or_else(|| kind.clone(), |(status, _)| format!("status {status}")))
     }
 
-    /// A single kind is explained instead of counted.
     fn kinds(&self) -> Vec<String> {
         let kinds = self.errors.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>();
         let alone = kinds.len() == 1;
@@ -100,8 +99,7 @@ impl<'a> FailedRequests<'a> {
         words
     }
 
-    /// The statuses of failed responses, known only if all responses failed, or if as many were
-    /// outside 200 to 299: a study may expect any status.
+    /// The failed statuses, known only if all failed or as many were outside 2xx: a study may expect any status.
     fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
         let all = self.statuses.iter().map(|(status, count)| (*status, *count));
         let sum = |unusual_only: bool| {

@@ -62,8 +62,7 @@ pub struct Findings {
     pub question: String,
     /// The kind of question, in words: `which server is best`.
     pub asked: String,
-    /// The answer, one sentence per entry, most important first. A sentence states if there is no
-    /// answer.
+    /// The answer, one sentence per entry, most important first. A sentence states if there is no answer.
     pub answer: Vec<Sentence>,
     /// Whether this is a quick run, whose intervals claim no confidence level.
     pub quick: bool,
@@ -82,8 +81,7 @@ pub struct Findings {
     /// Git commit of the working directory in which servers were built, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Time at which the run was imported from a file, UTC, RFC 3339. Empty if the run was executed
-    /// with this store.
+    /// Time at which the run was imported from a file, UTC, RFC 3339. Empty if the run was executed with this store.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub imported: String,
     /// Seed of the trial order and of every trial.
@@ -112,13 +110,11 @@ pub struct Findings {
     pub gate: Option<GateFinding>,
     /// Trend of the study's metric over each numeric factor, from its first to its last level.
     pub trends: Vec<Trend>,
-    /// Searches for the capacities from which other design points derive their rates. They are not
-    /// design points of the study.
+    /// Searches for the capacities from which design points derive their rates; not design points of the study.
     pub capacities: Vec<Row>,
     /// Scalability over a numeric factor, one entry per series.
     pub scalability: Vec<Scalability>,
-    /// Effects and interactions of the factors, one entry per requested metric and idle policy.
-    /// Empty if fewer than two factors vary.
+    /// Effects and interactions of the factors by metric and idle policy; empty unless two or more factors vary.
     pub effects: Vec<Effects>,
     /// Servers in containers, and companions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -141,8 +137,7 @@ pub struct Findings {
     pub inside: Vec<InsideTrial>,
     /// Conditions that the absolute values depend on; `None` if nothing was measured.
     pub scope: Option<Scope>,
-    /// Whether the machine's speed changed during the run; `None` if there are too few trials to
-    /// tell.
+    /// Whether the machine's speed changed during the run; `None` if there are too few trials to tell.
     pub states: Option<States>,
     /// Probes: a fixed piece of work before and after each trial; `None` if there were none.
     pub probes: Option<Probed>,
@@ -164,8 +159,7 @@ pub struct Findings {
     pub doctor: Vec<Finding>,
     /// How the numbers were obtained, one paragraph per entry.
     pub method: Vec<String>,
-    /// Warnings about the run. Warnings shared by several rows are merged here; rows also keep
-    /// their own.
+    /// Warnings about the run. Warnings shared by several rows are merged here; rows also keep their own.
     pub warnings: Vec<Warning>,
 }
 
@@ -242,8 +236,7 @@ pub enum Source {
 pub struct Comparison {
     /// The metric.
     pub metric: String,
-    /// Whether this is the study's metric. Other metrics form families of their own: about one
-    /// comparison in twenty shows a difference by chance.
+    /// Whether this is the study's metric. In other metrics, about one comparison in twenty differs by chance.
     pub headline: bool,
     /// Factor whose levels compete.
     pub factor: String,
@@ -260,8 +253,7 @@ pub struct ComparedPlace {
     pub label: String,
     /// Contenders as indices into [`Findings::rows`], in plan order.
     pub rows: Vec<usize>,
-    /// Row with the best typical ratios to the others, even if no lead is shown; `None` if no two
-    /// contenders have a common block.
+    /// Row with the best typical ratios to the others, whether it leads or not; `None` without common blocks.
     pub best: Option<usize>,
     /// Whether it was shown to be better than every other contender.
     pub leads: bool,
@@ -284,8 +276,7 @@ pub struct Difference {
     pub b: usize,
     /// Number of common blocks.
     pub blocks: u64,
-    /// Typical ratio b/a (Hodges & Lehmann) with the interval of the signed rank test; `None` if
-    /// there are too few blocks for an interval.
+    /// Typical ratio b/a (Hodges & Lehmann) with its signed rank interval; `None` for too few blocks.
     pub ratio: Option<Estimate>,
     /// Ratio of the geometric means b/a with the paired Student t interval.
     pub mean_ratio: Option<Estimate>,
@@ -297,13 +288,11 @@ pub struct Difference {
     pub shown: bool,
     /// Smallest difference that would probably have been shown, a fraction; `None` if unknown.
     pub could_show: Option<f64>,
-    /// Whether the typical ratio and the ratio of means disagree, which indicates different kinds
-    /// of starts.
+    /// Whether the typical ratio and the ratio of means disagree, which indicates different kinds of starts.
     pub kinds_of_starts: bool,
 }
 
-/// Change of a metric from the first to the last level of a numeric factor, with the other factors
-/// fixed.
+/// Change of a metric from the first to the last level of a numeric factor, with the other factors fixed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trend {
     /// The metric.
@@ -331,8 +320,7 @@ pub struct Unfinished {
     pub trials_min: u64,
     /// State in words: `interrupted after 5 of at least 15 trials`.
     pub sentence: String,
-    /// Shell command that resumes the run; empty while it is in progress and if the command is
-    /// unknown.
+    /// Shell command that resumes the run; empty while it is in progress and if the command is unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resume: String,
 }
@@ -395,15 +383,13 @@ impl From<&Metric> for MetricInfo {
 pub struct Row {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Levels in factor order, `c-epoll, cores 1, clients 40`: text unchanged, numbers with their
-    /// factor. Includes only factors that vary, or all if none do.
+    /// Levels in factor order, `c-epoll, cores 1, clients 40`, of the factors that vary, or of all if none do.
     pub label: String,
     /// Levels by factor name.
     pub factors: BTreeMap<String, Level>,
     /// CPUs of the server.
     pub cpus: u32,
-    /// CPUs that the study requests, if this machine has fewer for the server; `None` if the server
-    /// has all of them.
+    /// CPUs that the study requests; `None` if the server has all of them.
     pub cpus_wanted: Option<u32>,
     /// Idle policy in force; `None` if no trial ran.
     pub idle: Option<IdlePolicy>,
@@ -422,16 +408,15 @@ pub struct Row {
     /// Results of each generator, if the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// The search of which the trials were steps; `metrics` then covers the trials at its lower
-    /// end.
+    /// The search of which the trials were steps; `metrics` then covers the trials at its lower end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
     /// Which clock the latencies use.
     pub clock: Option<Clock>,
     /// Latencies of all trials merged, ns. Used for distributions.
     pub latency: Option<Histogram>,
-    /// Requests that were due and had no response when their trial ended, over all trials: their
-    /// number and how long they had waited. `None` if the store predates these records.
+    /// Requests that were due and had no response when their trial ended: their number and how long they had waited,
+    /// over all trials. `None` in old stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
     /// Failed requests of all trials, by kind.
@@ -450,12 +435,10 @@ pub struct Row {
     pub trials: Vec<TrialFinding>,
     /// Why no further trials ran, `target met: ±2.1 % after 9 trials`.
     pub stop_reason: String,
-    /// Whether trials had reached a steady state when measuring began; `None` if there are too few
-    /// trials or windows to tell.
+    /// Whether trials were steady when measuring began; `None` for too few trials or windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// Why a measured row is not ranked: it fails a larger share of requests than another contender
-    /// at its place.
+    /// Why a measured row is not ranked: it fails a larger share of requests than another contender at its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
     /// Warnings, with `(3 of 8 trials)` if they do not apply to all.
@@ -465,11 +448,9 @@ pub struct Row {
 /// Whether the trials of a row had reached a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyFinding {
-    /// `false` if the halves of its trials differ by more than 2 % and by more than chance explains
-    /// over all rows of the report.
+    /// `false` if the halves of its trials differ by more than 2 % and by more than chance explains in this report.
     pub reached: bool,
-    /// Mean latency of the second half of a trial divided by that of the first, over trials. The
-    /// interval is for this row only.
+    /// Mean latency of the second half of a trial over that of the first, over trials, with this row's own interval.
     pub change: Estimate,
     /// Probability of such a large change by chance, adjusted for all rows (Holm).
     pub p_adjusted: f64,
@@ -603,19 +584,17 @@ pub struct MetricFinding {
     pub estimate: Option<Estimate>,
     /// Mean over the trials, if there are values, with or without an interval.
     pub mean: Option<f64>,
-    /// Whether the mean is a lower bound because requests that could change it were still waiting
-    /// when a trial ended. The metric then has no estimate and the row is not compared by it.
+    /// Whether the mean is a lower bound because requests that could change it still waited when a trial ended. The
+    /// metric then has no estimate and the row is not compared by it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// Standard deviation of the trials' values; `None` for fewer than two trials.
     pub stddev: Option<f64>,
-    /// Standard deviation between trials, excluding variation within trials; `None` if the windows
-    /// do not show it.
+    /// Standard deviation between trials, excluding variation within trials; `None` if the windows do not show it.
     pub s_between: Option<f64>,
     /// Standard deviation of windows within a trial; `None` if the windows do not show it.
     pub s_within: Option<f64>,
-    /// Trial length that gives the narrowest interval for a fixed total time, s; `None` unless both
-    /// `s_between` and `s_within` are known.
+    /// Trial length with the narrowest interval for a fixed total time, s; `None` without `s_between` or `s_within`.
     pub best_trial_s: Option<f64>,
     /// Whether the stop rule's target is met; `None` if the rule does not use this metric.
     pub target_met: Option<bool>,
@@ -632,8 +611,7 @@ pub struct LimitFinding {
     pub counts: BTreeMap<Limit, usize>,
     /// Reasons given by the first trial with this limit.
     pub reasons: Vec<String>,
-    /// Whether `subject` means the server or the path to it: the path was not measured and could
-    /// explain the same evidence.
+    /// Whether `subject` means the server or the path to it, which was not measured and could explain the evidence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub path_unknown: bool,
 }
@@ -722,8 +700,7 @@ impl TrialFinding {
     }
 }
 
-/// Result of a search: the range from the highest offered rate confirmed to meet the objective to
-/// the lowest confirmed to fail it.
+/// Result of a search: the range from the highest rate confirmed to meet the objective to the lowest that fails.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchFinding {
     /// The objective, `p99 < 5ms and errors < 0.1%`.
@@ -734,8 +711,7 @@ pub struct SearchFinding {
     pub high: Option<SearchEnd>,
     /// Why there is no lower end.
     pub no_low: Option<String>,
-    /// Why there is no upper end; `generator-limited from ...` means that the server's limit was
-    /// not reached.
+    /// Why there is no upper end; `generator-limited from ...` means that the server's limit was not reached.
     pub no_high: Option<String>,
     /// Lowest rate at which the generator was the limit, per second.
     pub generator_from_per_s: Option<f64>,
@@ -811,8 +787,7 @@ pub struct Scalability {
     pub points: Vec<ScalabilityPoint>,
     /// The fit; if `None`, `sentence` gives the reason.
     pub fit: Option<UslFit>,
-    /// Fitted curve from the smallest to the largest N used for the fit, ascending; empty without a
-    /// fit.
+    /// Fitted curve from the smallest to the largest N used for the fit, ascending; empty without a fit.
     pub curve: Vec<CurvePoint>,
     /// Interpretation.
     pub sentence: String,
@@ -848,9 +823,7 @@ pub struct CurvePoint {
     pub high: f64,
 }
 
-/// A fitted Universal Scalability Law: `X(N) = rate N / (1 + contention (N-1) + coherency N (N-1))`.
-///
-/// Source: Gunther 2007, Guerrilla Capacity Planning.
+/// Fitted Universal Scalability Law, `X(N) = rate N / (1 + contention (N-1) + coherency N (N-1))` (Gunther 2007).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct UslFit {
     /// Throughput at `N = 1`, per second.
@@ -886,8 +859,7 @@ pub struct Effects {
     pub refused: Option<String>,
     /// Why it does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// Analyses, the one that the sentences use first: of ratios if zero means none in this metric,
-    /// and of differences.
+    /// Analyses, the one that the sentences use first: of ratios if zero means none in this metric, and of differences.
     pub analyses: Vec<EffectAnalysis>,
     /// Interpretation: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,
@@ -904,28 +876,23 @@ pub struct EffectAnalysis {
     pub points: usize,
     /// Number of trials.
     pub trials: usize,
-    /// Whether all points have the same number of trials. If not, sums of squares are of type III
-    /// and shares are relative to their total.
+    /// Whether all points have equally many trials. If not, sums of squares are of type III, shares of their total.
     pub equal: bool,
-    /// Standard deviation between trials of one point, pooled over all points: of logarithms, or in
-    /// the metric's unit.
+    /// Standard deviation between trials of one point, pooled over all points: of logarithms, or in the metric's unit.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub error_df: usize,
     /// Number of blocks separated from the error; 1 if none were.
     pub blocks: usize,
-    /// Upper bound on the probability of such unequal scatter between points by chance; `None` if
-    /// unknown.
+    /// Upper bound on the probability of such unequal scatter between points by chance; `None` if unknown.
     pub uneven_p: Option<f64>,
     /// Sources of variation; their shares sum to 1.
     pub sources: Vec<EffectSource>,
-    /// Effect of each level: mean over all levels of the other factors relative to the mean of all
-    /// points. Empty for one-at-a-time designs.
+    /// Effect of each level: its mean relative to the mean of all points. Empty for one-at-a-time designs.
     pub levels: Vec<LevelEffect>,
     /// Joint effects of two levels beyond their separate effects. Empty for one-at-a-time designs.
     pub interactions: Vec<InteractionEffect>,
-    /// Changes between levels: from the first level to each other one; for numbers from the first
-    /// to the last.
+    /// Changes between levels: from the first level to each other one; for numbers from the first to the last.
     pub changes: Vec<EffectChange>,
 }
 
@@ -942,13 +909,11 @@ pub struct EffectSource {
     pub squares: f64,
     /// Degrees of freedom.
     pub df: usize,
-    /// Mean square divided by the error's mean square; `None` for the error and if the error is
-    /// zero.
+    /// Mean square divided by the error's mean square; `None` for the error and if the error is zero.
     pub f: Option<f64>,
     /// p-value of the F test; `None` for the error.
     pub p: Option<f64>,
-    /// p-value adjusted for all effects tested for this metric (Holm); `None` for sources that are
-    /// not factors.
+    /// p-value adjusted for all effects tested for this metric (Holm); `None` for sources that are not factors.
     pub p_adjusted: Option<f64>,
 }
 
@@ -1001,17 +966,14 @@ pub struct EffectChange {
     pub from: Level,
     /// Level after the change.
     pub to: Level,
-    /// Level of another factor at which it applies; `None` for the average over all other factors
-    /// (in a one-at-a-time design, at their first levels).
+    /// Level of another factor at which it applies; `None`: on average (one at a time: at the others' first levels).
     pub at: Option<ChangeAt>,
     /// The change.
     pub change: Estimate,
-    /// Smallest change that this number of trials would show with 80 % probability, given their
-    /// spread: a fraction, or in the metric's unit.
+    /// Smallest change that these trials would show with 80 % probability: a fraction, or in the metric's unit.
     pub detectable: f64,
-    /// Probability of such a large change by chance in a one-at-a-time design, adjusted for all
-    /// changes of the metric (Holm). `None` in other designs, which test the sources of variation
-    /// instead.
+    /// Probability of such a large change by chance in a one-at-a-time design, adjusted for all changes of the metric
+    /// (Holm). `None` in other designs, which test sources of variation.
     pub p_adjusted: Option<f64>,
 }
 

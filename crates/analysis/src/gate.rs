@@ -62,7 +62,6 @@ impl Trials {
         })
     }
 
-    /// Whether a point was abandoned while others continued, so that no more pairs follow.
     fn is_given_up(&self, points: [usize; 2]) -> bool {
         let blocks = self.count.iter().copied().max().unwrap_or(0);
         points.iter().any(|&point| self.count[point] < blocks)
@@ -80,7 +79,6 @@ impl Trials {
     }
 }
 
-/// A baseline and a candidate at the same levels of all other factors.
 #[derive(Clone, Debug)]
 struct Pair {
     label: String,
@@ -140,7 +138,6 @@ fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
     asked
 }
 
-/// All pairs share the error.
 fn rule(plan: &Plan, gate: &Gate, pairs: usize) -> Rule {
     Rule {
         error: (1.0 - value::level(&plan.trials)) / pairs.max(1) as f64,
@@ -244,7 +241,6 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_o
     })
 }
 
-/// Median ratio between the two values of a pair, minus one.
 fn scatter(trials: &Trials, pair: &Pair, metric: &str) -> Option<f64> {
     let [base, again] = trials.sides(pair.points, metric).map(|side| side.least);
     let ratios = base.iter().zip(&again).filter_map(|(base, again)| Some(((*again)? / (*base)?).ln().abs()));
@@ -395,8 +391,7 @@ impl Tester<'_> {
     }
 }
 
-/// Number of additional pairs that would probably decide. Assumes that the estimate stays and that
-/// widths shrink with the root of the number of pairs.
+/// Additional pairs that would probably decide, if the estimate stays and widths shrink with the root of the pairs.
 fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     let (estimate, bound) = match bound? {
         Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
@@ -530,7 +525,6 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     if !word.is_empty() {
         texts.push(format!("{candidate} is {word} than {base}{at}: {relations} ({pairs})."));
     }
-    // If errors differ, no other metric is reported.
     if worse.iter().chain(&better).any(|test| test.is_about_errors()) {
         texts.push("No other metric is judged: requests that fail may cost less.".to_owned());
         return texts;
@@ -607,8 +601,7 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Adds a record. After each pair it returns a line and whether the pair is a look, at which
-    /// the gate may be decided.
+    /// Adds a record. After each pair returns a line and whether the gate may be decided at it (a look).
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);

@@ -15,18 +15,15 @@ const SHORTEST_NS: f64 = 100e6;
 const FAR_BEYOND: f64 = 5.0;
 /// A trial is hung if all connections were silent for at least this share of it at its end.
 const HUNG_SHARE: f64 = 0.1;
-/// A silence is excused if the generator, or the server over the whole trial, waited for a CPU for
-/// this share of it ...
+/// A silence is excused if the generator, or the server over the whole trial, waited for a CPU for this share of it ...
 const CAUSE_SHARE: f64 = 0.8;
 /// ... or if the server waited for a CPU for this share of the silence and still waits at its end.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// A pause must be at least this many times as long as the mean time between responses.
 const SELDOM: f64 = 20.0;
 
-/// How long the server had been silent at the end of a hung trial, ns.
-///
-/// All connections with requests in flight must be silent, far longer than any response took and
-/// for a tenth of the trial. Waiting for a CPU (`waits`) for most of that time excuses it.
+/// How long the server had been silent at the end of a hung trial, ns: all connections with requests in flight, far
+/// longer than any response took and for a tenth of the trial. Waiting for a CPU (`waits`) for most of it excuses it.
 pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     let censored = measurement.censored.as_deref()?;
     let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
@@ -100,7 +97,6 @@ fn connections(measurement: &Measurement) -> Option<String> {
     Some(format!("{number} of {all} got no response for {least}the last {}", quantity(shown as f64, "ns")))
 }
 
-/// The longest time without responses although some were awaited, between two responses.
 fn pause(measurement: &Measurement) -> Option<String> {
     let windows = whole_windows(measurement);
     let window_ns = measurement.window_ns;
@@ -146,8 +142,7 @@ pub fn of_row(row: &Row) -> Option<String> {
         .map(|counted| format!("unanswered at the end of trials: {counted}"))
 }
 
-/// Formats requests without a response: `20 in flight, waiting for up to 1.45 s; 2756 not sent,
-/// waiting for up to 1.40 s`.
+/// Formats requests without a response: `20 in flight, waiting for up to 1.45 s; 2756 not sent, waiting for up to 2 s`.
 pub fn counted(censored: &Censored) -> Option<String> {
     let part = |stored: &study::record::Histogram, what: &str| {
         let longest = quantity(stored.max? as f64, "ns");

@@ -1,5 +1,4 @@
-//! Runs of one study over time, and two runs side by side. Only a run of both revisions can confirm
-//! the changes found.
+//! Runs of one study over time, and two runs side by side. Only a run of both revisions can confirm the changes found.
 
 use std::collections::BTreeMap;
 
@@ -80,8 +79,7 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     Entry { machine: machine(run), head: head(run, digest.probe_ns), points: points.collect() }
 }
 
-/// Groups the runs of `study` by machine and sorts them by time. Keeps the design points that match
-/// one of `wanted`, or all if it is empty.
+/// Groups the runs of `study` by machine, sorted by time, with the design points that match one of `wanted`, if any.
 pub fn history(study: &str, metric: &str, entries: Vec<Entry>, wanted: &[Levels]) -> History {
     let mut machines = crate::group::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
     for (_, runs) in &mut machines {
@@ -114,7 +112,6 @@ fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: 
         speed: entry.head.probe_ns.zip(probe_ns_median).map(|(ns, median)| median / ns - 1.0),
     });
     let runs = runs.collect::<Vec<_>>();
-    // In the order of the latest run, then those only in earlier runs.
     let mut points = Vec::<HistoryPoint>::new();
     for point in entries.iter().rev().flat_map(|entry| &entry.points) {
         let is_known = points.iter().any(|known| is_same(known, point));
@@ -146,8 +143,7 @@ fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
     wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
 }
 
-/// Runs whose interval does not overlap that of the previous run of the same configuration, if the
-/// revision changed.
+/// Runs whose interval does not overlap the previous one of the same configuration, if the revision changed.
 fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &MetricInfo) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
@@ -191,7 +187,6 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
     steps
 }
 
-/// For example `8.0 % slower than`, `as fast as`.
 fn speed_against(speed: f64) -> String {
     let words = speed_words(speed);
     format!("{words} {}", if words == SAME_SPEED { "as" } else { "than" })
@@ -276,7 +271,6 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     for (at, findings) in findings.iter().enumerate() {
         for row in &findings.rows {
             let rows = pair(row);
-            // Points of the second run that the first also has are already listed.
             if at == 1 && rows[0].is_some() {
                 continue;
             }

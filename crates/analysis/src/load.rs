@@ -32,8 +32,7 @@ pub struct LoadReport {
     pub version: u32,
     /// Target of the load, as the user named it.
     pub target: String,
-    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, its first target as
-    /// named.
+    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, its first target as named.
     pub address: String,
     /// Protocol of the load.
     pub protocol: Protocol,
@@ -53,21 +52,18 @@ pub struct LoadReport {
     pub warmup_requests: u64,
     /// Requests sent but without a response when measuring ended.
     pub unfinished: u64,
-    /// Requests written from the start of the load to its end: `warmup_requests`, `requests`,
-    /// errors of both that concern written requests, `asked_again` and `left_in_flight`.
+    /// Requests written during the load: `warmup_requests`, `requests`, errors of both that concern written requests,
+    /// `asked_again` and `left_in_flight`.
     pub sent: u64,
-    /// Requests resent on another connection because the first one closed after the response to an
-    /// earlier request; not errors.
+    /// Requests resent because their connection closed after the response to an earlier request; not errors.
     pub asked_again: u64,
-    /// Requests in flight when the load ended and not counted elsewhere; the server may have
-    /// received them.
+    /// Requests in flight when the load ended and not counted elsewhere; the server may have received them.
     pub left_in_flight: u64,
     /// Errors while measuring, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind that carries a message.
     pub error_examples: BTreeMap<String, String>,
-    /// Responses by HTTP status, among `requests`, `errors` or `late_answers`; empty for other
-    /// protocols.
+    /// Responses by HTTP status, among `requests`, `errors` or `late_answers`; empty for other protocols.
     pub statuses: BTreeMap<u16, u64>,
     /// Length of the measured time, s.
     pub duration_s: f64,
@@ -81,8 +77,7 @@ pub struct LoadReport {
     pub transfer_bytes_per_s: f64,
     /// Latency, ns.
     pub latency_ns: LatencyNs,
-    /// Time from requesting a connection until it is open, ns; includes connections opened before
-    /// measuring.
+    /// Time from requesting a connection until it is open, ns; includes connections opened before measuring.
     pub connect_ns: SpreadNs,
     /// Responses whose whole body was checked.
     #[serde(skip_serializing_if = "is_zero")]
@@ -101,9 +96,8 @@ pub struct LoadReport {
     /// Results per generator, if the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`,
-    /// `latency_ns_p99` and so on. They cover the seconds of this load: another period or another
-    /// start of the server may differ.
+    /// Intervals by batch means or order statistics: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They
+    /// cover the seconds of this load: another period or another start of the server may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
     /// Responses after the timeout: errors of kind `timeout` whose latency counts in the quantiles.
     pub late_answers: u64,
@@ -113,11 +107,9 @@ pub struct LoadReport {
     pub censored: CensoredReport,
     /// Requests in flight as counted, mean over time.
     pub in_flight_mean: f64,
-    /// Clients in back-off (the generator's pause before it reopens a lost connection), mean over
-    /// time.
+    /// Clients in back-off (the generator's pause before it reopens a lost connection), mean over time.
     pub in_backoff_mean: f64,
-    /// Requests in flight by Little's law: total service time over measured time, without failed
-    /// requests.
+    /// Requests in flight by Little's law: total service time over measured time, without failed requests.
     pub in_flight_by_latency: f64,
     /// Why the load ended.
     pub stop_reason: String,
@@ -161,8 +153,7 @@ pub struct CensoredReport {
     pub hung: bool,
 }
 
-/// Latency of a load, ns. A quantile with too few responses is `null`: it would only repeat the
-/// maximum.
+/// Latency of a load, ns. A quantile with too few responses is `null`: it would only repeat the maximum.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyNs {
     /// Mean, from the exact sum.
@@ -181,8 +172,7 @@ pub struct LatencyNs {
     pub p999: Option<f64>,
     /// Maximum, exact.
     pub max: Option<u64>,
-    /// Names of values above, such as `p99`, that are lower bounds because requests were still
-    /// waiting when measuring ended.
+    /// Values above, such as `p99`, that are lower bounds because requests still waited when measuring ended.
     pub at_least: BTreeSet<String>,
     /// Start of a latency: `service` (the write) or `response` (the intended send time).
     pub clock: Clock,
@@ -191,19 +181,15 @@ pub struct LatencyNs {
 /// Resources used by the generator, and whether it was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of its threads while measuring, s, including polling for the next send. Divided by
-    /// `requests`, it is the cost of a request.
+    /// CPU time of its threads while measuring, s, with polling for the next send; by `requests` the cost of each.
     pub cpu_s: f64,
     /// CPU time of its process from start to end, s.
     pub process_cpu_s: f64,
-    /// CPU utilization of the busiest thread while measuring, a fraction, without polling for the
-    /// next send.
+    /// CPU utilization of the busiest thread while measuring, a fraction, without polling for the next send.
     pub busy: Option<f64>,
-    /// The limit. `subject` if clients waited for responses while the generator had CPU time to
-    /// spare; the server's CPUs are not observed.
+    /// The limit: `subject` if clients waited while the generator had spare CPU time; the server's is not observed.
     pub limited_by: Limit,
-    /// Whether the path to the server was not measured, so that `subject` means the server or the
-    /// path to it.
+    /// Whether the path to the server was not measured, so that `subject` means the server or the path to it.
     pub path_unknown: bool,
     /// Reasons for the limit.
     pub reasons: Vec<String>,
@@ -213,8 +199,7 @@ pub struct Generator {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IntervalOrNote {
-    /// Point, bounds and level; `n` is the number of batches, or of effective samples for a
-    /// quantile.
+    /// Point, bounds and level; `n` is the number of batches, or of effective samples for a quantile.
     Interval(Estimate),
     /// Reason for the missing interval.
     Note {
@@ -341,7 +326,7 @@ fn censored(measurement: &Measurement) -> CensoredReport {
     }
 }
 
-/// Standard deviation of a sample from its exact sums; `None` for fewer than two values.
+/// Sample standard deviation from exact sums.
 fn stdev(stored: &Histogram) -> Option<f64> {
     let n = stored.count as f64;
     let variance = (stored.sum_of_squares - stored.sum * stored.sum / n) / (n - 1.0);

@@ -16,7 +16,6 @@ pub fn describe_load(plan: &Plan) -> String {
 
 struct Part {
     text: String,
-    /// Whether this is the default, omitted unless points differ.
     usual: bool,
 }
 
@@ -47,8 +46,7 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
     ]
 }
 
-/// The common text, or all different texts. Texts that differ only in their first number become one
-/// text with all numbers.
+/// The common text, or all different ones. Texts that differ only in their first number become one with all numbers.
 fn joined(all: &[&Part]) -> Option<String> {
     if all.iter().all(|part| part.usual) {
         return None;

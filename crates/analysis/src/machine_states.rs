@@ -1,12 +1,9 @@
-//! Detects whether the machine changed its speed during the run.
-
 use crate::findings::{Row, States};
 
 /// p-value up to which a run is reported to have met several states.
 const ALARM: f64 = 0.05;
 
-/// Tests whether consecutive trials of the run are similar in `metric`. Excludes searches, in which
-/// each trial determines the next.
+/// Tests whether consecutive trials are similar in `metric`. Excludes searches, whose trials determine the next.
 pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
     let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));

@@ -12,7 +12,6 @@ pub struct MetricSet(u64);
 
 const _: () = assert!(METRICS.len() <= 64);
 
-/// The bit of a metric; 0 if it is unknown.
 fn bit(metric: &str) -> u64 {
     METRICS.iter().position(|known| known.name == metric).map_or(0, |index| 1 << index)
 }

@@ -1,7 +1,5 @@
-//! Miss-ratio curves: measured misses at each memory limit, compared with simulated policies.
-//!
-//! A trial and its replay ([`study::record::Reference`]) have the same sequence of keys, so their
-//! difference is much more precise than the curves.
+//! Miss-ratio curves: measured misses at each memory limit, compared with simulated policies. A trial and its replay
+//! ([`study::record::Reference`]) have the same keys in order, so their difference is precise.
 
 use std::collections::BTreeMap;
 
@@ -158,7 +156,6 @@ impl All<'_> {
             }),
             simulated: stats::interval::average(&simulated),
             difference,
-            // Set once all points of all curves are known.
             p_adjusted: None,
             strays: false,
             keeps: false,

@@ -2,8 +2,7 @@
 
 use crate::findings::Estimate;
 
-/// Returns divisor and name of the unit of suitable size for `value`; `unit` is one of
-/// [`crate::findings::MetricInfo`].
+/// Returns divisor and name of the unit of suitable size for `value`; `unit` is one of [`crate::findings::MetricInfo`].
 pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     let steps: &[(f64, &str)] = match unit {
         "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
@@ -77,8 +76,7 @@ pub(crate) fn relation(ratio: &Estimate) -> String {
     format!("{times}{point}{unit} [{low}, {high}]{word}")
 }
 
-/// Whether a ratio or percentage is the end of an unbounded interval: too many trials had waiting
-/// requests, which may have taken any time. No measured ratio is as large.
+/// Whether a ratio ends an unbounded interval: too many trials had waiting requests. No measured ratio is as large.
 pub(crate) fn is_unbounded(ratio: f64) -> bool {
     ratio > 1e9
 }

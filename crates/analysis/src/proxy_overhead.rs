@@ -1,7 +1,5 @@
-//! Overhead of proxies: trials through a proxy compared with those at `direct` in the same block.
-//!
-//! They run shortly after each other, so most influences of the machine cancel and the difference
-//! is much more precise than either side.
+//! Overhead of proxies: trials through a proxy compared with those at `direct` in the same block. They run shortly
+//! after each other, so most influences of the machine cancel and the difference is precise.
 
 use stats::claims::BLOCKS_MIN;
 use stats::pairs::Pairs;
@@ -92,7 +90,6 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
         through: mean(|pair| pair.1)?,
         difference: differences.as_ref().and_then(|pairs| pairs.shift(level)),
         ratio: Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level)),
-        // Adjusted once all are known.
         p_adjusted: differences.map(|pairs| pairs.test(0.0).p_two_sided()),
         shown: false,
         blocks: pairs.len() as u64,
@@ -104,7 +101,6 @@ pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
     change_per(estimate, unit, "", quick)
 }
 
-/// For example `+0.1 µs per 1,000 requests [-0.2, 0.4]`.
 pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool) -> String {
     let (divisor, name) = scale(unit, estimate.point.abs().max(estimate.half_width()));
     let [point, low, high] = [estimate.point, estimate.low, estimate.high].map(|value| value / divisor);

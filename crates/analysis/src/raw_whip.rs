@@ -5,15 +5,14 @@ use study::record::{ProxyUse, Record, Run};
 
 use crate::label::label;
 
-/// Returns path and content of the files of trials without a proxy, or with one that reports calls.
-/// Each design point and block has a directory. Data that the proxy does not report has no file.
-///
+/// Returns path and content of the files of trials without a proxy, or with one that reports calls, in a directory per
+/// design point and block. Data that the proxy does not report has no file.
 /// - `bytes`: metadata per call by the original's formula, without the peer's address (M1a), bytes.
-/// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator.
-///   Without a proxy from the generator's histograms: by window, ascending within one.
+/// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator, or without a proxy
+///   from the generator's histograms: by window, ascending within one.
 /// - `times`: milliseconds that the proxy waited for the next hop.
-/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample. The proxy samples itself every fixed
-///   number of calls and after the last store write; otherwise the lab's samples are used.
+/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample that the proxy took of itself every fixed number of calls
+///   and after the last store write, or else by the lab.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for record in records {

@@ -1,7 +1,5 @@
-//! Trends over the requests of a trial: growth of latency, memory or a proxy's store.
-//!
-//! The slope of the least-squares line is one value per trial, so intervals cover fresh processes.
-//! Claims are adjusted for all series of the report (`stats::trend`).
+//! Trends over the requests of a trial: growth of latency, memory or a proxy's store. The slope of the least-squares
+//! line is one value per trial, so intervals cover fresh processes ([`stats::trend`]).
 
 use stats::trend::{self, Growth, Series, Shown};
 use study::calls::MemoryAt;
@@ -155,8 +153,8 @@ fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     }
 }
 
-/// Means of the bins in which every trial has a value. `is_state`: the quantity persists between
-/// samples, so empty bins are interpolated.
+/// Means of the bins in which every trial has a value. `is_state`: the quantity persists, so empty bins are
+/// interpolated.
 fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
     if width <= 0.0 || !width.is_finite() {
         return Vec::new();

@@ -16,8 +16,7 @@ use crate::latency::Latency;
 use crate::number::{count, total};
 use crate::{agents, hangs, histogram, probes, search, value, visible, warning};
 
-/// Builds the row of a point from its trials under one idle policy, in execution order. The stop
-/// reason is set once all rows are known.
+/// Builds the row of a point from its trials under one idle policy, in execution order, still without a stop reason.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
@@ -94,7 +93,6 @@ fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record>
     records.iter().filter(of).copied().collect()
 }
 
-/// Levels of the factors that vary, or all levels if the point has none of those.
 fn label_of(plan: &Plan, point: usize) -> String {
     let levels = &plan.points[point].factors;
     let varied = varied(plan);
@@ -145,7 +143,6 @@ fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64
     sums
 }
 
-/// The finding of a trial and the latencies of its responses.
 fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>) {
     let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
     let latency = record.measurement().and_then(Latency::of);
@@ -336,7 +333,6 @@ fn mark(limit: Limit) -> Option<Mark> {
     }
 }
 
-/// The marks of at least half of the trials. A single hung trial marks the row.
 fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark> {
     let counts = found.into_iter().flat_map(|found| &found.counts);
     let all = counts.clone().map(|(_, count)| count).sum::<usize>();
@@ -345,7 +341,6 @@ fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark>
     half.chain(hung).collect()
 }
 
-/// Warnings that depend on all rows are added later.
 fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     let all = row.trials.len();
     let mut warnings = Vec::new();

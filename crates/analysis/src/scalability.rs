@@ -35,7 +35,6 @@ fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
     crate::group::grouped(rows.iter().filter_map(measured))
 }
 
-/// Levels of all other factors, and the idle policy.
 type Key = (BTreeMap<String, Level>, IdlePolicy);
 
 struct Measured<'a> {

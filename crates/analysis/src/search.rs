@@ -18,8 +18,7 @@ use judge::{Judged, judge};
 /// Highest rate ever tried, per second; far above what any generator reaches.
 const HIGHEST_PER_S: f64 = 1e9;
 
-/// Returns the next trial at a design point: a step of its search, a trial at a share of a capacity
-/// found before, or a plain trial. Otherwise returns why none is needed.
+/// Returns the next trial at a design point (a search step, a share of a capacity, a plain one), or why none is needed.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let Some(load) = plan.points.get(point).map(|point| &point.load) else {
         return Next::Enough("the plan has no such design point".to_owned());
@@ -86,8 +85,7 @@ fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchSt
     records.iter().map(of_record).unzip()
 }
 
-/// `reached_per_s`: the achieved rate. A pilot does not test the objective, because its latency is
-/// that of a closed loop.
+/// `reached_per_s`: achieved rate. A pilot does not test the objective: its latency is that of a closed loop.
 fn step_and_trial(
     objective: &Objective,
     order: u32,

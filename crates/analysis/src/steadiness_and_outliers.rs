@@ -14,8 +14,8 @@ use crate::value;
 /// Metrics checked for outliers; the others depend on them or say little.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 
-/// Flags rows without a steady state, and trials unlike the others of their row. For steady and
-/// homogeneous trials at most a share `error` of reports has a flag of either kind.
+/// Flags rows without a steady state, and trials unlike the others of their row. For steady and homogeneous trials at
+/// most a share `error` of reports has a flag of either kind.
 pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
     steady(rows, halves, error);
     outliers(rows, error);

@@ -12,10 +12,9 @@ use crate::number::{count, percent};
 use crate::trial::Trial;
 use crate::{gate, value};
 
-/// Why the design point needs no further trial, given all records of the run so far.
-///
-/// All points end together: within a block each gets its trial, and between blocks the decision is
-/// the same for all. Points without a trial in the last block were abandoned and do not count.
+/// Why the design point needs no further trial, given all records of the run so far. All points end together: within a
+/// block each gets its trial, and between blocks the decision is the same for all. Points without a trial in the last
+/// block were abandoned and do not count.
 pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
     if plan.gate.is_some()
         && let Some(why) = failed_at_first(point, records)
@@ -80,7 +79,6 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     }
 }
 
-/// Includes failed trials; 0 for points whose trials are not replications.
 fn trials_by_point(plan: &Plan, trials: &[Trial<'_>]) -> Vec<u32> {
     let mut counts = vec![0; plan.points.len()];
     for trial in trials {
@@ -97,8 +95,7 @@ fn rule(plan: &Plan) -> Rule {
     Rule { target, min: trials.min, max: trials.max.max(trials.min) }
 }
 
-/// Widest half-width so far: of the typical ratio of a contender to the best at its place, or of a
-/// value. `None` if one has no interval.
+/// Widest half-width so far, of values or of typical ratios to the best at their place; `None` if one has no interval.
 fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let level = value::level(&plan.trials);
     let metric = plan.trials.metric.as_str();
@@ -169,9 +166,7 @@ mod tests {
         for point in [0, 1, 4, 10] {
             check(|_| (), point, blocks(18), Some("target met: ±1.5 % after 18 blocks"));
         }
-        // Another point is ahead, so the block is not complete.
         check(|_| (), 0, |record| record.block < 17 || record.point == 1, None);
-        // Point 7 was abandoned long ago.
         let given_up = |record: &Record| record.point != 7 || record.block < 3;
         check(|_| (), 0, given_up, Some("target met: ±1.5 % after 18 blocks"));
     }

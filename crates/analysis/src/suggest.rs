@@ -62,7 +62,6 @@ pub(crate) fn commands(base: &Point, head: &Point) -> Suggestion {
     with_load(words.to_vec(), base, "build both first".to_owned())
 }
 
-/// Compares two design points of a study, with the `plan` of the run of `base`.
 pub(crate) fn points(plan: &Plan, base: &Point, head: &Point) -> Suggestion {
     let differing = base.factors.iter().filter(|(name, level)| head.factors.get(*name) != Some(level));
     let differing = differing.map(|(name, _)| name).collect::<Vec<_>>();

@@ -1,5 +1,4 @@
-//! The position of a trial in the plan and its values: all that most of the analysis uses, so that
-//! histograms and windows need not be kept.
+//! The position of a trial in the plan and its values, so that histograms and windows need not be kept.
 
 use study::record::{Agent, IdlePolicy, Record};
 
@@ -23,7 +22,6 @@ enum Source<'a> {
 }
 
 impl Trial<'_> {
-    /// The values of the trial, for a record computed on each call.
     pub(crate) fn values(&self, level: f64) -> Values {
         match self.source {
             Source::Record(record) => value::values_and_bounds(record, level),

@@ -1,5 +1,4 @@
-//! The timeline of one trial of a row: responses, latencies and errors by window, CPU and memory by
-//! sample, on one clock.
+//! The timeline of one trial of a row on one clock: responses, latencies, errors by window; CPU and memory by sample.
 
 use study::Metric;
 use study::record::{Measurement, Record, Sample, SubjectUse, Window};

@@ -1,5 +1,3 @@
-//! Describes a run that did not end normally.
-
 use study::record::{Run, RunState};
 
 use crate::findings::Unfinished;

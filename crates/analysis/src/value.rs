@@ -77,8 +77,7 @@ pub fn level(rule: &TrialRule) -> f64 {
     if rule.level > 0.0 && rule.level < 1.0 { rule.level } else { 0.95 }
 }
 
-/// Returns all values of a trial by metric name. Quantiles with too few responses and unmeasured
-/// metrics are absent.
+/// Returns all values of a trial by metric name. Quantiles with too few responses and unmeasured metrics are absent.
 pub fn values(record: &Record, level: f64) -> MetricValues {
     values_and_bounds(record, level).0
 }
@@ -88,7 +87,6 @@ pub(crate) fn values_and_bounds(record: &Record, level: f64) -> Values {
     values_of(record, record.measurement().and_then(Latency::of).as_ref(), level)
 }
 
-/// The same if the latency of the trial is known.
 pub(crate) fn values_of(record: &Record, latency: Option<&Latency>, level: f64) -> Values {
     let (mut values, mut at_least) = Values::default();
     let Some(measurement) = record.measurement() else { return (values, at_least) };
@@ -240,8 +238,7 @@ pub fn errors_total(measurement: &Measurement) -> u64 {
     total(measurement.errors.values().copied())
 }
 
-/// Share of failed requests among all completed ones. Failed are errors, including timeouts, and
-/// unsent requests that had waited longer than the timeout.
+/// Failed requests over all completed ones: errors, timeouts, and unsent requests that had waited beyond the timeout.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = errors_total(measurement).saturating_add(overdue);
@@ -254,7 +251,6 @@ pub fn clock(measurement: &Measurement) -> Clock {
     if measurement.response.is_some() { Clock::Response } else { Clock::Service }
 }
 
-/// Complete windows; the last one may have been cut short.
 pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     let whole = measurement.duration_ns.checked_div(measurement.window_ns).unwrap_or(0);
     let windows = measurement.windows.as_slice();
@@ -271,7 +267,6 @@ pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f
     Some(measurement.windows.iter().enumerate().map(|(index, window)| (window, length_s(index))).collect())
 }
 
-/// A metric by window; `None` if windows do not have it or one of them lacks it.
 pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
     let windows = whole_windows(measurement).iter();
     let window_s = measurement.window_ns as f64 / 1e9;

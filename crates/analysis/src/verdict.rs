@@ -3,13 +3,12 @@
 //! Rules in order of precedence (docs/method/bottleneck.md gives the reasons):
 //! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
 //! 2. A server that hung is the limit; otherwise a generator that was held up is.
-//! 3. Open loop: a generator whose own lag exceeds a tenth of the latency at p99 is the limit. If
-//!    the offered load was met, the limit is `neither`. If not, the server is the limit if it was
-//!    saturated, caused errors or left no connection free; otherwise the generator is.
-//! 4. Closed loop: a saturated server is the limit. Otherwise a generator is if it is busy, kept
-//!    waiting for a CPU, or close to its calibrated maximum. If nothing is busy, clients just wait:
-//!    `latency`. If most clients are in back-off, the server that loses their connections is the
-//!    limit.
+//! 3. Open loop: a generator whose own lag exceeds a tenth of the latency at p99 is the limit. If the offered load was
+//!    met, the limit is `neither`. If not, the server is the limit if it was saturated, caused errors or left no
+//!    connection free; otherwise the generator is.
+//! 4. Closed loop: a saturated server is the limit. Otherwise a generator is if it is busy, kept waiting for a CPU, or
+//!    close to its calibrated maximum. If nothing is busy, clients just wait: `latency`. If most clients are in
+//!    back-off, the server that loses their connections is the limit.
 //! 5. A proxy with busy CPUs replaces the server, `latency` or `neither` as the limit.
 //! 6. With several generators each has a verdict, and the worst is the trial's (`agents`).
 
@@ -40,11 +39,9 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
     }
 }
 
-/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes` are the machines
-/// of a cluster.
-///
-/// Ignores a calibration for another protocol, backend, idle policy or number of threads, and any
-/// calibration if generators ran on other machines.
+/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes` are the machines of a cluster.
+/// Ignores a calibration for another protocol, backend, idle policy or number of threads, or if generators ran on other
+/// machines.
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
@@ -82,13 +79,11 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     (Some(agents::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
-/// Share of the time that the server waited for its CPU, if it is so large that the trial does not
-/// measure the server. The server is then neither slow nor hung.
+/// Share of the time that the server waited for its CPU, if so large that it was neither slow nor hung but starved.
 pub fn starved(record: &Record) -> Option<f64> {
     record.subject.waiting_share().filter(|share| *share > DISTURBED)
 }
 
-/// Changes the verdict if another process took the CPU of a generator that was not busy.
 fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     let share = generator_waiting(measurement);
     let is_busy = generator_busy(measurement).is_some_and(|busy| busy > BUSY);
@@ -188,21 +183,19 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> V
     warnings
 }
 
-/// A warning about things that happened at least once.
 fn counted(n: u64, noun: &str, what: &str) -> Option<String> {
     (n > 0).then(|| format!("{} {what}", count(n, noun)))
 }
 
-/// Checks Little's law: in flight = rate × latency, from write to response. Requests that cross the
-/// start or the end of measuring blur it, by at most one maximum latency per client at each end.
+/// Checks Little's law: in flight = rate × latency, from write to response. Requests that cross the start or the end of
+/// measuring blur it, by at most one maximum latency per client at each end.
 fn little_warning(measurement: &Measurement) -> Option<String> {
     // Failed requests were in flight but have no latency.
     if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
     let (caused_ns, caused) = crate::cache::caused(measurement);
-    // Requests still waiting at the end were also in flight. In an open loop that is one request
-    // per connection, from its write.
+    // Requests still waiting at the end were in flight too: in an open loop one per connection, from its write.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
         None => censored.in_flight.sum,
@@ -397,8 +390,7 @@ mod tests {
         );
     }
 
-    /// A server on one CPU, 40 % busy. It waited for the share `waited` of the time; other
-    /// processes used the share `others`.
+    /// A server on one CPU, 40 % busy, that waited the share `waited` while other processes used the share `others`.
     fn beside(waited: f64, others: f64) -> Record {
         edited(closed(0.4, 0.3), |record| {
             let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);

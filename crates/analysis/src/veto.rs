@@ -1,9 +1,7 @@
-//! Determines which marks of a design point prevent comparisons by which metric.
-//!
-//! The order of both sides of a block is random. A disturbance that ignores the side (another
-//! process on the CPUs) leaves values exchangeable (Fisher 1935): the signed-rank test keeps its
-//! error and only loses power. A limit common to both sides, a busy generator, determines
-//! throughput and latency whatever the server does, but not its CPU time per request.
+//! Determines which marks of a design point prevent comparisons by which metric. The order of both sides of a block is
+//! random. A disturbance that ignores the side (another process on the CPUs) leaves values exchangeable (Fisher 1935):
+//! the signed-rank test keeps its error and only loses power. A limit common to both sides, a busy generator,
+//! determines throughput and latency, but not the server's CPU time per request.
 
 use study::Metric;
 
@@ -25,13 +23,12 @@ fn is_pace(metric: &Metric) -> bool {
     matches!(metric.unit, "1/s" | "bytes/s" | "ns") && !metric.name.ends_with("_cpu_per_request")
 }
 
-/// Whether a metric is a size at the end of a trial.
 fn is_size(metric: &Metric) -> bool {
     metric.unit == "bytes" && !metric.name.ends_with("_per_request")
 }
 
-/// The marks that prevent comparing a row by a metric. `is_broken`: the claim is that an absolute
-/// limit is exceeded, for which other work on the CPUs may be the reason.
+/// The marks that prevent comparing a row by a metric. `is_broken`: the claim is that an absolute limit is exceeded,
+/// for which other work on the CPUs may be the reason.
 pub(crate) fn forbidding(row: &Row, metric: &Metric, is_broken: bool) -> Option<String> {
     let forbids = |mark: &&Mark| mark.forbids(metric) || **mark == Mark::Shared && is_broken && is_pace(metric);
     let marks = row.marks.iter().filter(forbids).map(|mark| mark.text()).collect::<Vec<_>>();

@@ -5,11 +5,9 @@ use study::record::{Measurement, Record, Run};
 
 use crate::histogram;
 
-/// Returns one line per measured design point, in plan order, with its trials combined.
-///
-/// Under volley's own stop rule these are the numbers that volley would have printed, otherwise
-/// mean and deviation of all latencies. The server is the level of the factor `server` or the first
-/// text factor, or the study's name.
+/// Returns one line per measured design point, in plan order, with its trials combined: under volley's own stop rule
+/// the numbers that volley would have printed, otherwise mean and deviation of all latencies. The server is the level
+/// of the factor `server` or the first text factor, or the study's name.
 pub fn volley(run: &Run, records: &[Record]) -> String {
     let mut out = String::new();
     for point in 0..run.plan.points.len() {

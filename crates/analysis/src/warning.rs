@@ -29,8 +29,7 @@ pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     groups.into_iter().map(one).collect()
 }
 
-/// Warnings of several rows share a line, `no steady state in 24 of 96 trials (3 design points)`,
-/// with the rows' warnings as details. A warning of a single row names the row.
+/// Warnings of several rows share a line, `no steady state in 24 of 96 trials (3 design points)`, with details.
 pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<Warning> {
     let all = rows.clone().map(|row| row.trials.len()).sum::<usize>();
     let told = rows.flat_map(|row| row.warnings.iter().map(move |warning| (row, warning)));

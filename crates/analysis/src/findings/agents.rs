@@ -11,8 +11,7 @@ pub struct AgentFinding {
     pub node: String,
     /// Number of trials it took part in, without failed ones.
     pub trials: usize,
-    /// Median latency of a trial, ns. This and the values below are `null` if no trial has enough
-    /// responses.
+    /// Median latency of a trial, ns. This and the values below are `null` if no trial has enough responses.
     pub latency_p50_ns: Option<MedianRange>,
     /// 99th percentile of the latency of a trial, ns.
     pub latency_p99_ns: Option<MedianRange>,

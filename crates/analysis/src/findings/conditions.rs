@@ -11,8 +11,7 @@ pub struct Scope {
     pub until: String,
     /// Smallest number of trials of any row that has some.
     pub starts_min: usize,
-    /// Kinds of starts rarer than this fraction may be absent from `starts_min` trials, at the
-    /// confidence level of the intervals.
+    /// Kinds of starts rarer than this may be absent from `starts_min` trials, at the intervals' confidence level.
     pub unseen_share: f64,
     /// Period for display: `2026-11-20 21:05 to 21:31 UTC`.
     pub times: String,
@@ -23,18 +22,15 @@ pub struct Scope {
 /// Whether the machine's speed changed during the run, which makes consecutive trials similar.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct States {
-    /// Probability that consecutive trials are so similar by chance, over all trials in execution
-    /// order.
+    /// Probability that consecutive trials are so similar by chance, over all trials in execution order.
     pub p: f64,
-    /// Whether `p` is too small to be chance. No alarm proves nothing: spells longer than the run
-    /// go undetected.
+    /// Whether `p` is too small to be chance. No alarm proves nothing: spells longer than the run go undetected.
     pub alarm: bool,
     /// Summary in words.
     pub sentence: String,
 }
 
-/// CPU speed measured by a fixed piece of work before and after each trial. Values are not adjusted
-/// by it.
+/// CPU speed measured by a fixed piece of work before and after each trial. Values are not adjusted by it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Probed {
     /// Median CPU time of a probe over all CPUs, ns. Comparable between runs on the same CPU model.
@@ -43,8 +39,7 @@ pub struct Probed {
     pub trials: Vec<ProbedTrial>,
     /// The median in words.
     pub sentence: String,
-    /// Number of trials disturbed by other processes, in words; `None` if no disturbance was
-    /// detected.
+    /// Number of trials disturbed by other processes, in words; `None` if no disturbance was detected.
     pub warning: Option<String>,
 }
 

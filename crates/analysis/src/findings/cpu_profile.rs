@@ -16,8 +16,7 @@ pub struct ProfileFinding {
     pub samples: u64,
     /// Samples whose stacks were dropped.
     pub other_samples: u64,
-    /// Throughput of the profiled trial over the mean of the measured trials; `None` if either is
-    /// unknown.
+    /// Throughput of the profiled trial over the mean of the measured trials; `None` if either is unknown.
     pub rate_ratio: Option<f64>,
     /// Functions by self samples, most first.
     pub functions: Vec<SampledFunction>,

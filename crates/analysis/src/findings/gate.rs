@@ -1,5 +1,3 @@
-//! Comparison of a baseline with its candidates.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::Metric;
@@ -22,17 +20,14 @@ pub struct GateFinding {
     pub undecided: Undecided,
     /// Overall verdict, the worst of `tests`.
     pub verdict: GateVerdict,
-    /// One test per candidate, condition and combination of the other factors, including failed
-    /// requests. They share one error level.
+    /// A test per candidate, condition, combination of other factors, and failed requests. They share an error level.
     pub tests: Vec<GateTest>,
-    /// Other metrics of the same pairs, each with its own error level: about one in twenty differs
-    /// by chance.
+    /// Other metrics of the same pairs, each with its own error level: about one in twenty differs by chance.
     pub also: Vec<GateTest>,
     /// The baseline compared with itself (`--null`). Any difference shown here is a false alarm.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub null: Vec<GateTest>,
-    /// Median difference between the two values of a pair of the baseline with itself: the noise of
-    /// a single pair, a fraction.
+    /// Noise of a single pair: median difference between a pair's values of the baseline with itself, a fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null_scatter: Option<f64>,
     /// Total time of all trials, without builds, ns.
@@ -76,24 +71,20 @@ pub struct GateTest {
     pub p: Option<f64>,
     /// Significance level at this look.
     pub level: Option<f64>,
-    /// Typical ratio candidate/baseline (Hodges & Lehmann) with the interval of the test. The
-    /// interval excludes 1, or the bound, if the test shows that.
+    /// Typical ratio candidate/baseline (Hodges & Lehmann) with its interval, on one side of 1 or the bound if shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
-    /// Typical value of the candidate with the interval of the test, for absolute bounds, in the
-    /// metric's unit.
+    /// Typical value of the candidate with the interval of the test, for absolute bounds, in the metric's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
     /// Share of failed requests, candidate minus baseline, with the interval of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
-    /// Typical value of the baseline in these pairs, in the metric's unit; the mean share for
-    /// failed requests.
+    /// Typical value of the baseline in these pairs, in the metric's unit; the mean share for failed requests.
     pub base_value: Option<f64>,
     /// Typical value of the candidate: the baseline's value times the ratio.
     pub candidate_value: Option<f64>,
-    /// Most frequent kind of failed request for baseline and candidate, such as `status 503`; empty
-    /// if none failed.
+    /// Most frequent kind of failed request for baseline and candidate, such as `status 503`; empty if none failed.
     #[serde(skip_serializing_if = "no_failures")]
     pub failed_by: [String; 2],
     /// Number of additional pairs that would probably decide; `None` if decided or unknown.

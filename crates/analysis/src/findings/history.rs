@@ -74,8 +74,7 @@ pub struct RunHead {
     pub study: String,
     /// Start, UTC, RFC 3339.
     pub started: String,
-    /// Git commit of the working directory (of the study's directory in older runs), with the
-    /// suffix `-dirty` if files had changes. `None` outside a checkout.
+    /// Git commit of the working directory (older runs: the study's), `-dirty` with changes; `None` outside a checkout.
     pub revision: Option<String>,
     /// Profile: `default`, `quick` or `full`.
     pub profile: String,
@@ -95,8 +94,7 @@ pub struct HistoryRun {
     /// The run.
     #[serde(flatten)]
     pub head: RunHead,
-    /// Speed of the machine in this run relative to the median of its runs, by the probes: 0.08 is
-    /// 8 % faster.
+    /// Speed of the machine in this run relative to the median of its runs, by the probes: 0.08 is 8 % faster.
     pub speed: Option<f64>,
 }
 
@@ -138,8 +136,8 @@ impl PointValue {
     }
 }
 
-/// Two runs of a design point with different revisions whose intervals do not overlap. Not a
-/// verdict: separate runs of the same server often differ as much.
+/// Runs of a design point with different revisions whose intervals do not overlap. Not a verdict: separate runs of the
+/// same server often differ as much.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
     /// Index into [`MachineHistory::points`].

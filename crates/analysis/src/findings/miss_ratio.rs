@@ -1,5 +1,3 @@
-//! Miss-ratio curves compared with those of eviction policies.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::plan::Level;
@@ -13,8 +11,7 @@ pub struct MissRatios {
     pub figure: usize,
     /// Factor whose levels are memory limits.
     pub x: String,
-    /// Levels of the factors that are neither memory limit nor series, `clients 50`; empty if none
-    /// vary.
+    /// Levels of the factors that are neither memory limit nor series, `clients 50`; empty if none vary.
     pub panel: String,
     /// Measured curves, one per series.
     pub curves: Vec<MissRatioCurve>,
@@ -50,8 +47,7 @@ pub struct MissRatioPoint {
     pub capacity: Level,
     /// Memory limit, bytes.
     pub capacity_bytes: u64,
-    /// Memory limit over footprint, a fraction. The footprint counts the bytes of each requested
-    /// key and value once.
+    /// Memory limit over footprint, a fraction. The footprint counts the bytes of each requested key and value once.
     pub footprint_share: Option<f64>,
     /// Memory of the server above its usage before the load, bytes, mean over trials.
     pub memory_bytes: Option<f64>,
@@ -63,13 +59,11 @@ pub struct MissRatioPoint {
     pub simulated: Option<f64>,
     /// Measured minus simulated miss ratio, over trials, each with its own operations.
     pub difference: Option<Estimate>,
-    /// Probability of such a large difference by chance, adjusted for all memory limits of all
-    /// curves (Holm); `None` for fewer than two trials.
+    /// Probability of such a large difference by chance, adjusted for all points (Holm); `None` for a single trial.
     pub p_adjusted: Option<f64>,
     /// Whether the point deviates: the difference exceeds chance and a tenth of a percentage point.
     pub strays: bool,
-    /// Whether the difference is shown to be below a tenth of a percentage point in either
-    /// direction (two one-sided tests, Holm).
+    /// Whether the difference is shown to be below 0.1 percentage points either way (two one-sided tests, Holm).
     pub keeps: bool,
 }
 

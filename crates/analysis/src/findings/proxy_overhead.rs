@@ -29,15 +29,13 @@ pub struct AddedMetric {
     pub direct: f64,
     /// Mean through the proxies, over the common blocks.
     pub through: f64,
-    /// Typical difference per block, through minus direct (Hodges & Lehmann), with the interval of
-    /// the signed rank test. `None` for fewer than six blocks, which have no 95 % interval.
+    /// Typical difference per block, through minus direct (Hodges & Lehmann), with the interval of the signed rank
+    /// test. `None` for fewer than six blocks, which have no 95 % interval.
     pub difference: Option<Estimate>,
-    /// Typical ratio of through to direct with its interval; also `None` if a value is not above
-    /// zero.
+    /// Typical ratio of through to direct with its interval; also `None` if a value is not above zero.
     pub ratio: Option<Estimate>,
-    /// Probability of such a clear difference by chance (Wilcoxon's signed rank, exact). Adjusted
-    /// (Holm) for all points compared with `direct` in this metric and in the metrics that
-    /// sentences mention with it. `None` without common blocks.
+    /// Probability of such a clear difference by chance (Wilcoxon's signed rank, exact), adjusted (Holm) for all points
+    /// compared with `direct` in this metric and those that sentences mention with it. `None` without common blocks.
     pub p_adjusted: Option<f64>,
     /// Whether a difference is shown; requires at least 12 blocks.
     pub shown: bool,

@@ -12,23 +12,19 @@ pub struct OverRequests {
     pub what: String,
     /// Unit of its values.
     pub unit: String,
-    /// Growth per 1,000 requests, mean over the slopes of the trials, with its interval; `None` for
-    /// fewer than two trials.
+    /// Mean of the trials' growth per 1,000 requests, with its interval; `None` for fewer than two trials.
     pub slope_per_1000: Option<Estimate>,
     /// Growth per 1,000 requests, without an interval.
     pub slope_per_1000_mean: f64,
-    /// Probability of such a large slope by chance, adjusted for all series of the report (Holm);
-    /// `None` for fewer than two trials.
+    /// Probability of such a large slope by chance, adjusted for all series (Holm); `None` for fewer than two trials.
     pub p_adjusted: Option<f64>,
     /// Whether growth or decline is shown.
     pub shown: bool,
-    /// Whether the change over all requests of a trial is shown to be less than 5 % of the mean, in
-    /// either direction.
+    /// Whether the change over all requests of a trial is shown to be less than 5 % of the mean, in either direction.
     pub small: bool,
     /// Shape of the trend.
     pub trend: Trend,
-    /// Slopes of the first and the second half of the requests, means over trials. Present if the
-    /// trend is bent.
+    /// Slopes of the first and the second half of the requests, means over trials. Present if the trend is bent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halves_per_1000: Option<(f64, f64)>,
     /// Number of requests averaged per point.
@@ -45,8 +41,7 @@ pub struct OverRequests {
 pub enum Trend {
     /// Grows or shrinks linearly.
     Line,
-    /// Grows or shrinks, but the slopes of the two halves differ, so the trend cannot be
-    /// extrapolated.
+    /// Grows or shrinks, but the slopes of the two halves differ, so the trend cannot be extrapolated.
     Bent,
     /// No growth is shown, and a change of 5 % or more over all requests is ruled out.
     Flat,

@@ -12,8 +12,7 @@ pub struct InsideTrial {
     pub order: u32,
     /// Its block.
     pub block: u32,
-    /// Metric by which the trial was selected (`Findings::metric` or a substitute): the trial has
-    /// the median value of its row.
+    /// Metric of which the trial has the median value of its row: `Findings::metric` or a substitute.
     pub metric: String,
     /// Length of the measured time, ns.
     pub duration_ns: u64,
@@ -34,8 +33,7 @@ pub struct Column {
     pub requests: u64,
     /// Errors of all kinds.
     pub errors: u64,
-    /// Number of latencies per non-empty band, ascending: band `b` covers 2^(b/4) ns to 2^((b+1)/4)
-    /// ns.
+    /// Number of latencies per non-empty band, ascending: band `b` covers 2^(b/4) ns to 2^((b+1)/4) ns.
     pub bands: Vec<(u16, u64)>,
     /// Median latency, ns; `None` without latencies.
     pub p50_ns: Option<f64>,
@@ -50,8 +48,8 @@ pub struct Process {
     pub role: Role,
     /// Name, if there can be several processes with this role: only for proxies.
     pub name: String,
-    /// CPUs in use as pairs of time (ns since measuring began) and mean since the previous sample.
-    /// The time is the midpoint of the two samples. Empty if the process was not sampled.
+    /// CPUs in use as pairs of time (ns since measuring began) and mean since the previous sample. The time is the
+    /// midpoint of the two samples. Empty if the process was not sampled.
     pub cpus: Vec<(f64, f64)>,
     /// CPUs in use, mean over the measured time; `None` if unknown.
     pub cpus_mean: Option<f64>,

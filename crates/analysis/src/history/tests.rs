@@ -51,7 +51,6 @@ fn runs_are_sorted_by_time_with_machine_speed() {
     );
     assert_eq!(machine.probe_ns_median, Some(8_000_000.0));
     assert!(machine.points.iter().all(|point| point.values.iter().all(Option::is_some)) && machine.points.len() == 3);
-    // The report has the same numbers.
     let (run, records) = &four()[0];
     let report = analyze(run, records);
     assert_eq!(
@@ -71,7 +70,6 @@ fn step_needs_disjoint_intervals_and_a_new_revision() {
     let steps =
         |runs: &[(Run, Vec<Record>)]| of(runs, &[]).machines.iter().map(|machine| machine.steps.len()).sum::<usize>();
 
-    // A step needs a known revision that changed.
     let mut same = four();
     same[0].0.commit = Some("bbb".to_owned());
     assert_eq!(steps(&same), 0);
@@ -81,7 +79,6 @@ fn step_needs_disjoint_intervals_and_a_new_revision() {
     other[0].0.plan.points.iter_mut().for_each(|point| point.load.pipeline = 4);
     other[2].0.plan.trials.quick = true;
     assert_eq!(steps(&other), 0);
-    // A quick run between two others hides no step.
     let mut between = four();
     between[3].0.plan.trials.quick = true;
     assert_eq!(

@@ -41,11 +41,8 @@ struct Part {
     why: String,
 }
 
-/// Judges a trial by its objective. `limit`: the trial's limit; `rss_bytes`: peak resident set of
-/// the server, if observed.
-///
-/// An open loop has conditions of its own besides the objective: it must achieve the offered rate
-/// without a growing backlog. Failed requests do not count as achieved.
+/// Judges a trial by its objective, its limit and the server's peak resident set. An open loop must also achieve the
+/// offered rate, without failed requests and without a growing backlog.
 pub(crate) fn judge(
     objective: &Objective,
     measurement: &Measurement,
@@ -130,8 +127,8 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
     }
 }
 
-/// A latency that waiting requests may have changed. Its interval needs responses that agree; a
-/// lower bound is only known if it breaks the condition.
+/// A latency that waiting requests may have changed. Its interval needs responses that agree; a lower bound is only
+/// known if it breaks the condition.
 fn bounded(
     condition: &Condition,
     bound: Bound,
@@ -168,10 +165,9 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Compares the missing with the allowed share of the offered rate.
-///
-/// A Poisson schedule has more or fewer requests than the rate by chance. If fewer scheduled
-/// requests are missing than the rate implies, these count, without an allowance for chance.
+/// Compares the missing with the allowed share of the offered rate. A Poisson schedule has more or fewer requests than
+/// the rate by chance. If fewer scheduled requests are missing than the rate implies, these count, without an allowance
+/// for chance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
@@ -189,8 +185,7 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     Some(Part { excess: beyond(missing, allowed), interval, why })
 }
 
-/// Whether latency rose from fifth to fifth of the trial: work piles up although the rate is nearly
-/// achieved. By chance five means are in ascending order once in 120 times.
+/// Whether latency rose from fifth to fifth of the trial, by chance once in 120 times: work piles up near the rate.
 fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
     if windows.len() < FIFTHS {
