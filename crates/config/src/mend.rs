@@ -1,4 +1,4 @@
-//! Parses a file with syntax errors. Broken lines count as blank, so that each error is reported once and alone.
+//! Parses a file with syntax errors. Broken lines count as blank, so that each error is reported once.
 
 use std::ops::RangeInclusive;
 

@@ -164,7 +164,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, fault, at);
     }
 
-    /// The response cannot be told from unsolicited bytes before it.
+    /// The response cannot be distinguished from unsolicited bytes before it.
     #[cold]
     pub(super) fn reject_unsolicited(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unsolicited.take();
