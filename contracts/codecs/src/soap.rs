@@ -2,7 +2,6 @@
 //! arguments and results, and encodes them.
 //! ```
 //! use codecs::soap::{Envelope, Limits, wsdl};
-//!
 //! let text = include_str!("../schemas/chess.wsdl");
 //! let chess = wsdl::parse("chess.wsdl", text, &mut |location| Err(format!("{location} is not to be had"))).unwrap();
 //! let bytes = br#"<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>

@@ -3,16 +3,13 @@
 //! ```
 //! use codecs::thrift::{Framing, Header, Limits, Message, MessageKind, Protocol, compose_message, idl};
 //! use codecs::value::Value;
-//!
 //! let text = "service Adder { i32 add(1: i32 a, 2: i32 b) }";
 //! let schema = idl::parse("adder.thrift", text, &mut |path| Err(format!("{path} is not to be had"))).unwrap();
 //! let add = schema.service("Adder").unwrap().method("add").unwrap();
-//!
 //! let mut bytes = Vec::new();
 //! let header = Header { name: "add", kind: MessageKind::Call, sequence: 7, is_strict: true };
 //! let arguments = Value::record([("a", Value::Integer(2)), ("b", Value::Integer(3))]);
 //! compose_message(&mut bytes, Protocol::Compact, Framing::Unframed, &header, &schema, add.arguments, &arguments).unwrap();
-//!
 //! let message = Message::decode(Protocol::Compact, &bytes, &Limits::DEFAULT).unwrap();
 //! let arguments = message.arguments(&schema, add);
 //! assert_eq!((message.header.sequence, arguments.get("b").and_then(|b| b.as_i64())), (7, Some(3)));
@@ -21,7 +18,6 @@
 //! [`detect`] finds protocol and framing from a connection's first bytes, and [`MessageReader`]
 //! finds where each message ends. [`Message::decode`] walks through its structure once, checks all limits and allocates
 //! nothing. A [`View`] then reads fields and elements in place. Unread and unknown fields are skipped.
-//!
 //! # Choices that the protocols leave open
 //! - **A field with another type than the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.

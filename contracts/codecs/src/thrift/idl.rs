@@ -2,12 +2,10 @@
 //! <https://thrift.apache.org/docs/idl>; if the grammar is silent, Apache Thrift's compiler.
 //! ```
 //! use codecs::thrift::idl;
-//!
 //! let text = "service Adder { i32 add(1: i32 a, 2: i32 b) }";
 //! let schema = idl::parse("adder.thrift", text, &mut |path| Err(format!("{path} is not to be had"))).unwrap();
 //! let add = schema.service("Adder").unwrap().method("add").unwrap();
 //! assert_eq!(schema.structure(add.arguments).field("b").unwrap().id, 2);
-//!
 //! let mistakes = idl::parse("adder.thrift", "struct A { 1: i23 a }", &mut |_| unreachable!()).unwrap_err();
 //! assert_eq!(mistakes.0[0].text, "unknown type `i23`");
 //! ```

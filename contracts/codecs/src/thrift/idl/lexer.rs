@@ -5,7 +5,6 @@ pub(super) enum Word<'t> {
     /// An integer; `None` if wider than 64 bits.
     Integer(Option<i64>),
     Double(f64),
-    /// A string, its escapes resolved.
     Text(String),
     Sign(char),
     End,
