@@ -69,7 +69,6 @@ enum Phase {
     Closing,
 }
 
-#[derive(Debug)]
 struct Listening {
     bound: Bound,
     paused: bool,

@@ -3,14 +3,12 @@
 use crate::driver::Conn;
 
 /// A table of slots. Nothing is allocated after [`Slots::new`]; memory becomes resident on first use of a slot.
-#[derive(Debug)]
 pub(crate) struct Slots<T> {
     entries: Vec<Entry<T>>,
     free: Vec<u32>,
     count: usize,
 }
 
-#[derive(Debug)]
 struct Entry<T> {
     generation: u32,
     value: Option<T>,

@@ -63,13 +63,11 @@ fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
 }
 
 /// Dropping it removes the path of a Unix socket, if it is still the file created here.
-#[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) socket: OwnedFd,
     path: Option<OwnPath>,
 }
 
-#[derive(Debug)]
 struct OwnPath {
     path: PathBuf,
     device: u64,

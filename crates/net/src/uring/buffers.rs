@@ -9,7 +9,6 @@ use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// The kernel owns each buffer handed over, except from its completion to [`Buffers::give_back`].
-#[derive(Debug)]
 pub(super) struct Buffers {
     /// The ring's tail is stored in its first entry.
     ring: Mapping,
@@ -76,7 +75,6 @@ impl Buffers {
     }
 }
 
-#[derive(Debug)]
 struct Mapping {
     start: NonNull<c_void>,
     len: usize,
