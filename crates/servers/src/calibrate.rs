@@ -27,7 +27,6 @@ impl Pauses {
 }
 
 /// One thread of the calibration server.
-#[derive(Debug)]
 pub struct Calibrate {
     delay_ns: Option<Distribution>,
     pauses: Option<Pauses>,

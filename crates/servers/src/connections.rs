@@ -11,7 +11,7 @@ const GRACE_NS: Nanos = 100_000_000;
 /// The longest linger during shutdown, ns.
 const ENDING_LINGER_NS: Nanos = 500_000_000;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Connection<S> {
     /// `None`: the slot is free.
     pub(crate) conn: Option<Conn>,
@@ -38,7 +38,6 @@ pub(crate) struct Waits {
     pub(crate) linger_ns: Nanos,
 }
 
-#[derive(Debug)]
 pub(crate) struct Connections<S> {
     pub(crate) slots: Vec<Connection<S>>,
     pub(crate) open: usize,

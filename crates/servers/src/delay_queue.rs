@@ -17,7 +17,6 @@ pub(crate) struct Due {
     pub(crate) word: u32,
 }
 
-#[derive(Debug)]
 pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<Due>>,
     number: u64,

@@ -32,7 +32,6 @@ const STEP_NS: Nanos = 1_000_000;
 const FLOOD: [u8; 16_384] = [0x55; 16_384];
 
 /// One thread of a hostile server.
-#[derive(Debug)]
 pub struct Hostile {
     kind: Kind,
     words: Words,

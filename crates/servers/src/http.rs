@@ -83,7 +83,6 @@ impl HttpLimits {
 }
 
 /// One thread of the HTTP server.
-#[derive(Debug)]
 pub struct Http {
     limits: HttpLimits,
     head_limits: Limits,

@@ -6,7 +6,7 @@ use wire::pingpong::{self, WORD_BYTES};
 use crate::pool::{Handler, Next, send_or_close};
 
 /// One thread of the ping-pong server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Pingpong {
     words: Words,
     answers: Vec<u8>,
@@ -38,7 +38,7 @@ impl Handler for Pingpong {
 }
 
 /// Reassembles words per connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Words {
     /// Per slot: the bytes of an incomplete word and their number.
     rests: Vec<([u8; WORD_BYTES], u8)>,

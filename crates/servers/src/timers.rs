@@ -10,7 +10,7 @@ use net::Nanos;
 
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Per slot, its earliest entry in `heap`; later ones are stale.

@@ -7,7 +7,7 @@ use crate::connections::State;
 
 pub(super) type Connection = crate::connections::Connection<CacheState>;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct CacheState {
     pub(super) protocol: ProtocolState,
     /// Minimum number of additional bytes before another read makes sense.
@@ -34,7 +34,7 @@ impl State for CacheState {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) enum ProtocolState {
     /// Not detected yet.
     #[default]
@@ -44,13 +44,12 @@ pub(super) enum ProtocolState {
     Http(Box<Http>),
 }
 
-#[derive(Debug)]
 pub(super) struct Redis {
     pub(super) reader: redis::RequestReader,
     pub(super) version: Version,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Http {
     /// Size at which an incomplete head is parsed again, so that parses are few.
     pub(super) parse_at: usize,
@@ -73,7 +72,6 @@ pub(super) enum CloseState {
 }
 
 /// The rest of a request for many values whose responses exceed the output limit.
-#[derive(Debug)]
 pub(super) struct PendingMultiGet {
     pub(super) kind: MultiGetKind,
     /// Keys, each after its length in 4 bytes.

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Memory for incomplete requests and unsent responses of all threads. A request reserves its announced size first, so
 /// a value is received whole or refused at its first bytes.
-#[derive(Debug)]
 pub(super) struct InFlight {
     bytes: AtomicUsize,
     max: usize,

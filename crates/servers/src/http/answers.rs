@@ -23,7 +23,6 @@ pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Placeholder for a chunk size; leading zeros are allowed (RFC 9112, section 7.1).
 const CHUNK_HEAD: &[u8] = b"0000\r\n";
 
-#[derive(Debug)]
 pub(super) struct Answers {
     wall_s: fn() -> u64,
     made_until: Nanos,
@@ -36,7 +35,6 @@ pub(super) struct Answers {
     pub(super) json: Prebuilt,
 }
 
-#[derive(Debug)]
 pub(super) struct Prebuilt {
     content_type: &'static str,
     body: &'static [u8],

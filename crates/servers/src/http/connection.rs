@@ -9,7 +9,7 @@ use crate::response_head::KeepAlive;
 
 pub(super) type Connection = crate::connections::Connection<HttpState>;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct HttpState {
     pub(super) phase: Phase,
     /// Time at which the first byte of `input` was read, if it waits for an earlier response.
@@ -18,7 +18,7 @@ pub(super) struct HttpState {
     pub(super) head_begun: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) enum Phase {
     /// No request, or an incomplete head.
     #[default]
@@ -39,7 +39,6 @@ pub(super) enum Phase {
     Closing,
 }
 
-#[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) asked: ParsedRequest,
     pub(super) reader: BodyReader,

@@ -76,7 +76,6 @@ fn time_ns(text: &str) -> Option<f64> {
     (ns <= TIME_NS_MAX).then_some(ns)
 }
 
-#[derive(Debug)]
 pub(super) struct Delays {
     thread: u64,
     own: Rng,
