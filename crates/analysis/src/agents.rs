@@ -347,13 +347,9 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     differences
 }
 
-fn cause(
-    agents: &[Agent],
-    at: usize,
-    nodes: &[Node],
-    lossy: Option<String>,
-    further: Option<String>,
-) -> (String, Option<Limit>) {
+type Cause = (String, Option<Limit>);
+
+fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>, further: Option<String>) -> Cause {
     let measurement = &agents[at].measurement;
     let is_occupied = bottleneck::is_occupied(measurement);
     // A problem of most other generators does not explain the difference, unless nothing else does.
@@ -439,9 +435,8 @@ pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
             let moved = (after as f64 - clock.offset_ns as f64).abs();
             let errors = clock.error_ns as f64 + error as f64;
             if moved > errors {
-                let [moved, errors] = [moved, errors].map(|ns| quantity(ns, "ns"));
-                let text =
-                    format!("{name}: its clock moved by {moved} during the trial, more than the error of {errors}");
+                let [by, errors] = [moved, errors].map(|ns| quantity(ns, "ns"));
+                let text = format!("{name}: its clock moved by {by} during the trial, more than the error of {errors}");
                 warnings.push(WarningKind::AgentClock.says(text));
             }
         }

@@ -154,16 +154,14 @@ impl<'a> Analysis<'a> {
         let (capacities, rows) = rows.into_iter().zip(rest).partition::<Vec<_>, _>(comes_first);
         let capacities = capacities.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
         let (rows, rest): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        let (mut of_hosts, mut of_operations, mut inside, mut series) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut hosts, mut of_operations, mut inside, mut series) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (row, (hosted, operations, shown, over_requests)) in rest.into_iter().enumerate() {
-            of_hosts.extend(hosted.into_iter().filter(|_| has_hosted));
+            hosts.extend(hosted.into_iter().filter(|_| has_hosted));
             of_operations.extend(operations.map(|found| RowOperations { row, ..found }));
-            inside.extend(
-                shown.filter(|_| inside.len() < trial_timeline::ROWS_MAX).map(|found| InsideTrial { row, ..found }),
-            );
+            inside.extend(shown.map(|found| InsideTrial { row, ..found }));
             series.push(over_requests);
         }
+        inside.truncate(trial_timeline::ROWS_MAX);
 
         let scope = run_period::scope(started, &rows, level);
         let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
@@ -192,7 +190,7 @@ impl<'a> Analysis<'a> {
             figures: plan.figures.clone(),
             tables: plan.tables.clone(),
             scalability: if is_whole { scalability::scalability(run, &factors, &rows) } else { Default::default() },
-            hosted: of_hosts,
+            hosted: hosts,
             inside,
             operations: of_operations,
             factors,

@@ -110,8 +110,7 @@ impl AnswerText {
             let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();
             self.say(Source::Trends, trend_words(findings, &trends, Some(name) == factor));
         }
-        let told =
-            |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
+        let told = |law: &&Scalability| law.fit.is_some() || law.points.iter().any(|point| point.left_out.is_some());
         let laws = findings.scalability.iter().filter(told).take(NAMED).map(|found| found.sentence.clone());
         self.say(Source::Scalability, laws.collect::<Vec<_>>());
     }
@@ -226,19 +225,11 @@ fn bears_most(findings: &Findings) -> Option<String> {
     let failed = failed.collect::<Vec<_>>();
     if failed.len() < rest.len() {
         let near = rest.iter().filter(|(_, _, high)| high.is_none_or(|high_per_s| high_per_s > low_per_s));
-        let near = near.map(|(row, ..)| row.label.as_str()).collect::<Vec<_>>();
-        return Some(format!(
-            "Too close to call on sustained rate (ranges overlap): {} and {}.",
-            first.label,
-            near.join(" and ")
-        ));
+        let near = near.map(|(row, ..)| row.label.as_str()).collect::<Vec<_>>().join(" and ");
+        return Some(format!("Too close to call on sustained rate (ranges overlap): {} and {near}.", first.label));
     }
-    Some(format!(
-        "{} sustained {}; the others failed at lower rates: {}.",
-        first.label,
-        rate(low_per_s),
-        some_of(&failed)
-    ))
+    let (rate, failed) = (rate(low_per_s), some_of(&failed));
+    Some(format!("{} sustained {rate}; the others failed at lower rates: {failed}.", first.label))
 }
 
 fn more(all: usize, noun: &str, table: &str) -> Option<String> {
@@ -330,27 +321,20 @@ impl<'a> Contest<'a> {
     /// `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the next (18 blocks).`
     fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
         let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
-        let blocks = number::count(place.blocks, "block");
+        let (blocks, word) = (number::count(place.blocks, "block"), self.superlative(place));
         let Some((best, (next, ratio))) = self.lead(place) else {
             let (names, could) = self.undecided(place);
             let could = could.map_or(String::new(), |could| format!("{could}; "));
-            let most = self.superlative(place);
-            let text =
-                format!("Too close to call which of {names} has the {most} {}{at} ({could}{blocks}).", self.noun);
+            let noun = self.noun;
+            let text = format!("Too close to call which of {names} has the {word} {noun}{at} ({could}{blocks}).");
             let slower = place.rows.iter().filter(|row| !self.candidates(place).contains(row));
             let slower = slower.map(|&row| self.name(row)).collect::<Vec<_>>();
             let slower = (!slower.is_empty()).then(|| format!("Ruled out: {}.", all_of(&slower, "and")));
             return std::iter::once(text).chain(slower).collect();
         };
-        let word = self.superlative(place);
         let next_best = if place.rows.len() > 2 { ", the next" } else { "" };
-        let first = format!(
-            "{} has the {word} {}{at}: {} {}{next_best} ({blocks}).",
-            self.name(best),
-            self.noun,
-            relation(&ratio),
-            self.name(next)
-        );
+        let (leader, second, by) = (self.name(best), self.name(next), relation(&ratio));
+        let first = format!("{leader} has the {word} {}{at}: {by} {second}{next_best} ({blocks}).", self.noun);
         let rest = place.rows.iter().filter(|row| **row != best && **row != next).filter_map(|&row| {
             let (_, ratio) = self.pair(place, row, best)?;
             Some(format!("{} is {} it", self.name(row), relation(&ratio?)))
@@ -423,24 +407,14 @@ impl<'a> Contest<'a> {
             pair.kinds_of_starts && place.best.is_some_and(|best| pair.a == best || pair.b == best)
         });
         let parts = told.filter_map(|(place, pair)| {
-            let (ratio, mean) = (pair.ratio?, pair.mean_ratio?);
+            let (ratio, mean) = (relation(&pair.ratio?), relation(&pair.mean_ratio?));
             let at = if place.label.is_empty() { String::new() } else { format!("{}: ", place.label) };
-            Some(format!(
-                "{at}{} is {} {}, its mean {}",
-                self.name(pair.b),
-                relation(&ratio),
-                self.name(pair.a),
-                relation(&mean)
-            ))
+            Some(format!("{at}{} is {ratio} {}, its mean {mean}", self.name(pair.b), self.name(pair.a)))
         });
-        let parts = parts.collect::<Vec<_>>();
-        (!parts.is_empty()).then(|| {
-            let of = some_of(&parts);
-            format!(
-                "The typical start and the mean disagree, so one of them seems to have more than one kind of \
-                 start: {of}."
-            )
-        })
+        listed(
+            "The typical start and the mean disagree, so one of them seems to have more than one kind of start: ",
+            parts.collect(),
+        )
     }
 
     fn not_claimed(&self, places: &[&ComparedPlace]) -> Option<String> {
@@ -473,8 +447,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     let place = |trend: &Trend| if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
     let Some(blocks) = claimed.iter().map(|trend| trend.change.blocks).min() else {
         let mean = |row: usize| Some(number::quantity(findings.rows[row].mean(&metric.name)?, &metric.unit));
-        let of =
-            |trend: &&Trend| Some(format!("{} to {}{}", mean(trend.change.a)?, mean(trend.change.b)?, place(trend)));
+        let of = |one: &&Trend| Some(format!("{} to {}{}", mean(one.change.a)?, mean(one.change.b)?, place(one)));
         let parts = short.iter().filter_map(of).collect::<Vec<_>>();
         let why = if findings.quick { "a quick run" } else { "too few blocks for a claim" };
         return is_asked.then(|| format!("{from_to} went from {}: {why}.", some_of(&parts)));

@@ -111,7 +111,7 @@ pub(crate) fn limit(
         }
         _ if let Some(held_up) = stalled(measurement) => verdict(Limit::Generator, held_up),
         Some(offered) => open(measurement, offered, busy),
-        None => closed(measurement, subject.is_some(), busy, calibration),
+        None => closed(measurement, subject, calibration),
     };
     verdict.reasons.push(match generator {
         Some(share) => {
@@ -182,12 +182,8 @@ pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
     (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt())
 }
 
-fn closed(
-    measurement: &Measurement,
-    watched: bool,
-    subject: Option<f64>,
-    calibration: Option<&Calibration>,
-) -> Verdict {
+fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: Option<&Calibration>) -> Verdict {
+    let (watched, subject) = (subject.is_some(), subject.flatten());
     if subject.is_some_and(|share| share > BUSY) {
         return verdict(Limit::Subject, "its CPUs were busy".to_owned());
     }

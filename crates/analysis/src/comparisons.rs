@@ -11,7 +11,7 @@ use study::record::IdlePolicy;
 
 use crate::contender_groups::contender_groups;
 use crate::failed_requests::FailedRequests;
-use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
+use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend, TrialFinding};
 use crate::group::distinct;
 use crate::number::percent;
 use crate::{value, veto};
@@ -100,9 +100,8 @@ pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> 
         row.trials.iter().find(|trial| trial.block == block)?.values.get("error_share").copied()
     };
     let has_more = |row: &Row, other: &Row, error: f64| {
-        let blocks = row.trials.iter().map(|trial| trial.block);
-        let differences =
-            blocks.filter_map(|block| Some(share(row, block)? - share(other, block)?)).collect::<Vec<_>>();
+        let difference = |trial: &TrialFinding| Some(share(row, trial.block)? - share(other, trial.block)?);
+        let differences = row.trials.iter().filter_map(difference).collect::<Vec<_>>();
         let has_any = differences.iter().any(|difference| *difference > 0.0);
         has_any && Pairs::from_logs(differences).against(0.0).p_larger <= error
     };
@@ -187,9 +186,8 @@ impl MetricComparison<'_> {
 
     fn rows(&self, points: &[usize]) -> Vec<usize> {
         let row = |&point: &usize| {
-            let of =
-                |row: &Row| row.point == point && row.idle == Some(self.idle) && is_compared(row, &self.metric.name);
-            self.findings.rows.iter().position(of)
+            let is_same = |row: &Row| row.point == point && row.idle == Some(self.idle);
+            self.findings.rows.iter().position(|row| is_same(row) && is_compared(row, &self.metric.name))
         };
         points.iter().filter_map(row).collect()
     }

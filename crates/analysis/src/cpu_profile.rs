@@ -103,23 +103,17 @@ fn difference(a: &ProfileFinding, b: &ProfileFinding) -> ProfileDifference {
             samples.entry((&function.name, function.kernel)).or_default()[side] += function.self_samples as f64;
         }
     }
+    let by = |function: &ShareDifference| (function.a - function.b).abs();
     let mut functions = samples
         .into_iter()
         .filter_map(|((name, kernel), [of_a, of_b])| {
             let (n_a, n_b) = (a.samples as f64, b.samples as f64);
-            let (share_a, share_b) = (of_a / n_a, of_b / n_b);
             let pooled = (of_a + of_b) / (n_a + n_b);
             let error = (pooled * (1.0 - pooled) * (1.0 / n_a + 1.0 / n_b)).sqrt();
-            let by = (share_a - share_b).abs();
-            (by >= DIFFERENCE_MIN && by > STANDARD_ERRORS * error).then(|| ShareDifference {
-                name: name.to_owned(),
-                kernel,
-                a: share_a,
-                b: share_b,
-            })
+            let found = ShareDifference { name: name.to_owned(), kernel, a: of_a / n_a, b: of_b / n_b };
+            Some(found).filter(|found| by(found) >= DIFFERENCE_MIN && by(found) > STANDARD_ERRORS * error)
         })
         .collect::<Vec<_>>();
-    let by = |function: &ShareDifference| (function.a - function.b).abs();
     functions.sort_by(|one, other| by(other).total_cmp(&by(one)).then_with(|| one.name.cmp(&other.name)));
     functions.truncate(DIFFERENCES_MAX);
     let most = functions.first().map(|most| {

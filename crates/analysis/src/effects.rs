@@ -1,8 +1,6 @@
 //! Main effects and interactions of the factors, as numbers and sentences. Metrics that are never zero are analyzed by
 //! logarithm first, as their spread grows with their size; then without.
 
-use std::collections::BTreeSet;
-
 use stats::adjust;
 use stats::claims::BLOCKS_MIN;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Source, Trial, factorial};
@@ -31,9 +29,8 @@ pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
         Some(names) => distinct(names.iter().filter_map(|name| findings.metric_info(name))),
         None => comparisons::metrics(findings),
     };
-    let of =
-        |idle: &IdlePolicy| metrics.iter().map(|metric| one(findings, plan.design, metric, *idle)).collect::<Vec<_>>();
-    comparisons::idle_policies(findings).iter().flat_map(of).collect()
+    let of = |idle: IdlePolicy| metrics.iter().map(move |metric| one(findings, plan.design, metric, idle));
+    comparisons::idle_policies(findings).into_iter().flat_map(of).collect()
 }
 
 struct Input<'a> {
@@ -69,18 +66,14 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
         shown: 0,
     };
     // Comparisons and trends report these factors; a second test would give different numbers.
-    let told = compared_elsewhere(findings, &metric.name);
+    let compared = findings.comparisons.iter().filter(|found| found.metric == metric.name).map(|found| &found.factor);
+    let trends = findings.trends.iter().filter(|found| found.metric == metric.name).map(|found| &found.factor);
+    let told = compared.chain(trends).cloned().collect::<Vec<_>>();
     write_sentences(&mut effects, metric, findings, blocks, &told);
     for analysis in &mut effects.analyses {
         analysis.changes.retain(|change| !told.contains(&change.factor));
     }
     effects
-}
-
-fn compared_elsewhere(findings: &Findings, metric: &str) -> BTreeSet<String> {
-    let compared = findings.comparisons.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
-    let trends = findings.trends.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
-    compared.chain(trends).cloned().collect()
 }
 
 fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + use<'r> {
@@ -127,11 +120,10 @@ fn hindrance(input: &Input<'_>) -> Option<String> {
 
 fn marked(input: &Input<'_>) -> Option<String> {
     let marks = |mark: Mark| input.rows.iter().filter(|(row, _)| row.marks.contains(&mark)).count();
-    let counted =
-        [Mark::GeneratorBound, Mark::NetworkBound, Mark::Shared, Mark::Hung].map(|mark| (marks(mark), mark.text()));
+    let all = [Mark::GeneratorBound, Mark::NetworkBound, Mark::Shared, Mark::Hung];
     let of = number::count(input.rows.len() as u64, "design point");
-    let parts = counted.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} of {of} {text}"));
-    let parts = parts.collect::<Vec<_>>();
+    let part = |mark: &Mark| format!("{} of {of} {}", marks(*mark), mark.text());
+    let parts = all.iter().filter(|mark| marks(**mark) > 0).map(part).collect::<Vec<_>>();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -336,9 +328,8 @@ pub fn change(scale: Scale, found: &Estimate, unit: &str) -> String {
         if text.trim_matches(['+', '-', '0', '.']).is_empty() { text.trim_matches(['+', '-']).to_owned() } else { text }
     };
     let [point, low, high] = numbers.map(text);
-    let (times, name) =
-        (if signed { "" } else { "×" }, if name.is_empty() { String::new() } else { format!(" {name}") });
-    format!("{times}{point}{name} [{low}, {high}]")
+    let (times, space) = (if signed { "" } else { "×" }, if name.is_empty() { "" } else { " " });
+    format!("{times}{point}{space}{name} [{low}, {high}]")
 }
 
 fn share(fraction: f64) -> String {
@@ -360,13 +351,7 @@ pub fn source_name(source: &EffectSource) -> String {
     }
 }
 
-fn write_sentences(
-    effects: &mut Effects,
-    metric: &MetricInfo,
-    findings: &Findings,
-    blocks: usize,
-    told: &BTreeSet<String>,
-) {
+fn write_sentences(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, blocks: usize, told: &[String]) {
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
         effects.sentences = vec![format!("Effects on {}: none computed, because {why}.", metric.noun)];
@@ -395,7 +380,7 @@ struct Speaker<'a> {
     found: &'a EffectAnalysis,
     metric: &'a MetricInfo,
     error: f64,
-    told: &'a BTreeSet<String>,
+    told: &'a [String],
 }
 
 impl Speaker<'_> {

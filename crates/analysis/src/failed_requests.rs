@@ -101,19 +101,16 @@ impl<'a> FailedRequests<'a> {
 
     /// The failed statuses, known only if all failed or as many were outside 2xx: a study may expect any status.
     fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
-        let all = self.statuses.iter().map(|(status, count)| (*status, *count));
-        let sum = |unusual_only: bool| {
-            total(
-                all.clone().filter(|(status, _)| !unusual_only || !(200..300).contains(status)).map(|(_, count)| count),
-            )
+        let of = |unusual_only: bool| {
+            let all = self.statuses.iter().map(|(status, count)| (*status, *count));
+            all.filter(move |(status, _)| !unusual_only || !(200..300).contains(status))
         };
-        let unusual_only = match failed {
-            0 => return None,
-            failed if self.valid == 0 && sum(false) == failed => false,
-            failed if sum(true) == failed => true,
-            _ => return None,
-        };
-        Some(all.filter(move |(status, _)| !unusual_only || !(200..300).contains(status)))
+        let sum = |unusual_only: bool| total(of(unusual_only).map(|(_, count)| count));
+        match failed {
+            0 => None,
+            _ if self.valid == 0 && sum(false) == failed => Some(of(false)),
+            _ => (sum(true) == failed).then(|| of(true)),
+        }
     }
 }
 

@@ -36,8 +36,8 @@ struct Trials {
 
 impl Trials {
     fn new(plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Self {
-        let mut trials =
-            Self { by_point: vec![BTreeMap::new(); plan.points.len()], count: vec![0; plan.points.len()], is_over };
+        let points = plan.points.len();
+        let mut trials = Self { by_point: vec![BTreeMap::new(); points], count: vec![0; points], is_over };
         records.iter().for_each(|record| trials.add(plan, record));
         trials
     }
@@ -372,9 +372,8 @@ impl Tester<'_> {
         // Other work on the machine may be the reason why an absolute limit is exceeded.
         let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
             && found.is_some_and(|found| found.verdict == Verdict::Worse);
-        let forbidding =
-            |(row, name): &(&Row, &Level)| Some((veto::forbidding(row, asked.metric, is_broken)?, name.to_string()));
-        if let Some((marks, name)) = rows.iter().find_map(forbidding) {
+        let forbidding = |row: &Row| veto::forbidding(row, asked.metric, is_broken);
+        if let Some((marks, name)) = rows.iter().find_map(|(row, name)| Some((forbidding(row)?, name))) {
             return Some(format!("{name} is {marks}"));
         }
         if self.plan.trials.quick {
@@ -570,8 +569,7 @@ fn wanting(test: &GateTest) -> String {
         }
         (Some(ratio), Some(Bound::Factor(_))) => {
             let is_higher_better = metric.is_some_and(|metric| metric.better == Better::Higher);
-            let bound =
-                if is_higher_better { (ratio.low * 1000.0).floor() } else { (ratio.high * 1000.0).ceil() } / 1000.0;
+            let bound = if is_higher_better { (ratio.low * 1e3).floor() } else { (ratio.high * 1e3).ceil() } / 1e3;
             text += &format!("; a limit of {bound} would have passed");
         }
         _ => {}
@@ -653,13 +651,10 @@ fn null_sentences(found: &GateFinding) -> Vec<String> {
         };
         let first = tests.first()?;
         let (at, pairs) = (at(first), count(first.pairs, "pair"));
-        let alarms = tests.iter().filter(shown).filter_map(told).collect::<Vec<_>>();
+        let alarms = tests.iter().filter(shown).filter_map(told).collect::<Vec<_>>().join(", ");
         Some(match (alarms.is_empty(), told(first).filter(|_| first.reason.is_none())) {
             (false, _) => {
-                format!(
-                    "Null test failed: {base} appears to differ from itself{at}, {} ({pairs}){scatter}.",
-                    alarms.join(", ")
-                )
+                format!("Null test failed: {base} appears to differ from itself{at}, {alarms} ({pairs}){scatter}.")
             }
             (true, Some(first)) => {
                 format!("Null test passed: no difference between {base} and itself{at}: {first} ({pairs}){scatter}.")

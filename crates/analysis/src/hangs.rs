@@ -70,15 +70,11 @@ pub fn hang_text(measurement: &Measurement, silent_ns: u64) -> String {
 pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningKind, String)> {
     let silent = silent_at_end(measurement).map(|silent_ns| {
         let hung = if hung(measurement, waits).is_some() { "hung: " } else { "" };
-        format!("{hung}{}", hang_text(measurement, silent_ns))
+        (WarningKind::Silent, format!("{hung}{}", hang_text(measurement, silent_ns)))
     });
-    let alone = if silent.is_none() { connections(measurement) } else { None };
-    let all = [
-        (WarningKind::Silent, silent),
-        (WarningKind::SilentConnections, alone),
-        (WarningKind::Pause, pause(measurement)),
-    ];
-    all.into_iter().filter_map(|(kind, text)| Some((kind, text?))).collect()
+    let alone = || Some((WarningKind::SilentConnections, connections(measurement)?));
+    let pause = pause(measurement).map(|text| (WarningKind::Pause, text));
+    silent.or_else(alone).into_iter().chain(pause).collect()
 }
 
 fn connections(measurement: &Measurement) -> Option<String> {
@@ -111,12 +107,8 @@ fn pause(measurement: &Measurement) -> Option<String> {
     // A request that waited through the pause took at least as long; sparse schedules have none.
     let was_awaited = paused_ns > 0.0 && measurement.service.max? as f64 >= paused_ns;
     (was_awaited && paused_ns >= pause_from_ns(measurement)).then(|| {
-        let from_ns = (end as u64 - run) * window_ns;
-        format!(
-            "no response for at least {}, starting {} into the measurement",
-            quantity(paused_ns, "ns"),
-            quantity(from_ns as f64, "ns")
-        )
+        let [paused, from] = [paused_ns, ((end as u64 - run) * window_ns) as f64].map(|ns| quantity(ns, "ns"));
+        format!("no response for at least {paused}, starting {from} into the measurement")
     })
 }
 
@@ -135,11 +127,8 @@ pub fn over_all(findings: &Findings) -> Option<String> {
 /// The same for one row, if some requests were not sent or a value is a lower bound.
 pub fn of_row(row: &Row) -> Option<String> {
     let matters = row.hung() > 0 || row.trials.iter().any(|trial| trial.unsent > 0 || !trial.at_least.is_empty());
-    row.censored
-        .as_deref()
-        .filter(|_| matters)
-        .and_then(counted)
-        .map(|counted| format!("unanswered at the end of trials: {counted}"))
+    let counted = row.censored.as_deref().filter(|_| matters).and_then(counted)?;
+    Some(format!("unanswered at the end of trials: {counted}"))
 }
 
 /// Formats requests without a response: `20 in flight, waiting for up to 1.45 s; 2756 not sent, waiting for up to 2 s`.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use study::plan::{Level, Point};
+use study::plan::Point;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::analyze::{Analysis, analyze};
 use crate::findings::{
-    Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricInfo, PointValue, Row,
-    RunHead, SideBySide, SidePoint, Step,
+    Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricFinding, MetricInfo,
+    PointValue, Row, RunHead, SideBySide, SidePoint, Step,
 };
 use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
@@ -124,8 +124,7 @@ fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: 
             }
         }
     }
-    let steps =
-        points.iter().enumerate().flat_map(|(index, point)| steps(entries, &runs, index, point, metric)).collect();
+    let steps = points.iter().enumerate().flat_map(|(at, point)| steps(entries, &runs, at, point, metric)).collect();
     MachineHistory { machine, probe_ns_median, runs, points, steps }
 }
 
@@ -138,8 +137,7 @@ fn found<'a>(entry: &'a Entry, point: &EntryPoint) -> Option<&'a EntryPoint> {
 }
 
 fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
-    let has =
-        |(name, level): &(String, String)| point.factors.get(name).map(Level::to_string).as_deref() == Some(level);
+    let has = |(name, level): &(String, String)| point.factors.get(name).is_some_and(|own| own.to_string() == *level);
     wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
 }
 
@@ -185,11 +183,6 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
         });
     }
     steps
-}
-
-fn speed_against(speed: f64) -> String {
-    let words = speed_words(speed);
-    format!("{words} {}", if words == SAME_SPEED { "as" } else { "than" })
 }
 
 const SAME_SPEED: &str = "as fast";
@@ -238,15 +231,8 @@ fn head(run: &Run, probe_ns: Option<f64>) -> RunHead {
 }
 
 fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue> {
-    let found = row.metrics.get(metric)?;
-    Some(PointValue {
-        mean: found.mean?,
-        estimate: found.estimate,
-        at_least: found.at_least,
-        n: row.n as u64,
-        marks: row.marks.clone(),
-        revision,
-    })
+    let &MetricFinding { mean, estimate, at_least, .. } = row.metrics.get(metric)?;
+    Some(PointValue { mean: mean?, estimate, at_least, n: row.n as u64, marks: row.marks.clone(), revision })
 }
 
 /// Puts any two stored runs side by side, without a verdict ([`SideBySide::reasons`]).
@@ -256,10 +242,8 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let heads = [0, 1].map(|at| head(&runs[at].0, probe_ns(&findings[at])));
     let own = findings.iter().map(|findings| findings.metric.as_str());
     let names = MAIN_METRICS.into_iter().chain(own).collect::<Vec<_>>();
-    let known =
-        |name: &str| names.contains(&name) && findings.iter().any(|findings| findings.metric_info(name).is_some());
-    let metrics =
-        study::METRICS.iter().filter(|metric| known(metric.name)).map(|metric| info(metric.name)).collect::<Vec<_>>();
+    let known = |name: &str| names.contains(&name) && findings.iter().any(|of| of.metric_info(name).is_some());
+    let metrics = study::METRICS.iter().filter(|metric| known(metric.name)).map(MetricInfo::from).collect::<Vec<_>>();
     let mut points = Vec::new();
     let pair = |of: &Row| {
         findings.each_ref().map(|findings| {
@@ -293,8 +277,10 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     ];
     let is_same_model = machines[0].cpu_model == machines[1].cpu_model;
     if let ([Some(first), Some(second)], true) = (heads.each_ref().map(|head| head.probe_ns), is_same_model) {
-        let speed = speed_against(first / second - 1.0);
-        reasons.push(format!("By the probe, the machine of {} was {speed} that of {}.", heads[1].run, heads[0].run));
+        let speed = speed_words(first / second - 1.0);
+        let than = if speed == SAME_SPEED { "as" } else { "than" };
+        let [first, second] = heads.each_ref().map(|head| &head.run);
+        reasons.push(format!("By the probe, the machine of {second} was {speed} {than} that of {first}."));
     }
     if heads.iter().any(|head| head.quick) {
         reasons.push("Intervals of quick runs have no stated confidence.".to_owned());

@@ -48,9 +48,8 @@ impl Latency {
 
     /// Whether a quantile has enough responses, or for a lower bound also waiting requests.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
-        let there =
-            if bound.at_least { self.answered.len().saturating_add(self.waits.len()) } else { self.answered.len() };
-        there >= needed
+        let waits = if bound.at_least { self.waits.len() } else { 0 };
+        self.answered.len().saturating_add(waits) >= needed
     }
 }
 

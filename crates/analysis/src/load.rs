@@ -370,9 +370,8 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let mean = or_note(stats::batch::ratio(&sums, LOAD_LEVEL), batches);
     let answered = measurement.latency().mean();
     intervals.insert("latency_ns_mean".to_owned(), or_moved(latency::mean(measurement), answered, mean));
-    let histograms =
-        windows.iter().map(|(window, _)| histogram::from_record(&window.latency)).collect::<Option<Vec<_>>>();
-    if let (Some(windows), Some(latency)) = (histograms, latency) {
+    let windows = windows.iter().map(|(window, _)| histogram::from_record(&window.latency)).collect::<Option<Vec<_>>>();
+    if let (Some(windows), Some(latency)) = (windows, latency) {
         let (whole, estimate) = (latency.answered(), latency.estimate());
         for (name, q) in LOAD_QUANTILES {
             let found = or_note(stats::batch::quantile(&windows, whole, q, LOAD_LEVEL), |found| found.estimate.n);

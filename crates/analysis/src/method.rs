@@ -85,10 +85,8 @@ fn intervals(plan: &Plan) -> String {
         false => format!(", at confidence level {}", percent(value::level(rule))),
     };
     let until = |what: &str, target: f64| {
-        let (metric, target, min, max) = (&rule.metric, percent(target), rule.min, rule.max);
-        format!(
-            "Whole blocks were added until {what} {metric} was known to ±{target}, at least {min} and at most {max}"
-        )
+        let (metric, to, min, max) = (&rule.metric, percent(target), rule.min, rule.max);
+        format!("Whole blocks were added until {what} {metric} was known to ±{to}, at least {min} and at most {max}")
     };
     let blocks = match (rule.comparison, rule.relative) {
         (Some(target), _) if plan.contender().is_some() => until("the ratio of each contender to the best in", target),

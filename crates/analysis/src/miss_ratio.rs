@@ -48,8 +48,8 @@ fn pairs(row: &Row, policy: &str, run: &Run, trials: &[Kept]) -> Vec<(f64, f64)>
     let of_row = trials.iter().filter(|trial| trial.point == row.point && Some(trial.idle) == row.idle);
     let pair = |trial: &Kept| {
         let hit_ratio = trial.hit_ratio?;
-        let is_replay =
-            |found: &&Reference| found.policy == policy && (found.point, found.block) == (trial.point, trial.block);
+        let place = (trial.point, trial.block);
+        let is_replay = |found: &&Reference| found.policy == policy && (found.point, found.block) == place;
         Some((1.0 - hit_ratio, run.references.iter().find(is_replay)?.miss_ratio()?))
     };
     of_row.filter_map(pair).collect()
@@ -121,13 +121,8 @@ impl All<'_> {
         let policy = own.or_else(first).filter(|policy| self.references(policy).any(|found| found.gets > 0));
         let mut points = rows.iter().filter_map(|row| self.point(*row, policy)).collect::<Vec<_>>();
         points.sort_by_key(|point| point.capacity_bytes);
-        MissRatioCurve {
-            label,
-            series: series.cloned(),
-            policy: policy.map(str::to_owned),
-            is_own: own.is_some(),
-            points,
-        }
+        let (is_own, policy) = (own.is_some(), policy.map(str::to_owned));
+        MissRatioCurve { label, series: series.cloned(), policy, is_own, points }
     }
 
     fn point(&self, index: usize, policy: Option<&str>) -> Option<MissRatioPoint> {
@@ -148,12 +143,7 @@ impl All<'_> {
             footprint_share: mean("footprint").map(|footprint| capacity_bytes as f64 / footprint),
             memory_bytes: mean("subject_memory"),
             miss_ratio,
-            estimate: hits.map(|hits| Estimate {
-                point: 1.0 - hits.point,
-                low: 1.0 - hits.high,
-                high: 1.0 - hits.low,
-                ..hits
-            }),
+            estimate: hits.map(|hits| Estimate { low: hits.high, high: hits.low, ..hits }.map(|hits| 1.0 - hits)),
             simulated: stats::interval::average(&simulated),
             difference,
             p_adjusted: None,
@@ -255,13 +245,12 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let named = astray.iter().take(NAMED).map(|found| interval(found)).collect::<Vec<_>>().join(", ");
     let more = astray.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    let verb =
-        match (curve.is_own, astray.iter().all(|(_, d)| d.point < 0.0), astray.iter().all(|(_, d)| d.point > 0.0)) {
-            (true, ..) => "deviates from",
-            (false, true, _) => "misses less than",
-            (false, _, true) => "misses more than",
-            _ => "differs from",
-        };
+    let verb = match curve.is_own {
+        true => "deviates from",
+        _ if astray.iter().all(|(_, found)| found.point < 0.0) => "misses less than",
+        _ if astray.iter().all(|(_, found)| found.point > 0.0) => "misses more than",
+        _ => "differs from",
+    };
     Some(format!("{label} {verb} the simulated {policy} at {} of {all}: {named}{more}.", astray.len()))
 }
 

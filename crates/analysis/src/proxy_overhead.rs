@@ -43,8 +43,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
     let others = COMPARED.iter().filter(|name| !told.contains(name)).map(std::slice::from_ref);
     for family in std::iter::once(&told[..]).chain(others) {
         let metrics = all.iter_mut().flat_map(|found| &mut found.metrics);
-        let is_tested =
-            |metric: &&mut AddedMetric| family.contains(&metric.metric.as_str()) && metric.p_adjusted.is_some();
+        let is_tested = |one: &&mut AddedMetric| family.contains(&one.metric.as_str()) && one.p_adjusted.is_some();
         let mut tested = metrics.filter(is_tested).collect::<Vec<_>>();
         let raw = tested.iter().filter_map(|metric| metric.p_adjusted).collect::<Vec<_>>();
         for (metric, p) in tested.iter_mut().zip(stats::adjust::holm(&raw)) {
@@ -148,10 +147,9 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
         (false, false) => format!("{}, too few for a claim", count(blocks, "block")),
     };
     let row = &findings.rows[found.row];
-    let mean = |name: &str| row.mean(name);
-    let cost =
-        mean("proxy_cpu_per_request").map(|ns| format!("; it uses {} of CPU time per request", quantity(ns, "ns")));
-    let held = mean("proxy_rss").map(|bytes| format!(" and {} of memory", quantity(bytes, "bytes")));
+    let cost = row.mean("proxy_cpu_per_request").map(|ns| quantity(ns, "ns"));
+    let cost = cost.map(|cost| format!("; it uses {cost} of CPU time per request"));
+    let held = row.mean("proxy_rss").map(|bytes| format!(" and {} of memory", quantity(bytes, "bytes")));
     let held = held.filter(|_| cost.is_some()).unwrap_or_default();
     format!("{place}{parts} ({sure}){}{held}.", cost.unwrap_or_default())
 }

@@ -208,7 +208,8 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         (0, _) if failures.iter().all(|failure| failure.kind == FailureKind::Unrunnable) => {
             RowState::Unrunnable { reason: why }
         }
-        (0, failed) => RowState::Failed { reason: format!("{} failed: {why}", all_of(failed)) },
+        (0, 1) => RowState::Failed { reason: format!("the only trial failed: {why}") },
+        (0, failed) => RowState::Failed { reason: format!("all {failed} trials failed: {why}") },
         (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials done") },
         (_, 0) => RowState::Measured,
         (measured, failed) => {
@@ -222,10 +223,6 @@ fn not_built(run: &Run, point: usize) -> Option<&Build> {
     of_point.find(|build| !matches!(build.outcome, BuildOutcome::Ready))
 }
 
-fn all_of(trials: usize) -> String {
-    if trials == 1 { "the only trial".to_owned() } else { format!("all {trials} trials") }
-}
-
 /// Whether a value's interval meets the stop rule's target; `None` if the rule ignores the metric.
 pub fn target_met(rule: &TrialRule, metric: &str, shown: &Estimate) -> Option<bool> {
     let target = rule.relative.filter(|_| rule.comparison.is_none() && metric == rule.metric)?;
@@ -237,11 +234,8 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
     let rule = &run.plan.trials;
     let trials = trials.iter().filter(|trial| trial.failed.is_none()).collect::<Vec<_>>();
     let mut findings = BTreeMap::new();
-    for metric in study::METRICS {
+    for metric in study::METRICS.iter().filter(|_| !measured.is_empty()) {
         let values = trials.iter().filter_map(|trial| trial.values.get(metric.name).copied()).collect::<Vec<_>>();
-        if measured.is_empty() {
-            continue;
-        }
         let mut finding = MetricFinding::default();
         if values.len() < measured.len() {
             // An estimate over only some trials would be biased.
@@ -273,25 +267,21 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
 fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFinding) {
     let measurements = || measured.iter().filter_map(|record| record.measurement());
     let Some(window_s) = measurements().next().map(|measurement| measurement.window_ns as f64 / 1e9) else { return };
-    let trials =
-        measurements().map(|measurement| value::window_values(metric, measurement)).collect::<Option<Vec<_>>>();
+    let trials = measurements().map(|measured| value::window_values(metric, measured)).collect::<Option<Vec<_>>>();
     let Some(trials) = trials.filter(|_| window_s > 0.0) else { return };
     let Some(components) = stats::variance::components(&trials, window_s) else { return };
     finding.s_between = Some(components.between);
     finding.s_within = Some(components.within);
     // Setup, warm-up, teardown.
-    let besides_ns = |record: &&Record| {
-        record.measurement().map(|measurement| record.elapsed_ns.saturating_sub(measurement.duration_ns) as f64)
-    };
-    let besides_s =
-        stats::interval::average(&measured.iter().filter_map(besides_ns).collect::<Vec<_>>()).map(|ns| ns / 1e9);
-    finding.best_trial_s = besides_s.and_then(|restart_s| components.best_seconds_per_trial(restart_s));
+    let besides_ns =
+        |record: &&Record| Some(record.elapsed_ns.saturating_sub(record.measurement()?.duration_ns) as f64);
+    let besides_ns = stats::interval::average(&measured.iter().filter_map(besides_ns).collect::<Vec<_>>());
+    finding.best_trial_s = besides_ns.and_then(|ns| components.best_seconds_per_trial(ns / 1e9));
 }
 
 /// `None` if the metric was never measured and is omitted.
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
-    let fewest =
-        measured.iter().filter_map(|record| record.measurement()).map(|measured| measured.latency().count).min()?;
+    let fewest = measured.iter().filter_map(|record| Some(record.measurement()?.latency().count)).min()?;
     if let Some(q) = value::quantile_of(metric) {
         let needed = stats::order::samples_needed(q, level);
         if fewest < needed {

@@ -109,15 +109,9 @@ fn step_and_trial(
 }
 
 /// `bound`: the mark of trials that do not measure the server.
-fn found(
-    search: &SearchPlan,
-    trials: &[Trial],
-    steps: Vec<SearchStep>,
-    time_is_over: bool,
-    bound: Mark,
-) -> SearchFinding {
+fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over: bool, bound: Mark) -> SearchFinding {
     let (objective, rules) = (&search.objective, rules(search));
-    let (found, finished) = match search::next(&rules, trials, time_is_over) {
+    let (found, finished) = match search::next(&rules, trials, is_over) {
         search::Next::Done(found) => (found, true),
         // Interrupted: use the trials so far.
         _ => match search::next(&rules, trials, true) {

@@ -68,9 +68,8 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
         Decision::Continue => None,
         Decision::Budget { width: Some(width), .. } => {
             let level = value::level(&plan.trials);
-            let likely =
-                rule.target.and_then(|goal| Some((stop_rule::trials_needed(width, blocks, goal, level)?, goal)));
-            Some(match likely.filter(|(needed, _)| *needed > blocks) {
+            let needed = |goal| Some((stop_rule::trials_needed(width, blocks, goal, level)?, goal));
+            Some(match rule.target.and_then(needed).filter(|(needed, _)| *needed > blocks) {
                 Some((needed, goal)) => format!("{decision}; ±{} likely needs about {needed} blocks", percent(goal)),
                 None => decision.to_string(),
             })

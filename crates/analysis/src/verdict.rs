@@ -205,23 +205,19 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     let ratio = stats::little::ratio(measurement.in_flight_mean, rate_per_s, sum / answers.max(1) as f64)?;
     let edges = 2.0 * measurement.service.max.unwrap_or(0) as f64 / (measurement.duration_ns as f64).max(1.0);
     ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
-        format!(
-            "Little's law is off by {}: requests in flight, rate and latency are inconsistent",
-            percent((ratio - 1.0).abs())
-        )
+        let off = percent((ratio - 1.0).abs());
+        format!("Little's law is off by {off}: requests in flight, rate and latency are inconsistent")
     })
 }
 
 fn network_warnings(record: &Record) -> impl Iterator<Item = Warning> {
     let network = &record.network;
-    let full = |times: String| format!("the server's accept queue was full {times} (ListenOverflows)");
+    let full = |n: u64| format!("the server's accept queue was full {} (ListenOverflows)", count(n, "time"));
     let dropped = Some(network.listen_drops).filter(|drops| *drops > network.listen_overflows).unwrap_or(0);
+    let overflows = Some(network.listen_overflows).filter(|n| *n > 0);
     let texts = [
         (WarningKind::Retransmits, counted(network.retransmits, "TCP segment", "retransmitted")),
-        (
-            WarningKind::ListenOverflows,
-            (network.listen_overflows > 0).then(|| full(count(network.listen_overflows, "time"))),
-        ),
+        (WarningKind::ListenOverflows, overflows.map(full)),
         (WarningKind::ListenDrops, counted(dropped, "connection request", "dropped (ListenDrops)")),
     ];
     texts.into_iter().filter_map(|(kind, text)| Some(kind.says(text?)))

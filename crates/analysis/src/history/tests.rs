@@ -172,7 +172,7 @@ fn any_two_runs_are_shown() {
     );
     let other_level = |run: &mut Run| {
         for point in &mut run.plan.points {
-            point.factors.insert("server".to_owned(), Level::Text("go".to_owned()));
+            point.factors.insert("server".to_owned(), study::Level::Text("go".to_owned()));
         }
     };
     check(

@@ -176,9 +176,8 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     let allowed = allowed_shortfall(offered) / offered;
     let answered = measurement.requests as f64;
     let promised = 1.0 - answered / offered;
-    let unanswered =
-        value::errors_total(measurement) as f64 + measurement.unsent as f64 + measurement.unfinished as f64;
-    let wanted = 1.0 - answered / (answered + unanswered).max(1.0);
+    let failed = value::errors_total(measurement) as f64 + measurement.unsent as f64 + measurement.unfinished as f64;
+    let wanted = 1.0 - answered / (answered + failed).max(1.0);
     let (missing, chance) = if wanted < promised { (wanted, 0.0) } else { (promised, 1.96 / offered.sqrt()) };
     let interval = Some((beyond(missing - chance, allowed), beyond(missing + chance, allowed)));
     let why = format!("{} of the offered rate achieved", percent((1.0 - missing).max(0.0)));
