@@ -29,18 +29,13 @@ const STATUS: Kind = Count(100, 599);
 const VALUE: Kind = Kind::other("a value");
 const NONE: Missing = Means("none");
 const NOT_CHECKED: Missing = Means("not checked");
+const EXAMPLE: &str = "[{ name = \"home\", request = [{ path = \"/\", expect = { status = 200 } }] }]";
 
 /// Keys of a case file.
 pub static CASES: Keys = Keys {
     name: "",
     text: "Cases of `quintain verify`: requests and expected responses",
-    keys: &[key(
-        "case",
-        Tables(&CASE),
-        "[{ name = \"home\", request = [{ path = \"/\", expect = { status = 200 } }] }]",
-        Mistake,
-    )
-    .text("the cases, in their order")],
+    keys: &[key("case", Tables(&CASE), EXAMPLE, Mistake).text("the cases, in their order")],
 };
 
 static CASE: Keys = Keys {

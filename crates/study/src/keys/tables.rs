@@ -14,6 +14,13 @@ use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
 const NONE: Missing = Means("none");
 const OF_PRESET: Missing = Means("the preset's");
 const OF_PRESET_OR_REQUIRED: Missing = Means("the preset's, otherwise required");
+const OF_PRESET_OR_UNIFORM: Missing = Means("the preset's, otherwise `uniform`");
+const OF_TRACE_OR_REQUIRED: Missing = Means("the preset's or the trace's, otherwise required");
+const OF_SHOWN_METRICS: Missing = Means("those on the metric of `trials.stop` and the metrics of the figures");
+const NO_METRIC: Missing = Means("nothing; for a timeline, the metric of `trials.stop`");
+const ONE_IN_LOAD: Missing = Means("the one in `[load]`");
+const UNTIL_KNOWN: Missing = Means("until ratios between contenders are known to ±3 %, 12 to 30 blocks");
+const WARMUP_BY_LOAD: Missing = Means("1s; `\"steady\"` for caches; none with a trace, a journey or volley's rule");
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
@@ -29,6 +36,14 @@ const RELATIVE: Kind = Fraction(0.0001, 0.5);
 const LEVEL: Kind = Fraction(0.5, 0.9999);
 const SHARE: Kind = Number(0.0, 1.0);
 const PARAMETER: Kind = Number(-1e12, 1e12);
+const STATUS: Kind = Count(100, 599);
+const STATUSES: Kind = Kind::other("a string such as `\"2xx\"`");
+const STEADY: Kind = Word("warm-up", words::steady);
+const OF_CAPACITY: Kind = Kind::other("a fraction of the capacity, such as `\"80%\"`");
+const WEIGHTED_LENGTHS: Kind = Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`");
+const JSON: Kind = Kind::other("a string, a number, a list, a table");
+const COMPANIONS: Kind = Named(&Table(&COMPANION));
+const POLICY: Kind = Word("policy", words::policies);
 const METRIC: Kind = Word("metric", words::metrics);
 const FACTOR: Kind = Name("factor");
 const LEVELS: Kind =
@@ -54,32 +69,17 @@ pub static STUDY: Keys = Keys {
         key("subject", Table(&SUBJECT), "{ command = \"my-server -p {port}\" }", Mistake).text("the server"),
         key("proxy", Named(&Table(&PROXY)), "{ haproxy = { command = \"haproxy -db -f {folder}/haproxy.cfg\" } }", NONE)
             .text("proxies between generator and server, by name"),
-        key(
-            "companion",
-            Named(&Table(&COMPANION)),
-            "{ db = { image = \"docker.io/library/redis:7\", publish = 6379 } }",
-            NONE,
-        )
+        key("companion", COMPANIONS, "{ db = { image = \"docker.io/library/redis:7\", publish = 6379 } }", NONE)
         .text("services the server needs, such as a database or a cache, by name"),
         key("load", Table(&LOAD), "{ protocol = \"pingpong\", clients = 40, stop = \"5s\" }", Mistake)
             .text("the load: protocol, clients, rate, duration"),
         key("factors", Named(&LEVELS), "{ clients = [40, 80] }", Means("one design point"))
             .text("the conditions to vary, by name; `{name}` in `[subject]`, `[proxy.NAME]` and `[load]` is replaced by its level; the levels of `through` choose the proxies: `direct`, a name, `a + b`"),
-        key(
-            "trials",
-            Table(&TRIALS),
-            "{ stop = { comparison = 0.03 } }",
-            Means("until ratios between contenders are known to ±3 %, 12 to 30 blocks"),
-        )
+        key("trials", Table(&TRIALS), "{ stop = { comparison = 0.03 } }", UNTIL_KNOWN)
         .text("the number of trials"),
         key("gate", Table(&GATE), "{ of = \"server\", base = \"old\", fail_if = \"latency_p99 > 1.05\" }", NONE)
             .text("a baseline and the limits that fail a candidate: the study runs in pairs until each candidate is decided, and `quintain run` exits with 1 if one fails"),
-        key(
-            "effects",
-            Table(&EFFECTS),
-            "{ metrics = [\"throughput\"] }",
-            Means("those on the metric of `trials.stop` and the metrics of the figures"),
-        )
+        key("effects", Table(&EFFECTS), "{ metrics = [\"throughput\"] }", OF_SHOWN_METRICS)
         .text("effects of the factors"),
         key("slopes", Table(&SLOPES), "{ over_requests = [\"latency\"] }", NONE)
             .text("trends over the requests of a trial"),
@@ -199,13 +199,8 @@ pub static LOAD: Keys = Keys {
             .text("I/O backend of the generator"),
         key("loop", Word("loop", words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
             .text("closed: the next request is sent after the response; open: when it is due"),
-        key(
-            "rate",
-            Either(&[Rate, Kind::other("a fraction of the capacity, such as `\"80%\"`")]),
-            "\"10k\"",
-            Means("required in an open loop"),
-        )
-        .text("requests per second over all clients"),
+        key("rate", Either(&[Rate, OF_CAPACITY]), "\"10k\"", Means("required in an open loop"))
+            .text("requests per second over all clients"),
         key("arrivals", Word("arrival process", words::arrivals), "\"constant\"", Is("\"poisson\""))
             .text("arrival process of an open loop"),
         key("think", Duration(0, HOUR), "\"1ms\"", Is("\"0s\""))
@@ -214,13 +209,8 @@ pub static LOAD: Keys = Keys {
             .text("instead of a rate: find the highest that meets an objective"),
         key("capacity", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
             .text("the same, run first, once for all points that differ only in their fraction of it"),
-        key(
-            "warmup",
-            Either(&[Duration(0, HOUR), Word("warm-up", words::steady), Table(&WARMUP)]),
-            "\"500ms\"",
-            Means("1s; `\"steady\"` for caches; none with a trace, a journey or volley's rule"),
-        )
-        .text("load before measuring"),
+        key("warmup", Either(&[Duration(0, HOUR), STEADY, Table(&WARMUP)]), "\"500ms\"", WARMUP_BY_LOAD)
+            .text("load before measuring"),
         key("stop", Either(&[MEASURED, Table(&STOP)]), "\"5s\"", Mistake).text("when a trial ends"),
         key("window", Duration(MS, 60 * S), "\"50ms\"", Is("\"100ms\""))
             .text("length of a time window of the measurement"),
@@ -233,20 +223,10 @@ pub static LOAD: Keys = Keys {
         key("body", Text, "\"name=value\"", NONE).text("HTTP: request body"),
         key("body_file", Text, "\"body.json\"", NONE)
             .text("HTTP: file with the request body, relative to the study's directory"),
-        key(
-            "request",
-            Tables(&REQUEST),
-            "[{ path = \"/a\" }, { path = \"/b\", weight = 3 }]",
-            Means("the one in `[load]`"),
-        )
-        .text("HTTP: a mix of requests"),
-        key(
-            "expect_status",
-            Either(&[Count(100, 599), List(&Count(100, 599)), Kind::other("a string such as `\"2xx\"`")]),
-            "200",
-            Means("200 to 299"),
-        )
-        .text("HTTP: valid status codes"),
+        key("request", Tables(&REQUEST), "[{ path = \"/a\" }, { path = \"/b\", weight = 3 }]", ONE_IN_LOAD)
+            .text("HTTP: a mix of requests"),
+        key("expect_status", Either(&[STATUS, List(&STATUS), STATUSES]), "200", Means("200 to 299"))
+            .text("HTTP: valid status codes"),
         key("expect_body", Text, "\"ok\"", Means("any of the right length"))
             .text("HTTP: exact body of a valid response"),
         key("expect_json", Named(&Text), "{ \"$.id\" = \"{{seq}}\" }", Means("not checked"))
@@ -351,13 +331,8 @@ pub(crate) static WORKLOAD: Keys = Keys {
     keys: &[
         key("preset", Text, "\"etc-2012\"", NONE)
             .text("a named workload that the keys below can change; `quintain workload show --help` lists them"),
-        key(
-            "operations",
-            Table(&OPERATIONS),
-            "{ get = 0.9, set = 0.1 }",
-            Means("the preset's or the trace's, otherwise required"),
-        )
-        .text("weights of the operations"),
+        key("operations", Table(&OPERATIONS), "{ get = 0.9, set = 0.1 }", OF_TRACE_OR_REQUIRED)
+            .text("weights of the operations"),
         key("fill", Flag, "false", Means("the preset's, otherwise `true`"))
             .text("whether a missed GET is followed by a SET of its key"),
         key("ttl", Either(&[TTL_TIME, Tables(&TTL)]), "\"1h\"", Means("the preset's, otherwise no expiry"))
@@ -399,13 +374,8 @@ static WORKLOAD_KEYS: Keys = Keys {
     keys: &[
         key("count", Count(0, KEYS_MAX), "100_000", Means("the preset's, otherwise 100,000, or 0 with `reuse`"))
             .text("number of keys; with `reuse`, those that exist at the start"),
-        key(
-            "popularity",
-            Word("popularity distribution", words::popularities),
-            "\"zipf\"",
-            Means("the preset's, otherwise `uniform`"),
-        )
-        .text("popularity of the keys; with `reuse`, ranks are ages, newest first"),
+        key("popularity", Word("popularity distribution", words::popularities), "\"zipf\"", OF_PRESET_OR_UNIFORM)
+            .text("popularity of the keys; with `reuse`, ranks are ages, newest first"),
         key("exponent", Number(0.0, 20.0), "0.99", OF_PRESET_OR_REQUIRED).text("`zipf`: exponent"),
         key("hot_keys", Count(0, KEYS_MAX), "1000", OF_PRESET_OR_REQUIRED).text("`hot-set`: number of hot keys"),
         key("hot_share", SHARE, "0.9", OF_PRESET_OR_REQUIRED).text("`hot-set`: share of operations on hot keys"),
@@ -457,13 +427,7 @@ static LAW: Keys = Keys {
         key("location", PARAMETER, "30", NONE).text("with `gev` and `pareto`"),
         key("shape", PARAMETER, "4", NONE).text("with `gamma`, `gev` and `pareto`"),
         key("scale", PARAMETER, "7", NONE).text("with `gamma`, `gev` and `pareto`"),
-        key(
-            "values",
-            Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`"),
-            "[[2, 0.3], [10, 20, 0.7]]",
-            NONE,
-        )
-        .text("with `empirical`"),
+        key("values", WEIGHTED_LENGTHS, "[[2, 0.3], [10, 20, 0.7]]", NONE).text("with `empirical`"),
         key("tail", Table(&TAIL), "{ law = \"pareto\", location = 500, scale = 300, shape = 0.3, weight = 0.5 }", NONE)
             .text("with `empirical`: distribution of lengths not in `values`"),
     ],
@@ -566,24 +530,15 @@ static FIGURE: Keys = Keys {
         key("kind", Word("figure kind", words::figures), "\"line\"", Mistake).text("kind of figure"),
         key("x", FACTOR, "\"cores\"", Means("nothing"))
             .text("factor on the x axis; for a miss-ratio curve, the memory limits"),
-        key(
-            "y",
-            Either(&[METRIC, List(&METRIC)]),
-            "\"throughput\"",
-            Means("nothing; for a timeline, the metric of `trials.stop`"),
-        )
-        .text("metric on the y axis; several with one unit become series; an interaction has one figure per metric"),
+        key("y", Either(&[METRIC, List(&METRIC)]), "\"throughput\"", NO_METRIC).text(
+            "metric on the y axis; several with one unit become series; an interaction has one figure per metric",
+        ),
         key("series", FACTOR, "\"clients\"", Means("the remaining factors")).text("factor whose levels are series"),
         key("facet", FACTOR, "\"server\"", NONE).text("factor with one panel per level"),
         key("interval", LEVEL, "0.99", Means("that of `trials.stop`")).text("confidence level of the intervals"),
         key("title", Text, "\"Servers by clients\"", Means("generated")).text("title"),
-        key(
-            "policies",
-            List(&Word("policy", words::policies)),
-            "[\"lru\", \"belady\"]",
-            Means("`lru`, `belady`, `belady-size`"),
-        )
-        .text("miss-ratio curve: eviction policies to simulate"),
+        key("policies", List(&POLICY), "[\"lru\", \"belady\"]", Means("`lru`, `belady`, `belady-size`"))
+            .text("miss-ratio curve: eviction policies to simulate"),
         key("unit", Kind::other("a unit of memory"), "\"MiB\"", Means("bytes"))
             .text("miss-ratio curve: unit of the numbers on `x`"),
     ],
@@ -630,22 +585,12 @@ static STEP: Keys = Keys {
         key("soap", Text, "\"chess MakeAMove\"", NONE).text("`schema Operation`: SOAP 1.1"),
         key("method", Text, "\"POST\"", Means("`GET`")).text("REST: the method"),
         key("body", Text, "\"{token}\"", NONE).text("REST: the body, a template"),
-        key(
-            "arguments",
-            Named(&Kind::other("a string, a number, a list, a table")),
-            "{ authenticationToken = \"{token}\" }",
-            NONE,
-        )
-        .text("Thrift and SOAP: arguments by name; a string that is a single template has the type of its value"),
+        key("arguments", Named(&JSON), "{ authenticationToken = \"{token}\" }", NONE)
+            .text("Thrift and SOAP: arguments by name; a string that is a single template has the type of its value"),
         key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("headers; values are templates"),
         key("take", Named(&Text), "{ store = \"result[0].noteStoreUrl\" }", NONE)
             .text("names for parts of the response; `body` in REST, `result` elsewhere"),
-        key(
-            "expect",
-            Named(&Kind::other("a string, a number, a list, a table")),
-            "{ \"result.totalNotes\" = 1 }",
-            NONE,
-        )
-        .text("expected parts of the response, as templates; for REST also `status`, otherwise 200 to 299"),
+        key("expect", Named(&JSON), "{ \"result.totalNotes\" = 1 }", NONE)
+            .text("expected parts of the response, as templates; for REST also `status`, otherwise 200 to 299"),
     ],
 };
