@@ -29,9 +29,8 @@ impl Plan {
             return of(AskedKind::Added, Some(THROUGH));
         }
         let searched = |point: &crate::Point| point.load.search.is_some();
-        let own =
-            || self.points.iter().enumerate().filter(|(index, _)| !self.comes_first(*index)).map(|(_, point)| point);
-        if own().next().is_some() && own().all(searched) {
+        let mut own = (0..self.points.len()).filter(|&at| !self.comes_first(at)).map(|at| &self.points[at]).peekable();
+        if own.peek().is_some() && own.all(searched) {
             return of(AskedKind::Capacity, None);
         }
         if let Some(curve) = self.figures.iter().find(|figure| figure.kind == FigureKind::MissRatio) {

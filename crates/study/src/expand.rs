@@ -214,16 +214,13 @@ fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
 }
 
 fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, options: &ExpandOptions) -> Option<String> {
-    let generator = load.cpus.unwrap_or(1);
-    let subject = server.saturating_add(proxies);
+    let (subject, generator) = (server.saturating_add(proxies), load.cpus.unwrap_or(1));
+    let all = subject.saturating_add(generator);
     let of_proxies = if proxies > 0 { format!(", {proxies} for proxies") } else { String::new() };
     let (needed, parts) = match options.generators_apart {
         true => (subject, format!("{server} for the server{of_proxies}")),
         false if load.share_cpus => (subject.max(generator), "shared by server and generator".to_owned()),
-        false => (
-            subject.saturating_add(generator),
-            format!("{server} for the server{of_proxies}, {generator} for the generator"),
-        ),
+        false => (all, format!("{server} for the server{of_proxies}, {generator} for the generator")),
     };
     let (plural, has) = (if needed == 1 { "" } else { "s" }, options.machine_cpus);
     (needed > has).then(|| format!("needs {needed} CPU{plural} ({parts}), has {has}"))

@@ -191,11 +191,8 @@ fn condition(text: &str) -> Result<Condition, Invalid> {
     };
     let written = || format!("write `{} {worse} {}`", metric.short_name(), examples(metric));
     if sign == better {
-        let message = format!(
-            "`{}` is better when {direction}: `{}` would fail an improvement",
-            metric.short_name(),
-            text.escape_debug()
-        );
+        let (name, text) = (metric.short_name(), text.escape_debug());
+        let message = format!("`{name}` is better when {direction}: `{text}` would fail an improvement");
         return Err(Invalid::new(message).hint(written()));
     }
     let bound = read_bound(metric, bound).map_err(|message| Invalid::new(message).hint(written()))?;
@@ -242,11 +239,10 @@ fn read_bound(metric: &Metric, text: &str) -> Result<Bound, String> {
     if let Some(factor) = relative {
         return match FACTORS.contains(&factor) {
             true => Ok(Bound::Factor(factor)),
-            false => Err(format!(
-                "the bound of `{name}` is {factor} times the baseline, expected {} to {}",
-                FACTORS.start(),
-                FACTORS.end()
-            )),
+            false => {
+                let (least, most) = FACTORS.into_inner();
+                Err(format!("the bound of `{name}` is {factor} times the baseline, expected {least} to {most}"))
+            }
         };
     }
     if text.ends_with('%') && !metric.is_share {

@@ -30,12 +30,8 @@ pub fn problems(
         "`pipeline` must be 1 if a connection ends after a number of requests",
         "drop `pipeline`, or keep connections alive",
     );
-    rule(
-        pipeline > 1 && matches!(arrivals, Arrivals::Closed { think_ns: 1.. }),
-        "think",
-        "`pipeline` must be 1 with think time",
-        "drop `think`, or `pipeline`",
-    );
+    let has_think = matches!(arrivals, Arrivals::Closed { think_ns: 1.. });
+    rule(pipeline > 1 && has_think, "think", "`pipeline` must be 1 with think time", "drop `think`, or `pipeline`");
     rule(
         u64::from(clients) * u64::from(pipeline) > IN_FLIGHT_MAX,
         "pipeline",
@@ -50,17 +46,9 @@ pub fn problems(
         "volley's rule needs one request in flight per connection",
         "drop `pipeline`, or the rule",
     );
-    rule(
-        is_volley && !matches!(arrivals, Arrivals::Closed { think_ns: 0 }),
-        "stop",
-        "volley's rule needs a closed loop without think time",
-        ANOTHER,
-    );
-    rule(
-        matches!(warmup, Warmup::Steady { .. }) && !is_cache,
-        "warmup",
-        "`steady` needs a cache: it watches the hit ratio",
-        "give a time",
-    );
+    let has_pauses = !matches!(arrivals, Arrivals::Closed { think_ns: 0 });
+    rule(is_volley && has_pauses, "stop", "volley's rule needs a closed loop without think time", ANOTHER);
+    let is_steady = matches!(warmup, Warmup::Steady { .. });
+    rule(is_steady && !is_cache, "warmup", "`steady` needs a cache: it watches the hit ratio", "give a time");
     found
 }

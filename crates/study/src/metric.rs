@@ -101,25 +101,21 @@ pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("subject_rss", "bytes", "RSS of the server"),
 ];
 
-const fn metric(
-    name: &'static str,
-    unit: &'static str,
-    better: Better,
-    heading: &'static str,
-    noun: &'static str,
-) -> Metric {
+type Text = &'static str;
+
+const fn metric(name: Text, unit: Text, better: Better, heading: Text, noun: Text) -> Metric {
     Metric { name, unit, better, heading, noun, text: noun, short_names: &[], is_share: false }
 }
 
-const fn time(name: &'static str, heading: &'static str, noun: &'static str) -> Metric {
+const fn time(name: Text, heading: Text, noun: Text) -> Metric {
     metric(name, "ns", Lower, heading, noun)
 }
 
-const fn bytes(name: &'static str, heading: &'static str, noun: &'static str) -> Metric {
+const fn bytes(name: Text, heading: Text, noun: Text) -> Metric {
     metric(name, "bytes", Lower, heading, noun)
 }
 
-const fn share(name: &'static str, better: Better, heading: &'static str, noun: &'static str) -> Metric {
+const fn share(name: Text, better: Better, heading: Text, noun: Text) -> Metric {
     Metric { is_share: true, ..metric(name, "1", better, heading, noun) }
 }
 

@@ -61,9 +61,8 @@ impl Plan {
         let searches = searches.fold(Effort::default(), |sum, effort| sum + effort);
         let trials = runnable().filter(|point| point.load.search.is_none()).map(trial_seconds).collect::<Vec<_>>();
         let points = trials.len() as u64;
-        let block =
-            |seconds: fn(&(f64, f64)) -> f64| trials.iter().map(seconds).fold(0.0, |sum, seconds| sum + seconds);
-        let (block_min_s, block_max_s) = (block(|trial| trial.0), block(|trial| trial.1));
+        let add = |(least, most): (f64, f64), trial: &(f64, f64)| (least + trial.0, most + trial.1);
+        let (block_min_s, block_max_s) = trials.iter().fold((0.0, 0.0), add);
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
             // A block starts while there is time, so the last one ends late. Searches run before.
@@ -111,12 +110,8 @@ fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
         seconds_max = seconds_max.min(max_s + most_s);
     }
     let trials_min = (1 + u64::from(search.confirm)).min(trials_max);
-    Effort {
-        trials_min: (trials_min + pilot).min(trials_max),
-        trials_max,
-        seconds_min: trials_min as f64 * least_s,
-        seconds_max,
-    }
+    let seconds_min = trials_min as f64 * least_s;
+    Effort { trials_min: (trials_min + pilot).min(trials_max), trials_max, seconds_min, seconds_max }
 }
 
 /// Random stream of a trial or of the order of a block. There are fewer than `u32::MAX` points.

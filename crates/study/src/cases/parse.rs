@@ -321,11 +321,8 @@ fn json_paths(section: &Section, names: &Names) -> Vec<(JsonPath, Json)> {
             Ok(path) => all.extend(value.map(|value| (path, value))),
             Err(error) => {
                 let message = format!("invalid JSONPath `{}`: {}", entry.key.escape_debug(), error.message());
-                section.report.mistake(
-                    entry.key_place,
-                    message,
-                    "a path begins with `$`: `$.items[0].name`".to_owned(),
-                );
+                let hint = "a path begins with `$`: `$.items[0].name`".to_owned();
+                section.report.mistake(entry.key_place, message, hint);
             }
         }
     }

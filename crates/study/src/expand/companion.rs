@@ -19,10 +19,9 @@ pub(super) fn read<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {
             section.check_keys();
         } else {
             let message = format!("`{}` is not a valid companion name", name.escape_debug());
-            let hint = format!(
-                "use letters, digits, `_` and `-`, so that `{{NAME_port}}` is its port, and none of {}",
-                taken_names()
-            );
+            let taken = taken_names();
+            let hint =
+                format!("use letters, digits, `_` and `-`, so that `{{NAME_port}}` is its port, and none of {taken}");
             section.report.mistake(section.place, message, hint);
         }
         is_valid

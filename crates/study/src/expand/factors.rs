@@ -51,20 +51,14 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         Value::List(items) => items.iter().filter_map(|item| level(key, item, report)).collect::<Vec<_>>(),
         other => {
             let hint = format!("write `{key} = [{}]`", report.source(node.place));
-            report.mistake(
-                node.place,
-                format!("factor `{key}` must be a list of levels or \"auto\", not {}", other.kind()),
-                hint,
-            );
+            let message = format!("factor `{key}` must be a list of levels or \"auto\", not {}", other.kind());
+            report.mistake(node.place, message, hint);
             Vec::new()
         }
     };
     if matches!(&node.value, Value::List(items) if items.is_empty()) {
-        report.mistake(
-            node.place,
-            format!("factor `{key}` has no levels"),
-            "add a level, or drop the factor".to_owned(),
-        );
+        let hint = "add a level, or drop the factor".to_owned();
+        report.mistake(node.place, format!("factor `{key}` has no levels"), hint);
     }
     // Levels are identified by their text, in commands and tables.
     let mut seen = BTreeSet::new();

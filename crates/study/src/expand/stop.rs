@@ -50,8 +50,8 @@ pub(super) fn stop(load: &Section) -> Option<Stop> {
         table.mistake(key, format!("`{key}` cannot be combined with `{rule}`"), None);
     }
     let max_ns = table.duration_ns("max_time");
-    let (level, half_width_ns, round) =
-        (table.fraction("level"), table.duration_ns("half_width"), table.count("round"));
+    let (level, round, half_width_ns) =
+        (table.fraction("level"), table.count("round"), table.duration_ns("half_width"));
     Some(match rule {
         "duration" => Stop::Duration { duration_ns: table.duration_ns("duration")? },
         "requests" => Stop::Requests { requests: table.count("requests")?, max_ns: max_ns.unwrap_or(DEFAULT_MAX_NS) },

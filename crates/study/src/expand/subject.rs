@@ -186,19 +186,13 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
         let factors = words.get(&variant);
         if factors.is_none_or(BTreeSet::is_empty) {
             let known = words.keys().map(String::as_str);
-            report.missing(
-                place,
-                format!("variant `{variant}` is not a level of any factor"),
-                suggestion(&variant, known),
-            );
+            let message = format!("variant `{variant}` is not a level of any factor");
+            report.missing(place, message, suggestion(&variant, known));
         }
         if let Some(factors) = factors.filter(|factors| factors.len() > 1) {
             let factors = factors.iter().map(|factor| format!("`{factor}`")).collect::<Vec<_>>().join(" and ");
-            report.mistake(
-                place,
-                format!("variant `{variant}` is a level of {factors}"),
-                "rename one of the levels".to_owned(),
-            );
+            let message = format!("variant `{variant}` is a level of {factors}");
+            report.mistake(place, message, "rename one of the levels".to_owned());
         }
     }
 }

@@ -143,11 +143,8 @@ impl Reader<'_> {
             if let Err(error) = http::field_name(name).and_then(|name| http::field_value(&name, text)) {
                 self.report.invalid(*name_place, error);
             } else if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-                self.report.mistake(
-                    *name_place,
-                    format!("`{name}` is set from the URL and body"),
-                    "drop it".to_owned(),
-                );
+                let message = format!("`{name}` is set from the URL and body");
+                self.report.mistake(*name_place, message, "drop it".to_owned());
             }
         }
         let is_rest = !step.has("thrift") && !step.has("soap");

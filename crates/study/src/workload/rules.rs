@@ -56,11 +56,8 @@ impl Workload {
         match keys.popularity {
             Popularity::Recency if keys.reuse.is_none() => {
                 let hint = Some("add `reuse = 0.96`, or choose `zipf`");
-                add(
-                    "keys.popularity",
-                    "`recency` needs `keys.reuse`: only keys created during the load have ages".to_owned(),
-                    hint,
-                );
+                let message = "`recency` needs `keys.reuse`: only keys created during the load have ages";
+                add("keys.popularity", message.to_owned(), hint);
             }
             Popularity::HotSet { keys: hot, .. } => {
                 if keys.reuse.is_some() {
