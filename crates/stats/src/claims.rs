@@ -163,9 +163,8 @@ fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f
     let Some(best) = best else { return (false, None) };
     let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);
     let wins = |pair: &Pair| {
-        let best_larger =
-            pair.typical.is_some_and(|ratio| if pair.b == best { ratio.point > 1.0 } else { ratio.point < 1.0 });
-        pair.blocks >= BLOCKS_MIN && best_larger == rule.higher_is_better
+        let is_larger = |ratio: Estimate| if pair.b == best { ratio.point > 1.0 } else { ratio.point < 1.0 };
+        pair.blocks >= BLOCKS_MIN && pair.typical.is_some_and(is_larger) == rule.higher_is_better
     };
     let p = of_best().map(|pair| pair.p).fold(0.0, f64::max);
     (of_best().all(wins), Some(p))

@@ -33,8 +33,8 @@ impl Empirical {
         if pieces.len() > PIECES_MAX {
             return Err(format!("an empirical distribution of {} pieces; the limit is {PIECES_MAX}", pieces.len()));
         }
-        let wrong =
-            |piece: &Piece| !(fine(piece.low) && fine(piece.high) && fine(piece.weight) && piece.low <= piece.high);
+        let all_fine = |piece: &Piece| [piece.low, piece.high, piece.weight].into_iter().all(fine);
+        let wrong = |piece: &Piece| !all_fine(piece) || piece.low > piece.high;
         if let Some(index) = pieces.iter().position(wrong) {
             return Err(format!(
                 "piece {} of the empirical distribution is not two ascending numbers and a weight, none below 0",

@@ -304,9 +304,8 @@ impl Seen {
         };
         let (p_larger, p_smaller) = (range.least.against(above).p_larger, range.most.against(below).p_smaller);
         let (p_worse, p_better) = if question.higher_is_better { (p_smaller, p_larger) } else { (p_larger, p_smaller) };
-        let known =
-            base.least.iter().zip(&candidate.least).filter_map(|(base, candidate)| Some(((*base)?, (*candidate)?)));
-        let known = known.collect::<Vec<_>>();
+        let known = base.least.iter().zip(&candidate.least);
+        let known = known.filter_map(|(base, candidate)| Some(((*base)?, (*candidate)?))).collect::<Vec<_>>();
         let typical = match question.asked {
             Asked::Difference | Asked::Ratio(_) | Asked::Value(_) => typical(&known),
             Asked::Share(_) | Asked::Excess(_) => {

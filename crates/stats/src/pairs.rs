@@ -227,10 +227,8 @@ impl SignedRank {
             return SignedRank { p_larger: tail(mean - positive as f64), p_smaller: tail(positive as f64 - mean) };
         }
         let chances = distribution(&ranks);
-        SignedRank {
-            p_larger: chances[positive..].iter().sum::<f64>().min(1.0),
-            p_smaller: chances[..=positive].iter().sum::<f64>().min(1.0),
-        }
+        let sum = |chances: &[f64]| chances.iter().sum::<f64>().min(1.0);
+        SignedRank { p_larger: sum(&chances[positive..]), p_smaller: sum(&chances[..=positive]) }
     }
 
     /// Two-sided p-value.

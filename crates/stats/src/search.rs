@@ -586,15 +586,10 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
 /// Few trials may agree by chance, so their deviation is at least the average one within a trial.
 fn estimate(excesses: &[f64], insides: &[(f64, f64)], spreads: &[f64]) -> Option<Estimate> {
     let point = interval::average(excesses)?;
-    let (n, limited) = (excesses.len(), |value: f64| value.clamp(-LIMIT, LIMIT));
+    let n = excesses.len();
     if let [(low, high)] = insides {
-        return Some(Estimate {
-            point,
-            low: limited(*low).min(point),
-            high: limited(*high).max(point),
-            level: LEVEL,
-            n: 1,
-        });
+        let (low, high) = (low.clamp(-LIMIT, LIMIT).min(point), high.clamp(-LIMIT, LIMIT).max(point));
+        return Some(Estimate { point, low, high, level: LEVEL, n: 1 });
     }
     let inside = interval::average(spreads).unwrap_or(0.0).min(LIMIT);
     let deviation = interval::variance(excesses)?.sqrt().max(inside);

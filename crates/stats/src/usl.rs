@@ -303,11 +303,8 @@ fn descend(start: Law, data: &[Datum]) -> Law {
                 }
             }
         }
-        let held = [
-            false,
-            law.sigma <= 0.0 && slope[1] < 0.0 || law.sigma >= 1.0 && slope[1] > 0.0,
-            law.kappa <= 0.0 && slope[2] < 0.0,
-        ];
+        let is_sigma_held = law.sigma <= 0.0 && slope[1] < 0.0 || law.sigma >= 1.0 && slope[1] > 0.0;
+        let held = [false, is_sigma_held, law.kappa <= 0.0 && slope[2] < 0.0];
         for i in (0..3).filter(|&i| held[i]) {
             curvature[i] = [0.0; 3];
             curvature.iter_mut().for_each(|row| row[i] = 0.0);
@@ -320,11 +317,8 @@ fn descend(start: Law, data: &[Datum]) -> Law {
                 row[i] *= 1.0 + damping;
             }
             let step = solve(damped, slope);
-            let tried = Law {
-                lambda: law.lambda + step[0],
-                sigma: (law.sigma + step[1]).clamp(0.0, 1.0),
-                kappa: (law.kappa + step[2]).max(0.0),
-            };
+            let [lambda, sigma, kappa] = [law.lambda + step[0], law.sigma + step[1], law.kappa + step[2]];
+            let tried = Law { lambda, sigma: sigma.clamp(0.0, 1.0), kappa: kappa.max(0.0) };
             let now = squares(&tried, data);
             if tried.lambda > 0.0 && now < error {
                 improved = error - now > 1e-14 * error;
@@ -386,12 +380,8 @@ fn intervals(points: &[Point], law: &Law, resampled: &[Law], level: f64) -> Opti
         let (low, high) = central(&mut resampled.iter().map(value).collect::<Vec<_>>(), level);
         Estimate { point: value(law), low, high, level, n: trials }
     };
-    Some(Intervals {
-        lambda: of(|law| law.lambda),
-        sigma: of(|law| law.sigma),
-        kappa: of(|law| law.kappa),
-        peak: of(Law::peak),
-    })
+    let (lambda, sigma, kappa) = (of(|law| law.lambda), of(|law| law.sigma), of(|law| law.kappa));
+    Some(Intervals { lambda, sigma, kappa, peak: of(Law::peak) })
 }
 
 /// Ends of the central share `level`. Uses observed values without interpolation, because peaks may be infinite.

@@ -40,11 +40,8 @@ pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
         squares += interval::variance(trial)? * (trial.len() - 1) as f64;
         freedom += (trial.len() - 1) as f64;
     }
-    Some(Components {
-        between: (of_means - of_a_mean).max(0.0).sqrt(),
-        within: (squares / freedom).sqrt(),
-        second: of_a_second.sqrt(),
-    })
+    let between = (of_means - of_a_mean).max(0.0).sqrt();
+    Some(Components { between, within: (squares / freedom).sqrt(), second: of_a_second.sqrt() })
 }
 
 impl Components {

@@ -82,16 +82,8 @@ impl VolleyRule {
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
         assert!(clients > 0, "a rule without clients");
         assert!(half_width_ns > 0, "no interval has half-width 0");
-        VolleyRule {
-            clients,
-            round_requests,
-            half_width_ns: half_width_ns as f64,
-            max_ns,
-            mean_ns: 0.0,
-            stddev_ns: 0.0,
-            samples: 0,
-            rounds: 0,
-        }
+        let half_width_ns = half_width_ns as f64;
+        Self { clients, round_requests, half_width_ns, max_ns, mean_ns: 0.0, stddev_ns: 0.0, samples: 0, rounds: 0 }
     }
 
     /// The priming round, of maximum size. Volley includes its latencies.
