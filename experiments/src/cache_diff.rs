@@ -83,17 +83,12 @@ impl Client {
         Ok(Client { whose, stream: stream.map_err(|error| format!("error: {address}: {error}"))?, buffer: Vec::new() })
     }
 
-    fn ask(
-        &mut self,
-        batch: &[u8],
-        count: usize,
-        reply_bytes: fn(&[u8]) -> Option<usize>,
-    ) -> Result<Vec<Vec<u8>>, String> {
+    fn ask(&mut self, batch: &[u8], count: usize, length: fn(&[u8]) -> Option<usize>) -> Result<Vec<Vec<u8>>, String> {
         let Client { whose, stream, buffer } = self;
         stream.write_all(batch).map_err(|error| format!("error: {whose}: {error}"))?;
         let mut replies = Vec::new();
         while replies.len() < count {
-            if let Some(bytes) = reply_bytes(buffer) {
+            if let Some(bytes) = length(buffer) {
                 replies.push(buffer.drain(..bytes).collect());
                 continue;
             }
@@ -209,11 +204,7 @@ fn redis_command(rng: &mut Rng) -> Vec<u8> {
     let line = match rng.below(50) {
         0..6 => format!("GET {key}"),
         6..11 => return words(&["SET", &key, &data]),
-        11..17 => {
-            return words(
-                &[&["SET", key.as_str(), data.as_str()], options.split(' ').collect::<Vec<_>>().as_slice()].concat(),
-            );
-        }
+        11..17 => return words(&[&["SET", &*key, &*data], options.split(' ').collect::<Vec<_>>().as_slice()].concat()),
         17 => return words(&["SETEX", &key, seconds, &data]),
         18 => return words(&["PSETEX", &key, milliseconds, &data]),
         19 => return words(&["SETNX", &key, &data]),
@@ -280,12 +271,8 @@ pub(crate) fn run(args: &CacheDiffArgs) -> Result<(), String> {
         let theirs = Server::start(rival.start)?;
         let addresses = [ours.address(), theirs.address()];
         let differences = compare(rival, addresses, args.operations, &mut Rng::new(seed))?;
-        println!(
-            "{}: {} commands, seed {seed}, {differences} differences, {:.1} s",
-            rival.name,
-            args.operations,
-            start.elapsed().as_secs_f64()
-        );
+        let (name, commands, seconds) = (rival.name, args.operations, start.elapsed().as_secs_f64());
+        println!("{name}: {commands} commands, seed {seed}, {differences} differences, {seconds:.1} s");
         if differences > 0 {
             differ.push(rival.name);
         }

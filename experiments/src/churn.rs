@@ -128,8 +128,7 @@ fn churn(args: &ChurnArgs, server: &Path, backend: &str, cap_bytes: u64) -> Resu
 }
 
 fn anonymous_bytes(pid: u32) -> Result<u64, String> {
-    let status =
-        std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| format!("the server: {error}"))?;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|why| format!("the server: {why}"))?;
     anonymous_of(&status).ok_or("`/proc/PID/status` has no RssAnon and RssShmem (Linux 4.5)".to_owned())
 }
 

@@ -109,8 +109,7 @@ fn table(results: &[(Case, Outcome)], options: &CoverageArgs) -> String {
         options.studies, options.seed
     );
     for (case, outcome) in results {
-        let declined =
-            if outcome.answered == outcome.studies { String::new() } else { share(Some(outcome.declined())) };
+        let declined = if outcome.answered < outcome.studies { share(Some(outcome.declined())) } else { String::new() };
         let width = if outcome.answered > 0 { format!("±{}", share(Some(outcome.width))) } else { String::new() };
         let coverage = share(outcome.coverage());
         let _ = writeln!(text, "| {} | {} | {coverage} | {declined} | {width} |", case.name, case.promise);

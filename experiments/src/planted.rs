@@ -183,12 +183,8 @@ fn boards(asked: &PlantedArgs, servers: &[PathBuf]) -> Result<(), String> {
         let sum = |rates: &[f64]| rates.iter().sum::<f64>();
         best.push(highest(head) / highest(base));
         mean.push(sum(head) / sum(base));
-        println!(
-            "{at} {} head/base: best {:.4}, mean {:.4}",
-            if busy { "busy" } else { "quiet" },
-            best[best.len() - 1],
-            mean[mean.len() - 1]
-        );
+        let (state, last) = (if busy { "busy" } else { "quiet" }, best.len() - 1);
+        println!("{at} {state} head/base: best {:.4}, mean {:.4}", best[last], mean[last]);
     }
     for (name, ratios) in [("best of three", &mut best), ("mean of three", &mut mean)] {
         let apart = |limit: f64| ratios.iter().filter(|ratio| (**ratio - 1.0).abs() > limit).count();

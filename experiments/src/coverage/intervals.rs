@@ -128,11 +128,8 @@ pub fn cases() -> Vec<Case> {
     for rho in [0.0, 0.5, 0.9] {
         for windows in [50, 100, 200, 600, 1800] {
             let kind = Kind::BatchMean { rho, windows };
-            add(
-                format!("one trial, {windows} windows, correlation {rho}"),
-                Promise::BetweenOrDeclined(0.93, 0.97),
-                kind,
-            );
+            let name = format!("one trial, {windows} windows, correlation {rho}");
+            add(name, Promise::BetweenOrDeclined(0.93, 0.97), kind);
         }
     }
     for (often, name, promise) in
@@ -153,11 +150,8 @@ pub fn cases() -> Vec<Case> {
         let kind = Kind::BatchQuantile { subject: long, q };
         add(format!("one trial, {name} of 300 windows"), Promise::BetweenOrDeclined(0.92, 0.98), kind);
     }
-    add(
-        "p99 of 2,000 independent requests".to_owned(),
-        Promise::Between(0.94, 0.99),
-        Kind::Order { requests: 2_000, q: 0.99 },
-    );
+    let order = Kind::Order { requests: 2_000, q: 0.99 };
+    add("p99 of 2,000 independent requests".to_owned(), Promise::Between(0.94, 0.99), order);
     for (between, starts) in [(0.0, "starts alike"), (0.03, "starts 3 % apart"), (0.06, "starts 6 % apart")] {
         let kind = |blind| Kind::Search { between, blind };
         add(format!("saturation search, {starts}"), Promise::AtLeast(0.95), kind(false));
@@ -172,11 +166,8 @@ pub fn cases() -> Vec<Case> {
     ] {
         let scatter = if even { "that scatter alike" } else { "that scatter unlike" };
         let kind = Kind::Scalability { trials, even, of };
-        add(
-            format!("{name} of the scalability law, 7 points of {trials} trials {scatter}"),
-            Promise::Between(0.92, 0.98),
-            kind,
-        );
+        let name = format!("{name} of the scalability law, 7 points of {trials} trials {scatter}");
+        add(name, Promise::Between(0.92, 0.98), kind);
     }
     for (trials, is_lossy, name) in [
         (2, false, "main effect in a factorial, 6 points of 2 trials"),

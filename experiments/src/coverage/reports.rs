@@ -243,13 +243,8 @@ fn names_a_difference(machine: &mut Machine<'_>, rule: &gate::Rule) -> bool {
 fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let margin = |pairs_max| gate::Rule { error: ERROR, pairs_max, within: None };
     let mut row = |what: &str, share: f64, promise: f64| {
-        rows.push(Row {
-            what: what.to_owned(),
-            world: world.name,
-            of: reports,
-            share,
-            promise: Promise::AtMost(promise),
-        });
+        let promise = Promise::AtMost(promise);
+        rows.push(Row { what: what.to_owned(), world: world.name, of: reports, share, promise });
     };
     for (pairs_max, name) in [(30, "30"), (120, "120")] {
         let mut not_worse = 0u32;
@@ -336,21 +331,15 @@ fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             best_lost += found.iter().filter(|claims| !claims.may_be_best.contains(&0)).count() as u32;
             found.iter().any(|claims| claims.leads)
         });
-        let row = |what: String, share: f64, of: u32, promise| Row { what, world: world.name, of, share, promise };
         let share = |count: u32, of: u32| f64::from(count) / f64::from(of);
-        rows.push(row(format!("a false lead, 4 places of {name}"), leads, reports, Promise::AtMost(0.06)));
-        rows.push(row(
-            format!("a false `slower`, 4 places of {name}"),
-            share(wrong_slower, reports),
-            reports,
-            Promise::AtMost(0.055),
-        ));
-        rows.push(row(
-            format!("one that is best is not among `may be the best`, {name}"),
-            share(best_lost, 4 * reports),
-            4 * reports,
-            Promise::AtMost(0.065),
-        ));
+        let (wrong, lost) = (share(wrong_slower, reports), share(best_lost, 4 * reports));
+        for (what, share, of, most) in [
+            (format!("a false lead, 4 places of {name}"), leads, reports, 0.06),
+            (format!("a false `slower`, 4 places of {name}"), wrong, reports, 0.055),
+            (format!("one that is best is not among `may be the best`, {name}"), lost, 4 * reports, 0.065),
+        ] {
+            rows.push(Row { what, world: world.name, of, share, promise: Promise::AtMost(most) });
+        }
     }
 }
 
@@ -443,13 +432,8 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         World { drift, .. } if drift > 0.0 => Promise::Nothing("a drift is a continuous change of state"),
         _ => Promise::AtMost(0.07),
     };
-    rows.push(Row {
-        what: "an alarm of the test for states, 4 points of 12 blocks".to_owned(),
-        world: world.name,
-        of: reports,
-        share,
-        promise,
-    });
+    let what = "an alarm of the test for states, 4 points of 12 blocks".to_owned();
+    rows.push(Row { what, world: world.name, of: reports, share, promise });
 }
 
 pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
