@@ -15,35 +15,18 @@ use crate::protocol::{Class, Shared, operations};
 use crate::recorder::{Fault, Faults, Log, OpenLoop, Recorder};
 use crate::worker::Done;
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Process {
-    pub(crate) backend: String,
-    pub(crate) backend_note: Option<String>,
-    pub(crate) cpu_ns: u64,
-    pub(crate) rss_max_bytes: u64,
-    pub(crate) cpus: Vec<Option<u32>>,
-}
-
-pub(crate) fn build_measurement(
-    spec: &LoadSpec,
-    ended: Ended,
-    done: &[Done],
-    process: Process,
-    shared: Option<&Shared>,
-) -> Measurement {
-    let cache = shared.zip(match &spec.target {
-        Target::Cache { workload, .. } => Some(workload),
-        _ => None,
-    });
-    let cache = cache.map(|(shared, workload)| cached(spec, &ended, done, shared, workload));
+/// The caller adds the backend and the costs of the process.
+pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], shared: Option<&Shared>) -> Measurement {
+    let cache = shared.zip(if let Target::Cache { workload, .. } = &spec.target { Some(workload) } else { None });
+    let cache = cache.map(|(shared, workload)| Box::new(cached(spec, &ended, done, shared, workload)));
     let sum = |value: fn(&Done) -> u64| done.iter().map(value).sum::<u64>();
     let histogram = |part: fn(&Recorder) -> &Histogram| merged(done.iter().map(|worker| part(&worker.recorder)));
     let open_loops = || done.iter().filter_map(|worker| worker.recorder.open_loop.as_deref());
     let open = |part: fn(&OpenLoop) -> &Histogram| merged(open_loops().map(part));
     let flight_integral = done.iter().map(|worker| worker.flight_integral).sum::<u128>();
     let backoff_integral = done.iter().map(|worker| worker.backoff_integral).sum::<u128>();
-    let workers = done.iter().enumerate().map(|(index, worker)| record::Worker {
-        cpu: process.cpus.get(index).copied().flatten(),
+    let workers = done.iter().zip(0..).map(|(worker, index)| record::Worker {
+        cpu: cpu_of(spec, index),
         requests: worker.recorder.requests,
         cpu_ns: worker.usage.cpu_ns,
         spin_ns: worker.spin_ns,
@@ -58,8 +41,8 @@ pub(crate) fn build_measurement(
         version: SPEC_VERSION,
         protocol: spec.target.protocol(),
         address: spec.target.address().to_owned(),
-        backend: process.backend,
-        backend_note: process.backend_note,
+        backend: String::new(),
+        backend_note: None,
         clients: spec.own_clients(),
         threads: done.len() as u32,
         pipeline: spec.pipeline,
@@ -76,10 +59,7 @@ pub(crate) fn build_measurement(
         late_answers: sum(|worker| worker.recorder.late_answers),
         reconnects: sum(|worker| worker.recorder.reconnects),
         in_backoff_mean: backoff_integral as f64 / ((ended.until - ended.from) as f64).max(1.0),
-        think_ns: match spec.arrivals {
-            Arrivals::Closed { think_ns } => think_ns,
-            _ => 0,
-        },
+        think_ns: if let Arrivals::Closed { think_ns } = spec.arrivals { think_ns } else { 0 },
         sent: sum(|worker| worker.recorder.sent),
         asked_again: sum(|worker| worker.recorder.asked_again),
         left_in_flight: sum(|worker| worker.recorder.left_in_flight),
@@ -108,8 +88,8 @@ pub(crate) fn build_measurement(
         window_ns: spec.window_ns,
         windows: windows(done, (ended.until - ended.from).div_ceil(spec.window_ns) as usize),
         workers: workers.collect(),
-        process_cpu_ns: process.cpu_ns,
-        process_rss_max_bytes: process.rss_max_bytes,
+        process_cpu_ns: 0,
+        process_rss_max_bytes: 0,
         sent_bytes: sum(|worker| worker.recorder.sent_bytes),
         received_bytes: sum(|worker| worker.recorder.received_bytes),
         stop_reason: ended.reason,
@@ -157,7 +137,7 @@ fn cached(
     let mut transient = vec![(0, 0); parts().map(|part| part.transient.len()).max().unwrap_or(0)];
     parts().for_each(|part| add_windows(&mut transient, &part.transient));
     let (footprint_keys, footprint_bytes) = shared.footprint();
-    Box::new(CacheMeasurement {
+    CacheMeasurement {
         counts: parts().fold(CacheCounts::default(), |all, part| added(all, part.counts)),
         warmup: parts().fold(CacheCounts::default(), |all, part| added(all, part.warmup)),
         get_hit: class(Class::GetHit),
@@ -174,7 +154,7 @@ fn cached(
         transient,
         steadiness: ended.steadiness.clone(),
         trace: shared.replay_counts().zip(workload.trace.as_ref()).map(|(seen, trace)| seen.to_record(trace)),
-    })
+    }
 }
 
 fn added(a: CacheCounts, b: CacheCounts) -> CacheCounts {

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use net::{Address, Driver};
+use net::{Address, Backend, Choice, Driver};
 use study::Workload;
 use study::record::Measurement;
 use study::seam::{Progress, Told};
-use study::spec::{Backend, Dialect, LoadSpec, Target};
+use study::spec::{self, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator};
-use crate::measurement::{Process, build_measurement};
+use crate::measurement::build_measurement;
 use crate::memory_limit::query_memory_limit;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
-use crate::supervise::{Gate, LoadError, kernel, run_workers, usage};
+use crate::supervise::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};
@@ -67,9 +67,9 @@ pub fn run_with_events(
     let choice = match (spec.backend, &spec.target) {
         // Measured in 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was 0.97 and 0.98 of
         // io_uring's, both intervals include 1, and epoll uses less memory. Caches are similar, but not measured.
-        (Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (Backend::Epoll, _) => net::Choice::Epoll,
-        (Backend::Auto, Target::Pingpong { .. } | Target::Journey { .. }) => net::Choice::Auto,
-        (Backend::IoUring, _) => net::Choice::IoUring,
+        (spec::Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (spec::Backend::Epoll, _) => Choice::Epoll,
+        (spec::Backend::Auto, Target::Pingpong { .. } | Target::Journey { .. }) => Choice::Auto,
+        (spec::Backend::IoUring, _) => Choice::IoUring,
     };
     let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
 
@@ -143,18 +143,12 @@ pub fn run_with_events(
     });
     dealt?;
     let (ended, done) = finished?;
-    let backend = match backend {
-        net::Backend::Epoll => "epoll",
-        net::Backend::Uring => "io_uring",
-    };
-    let process = Process {
-        backend: backend.to_owned(),
-        backend_note,
-        cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
-        rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
-        cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
-    };
-    let mut measurement = build_measurement(spec, ended, &done, process, shared.map(Arc::as_ref));
+    let backend = if backend == Backend::Epoll { "epoll" } else { "io_uring" };
+    let cpu_ns = net::thread::process_cpu_ns().saturating_sub(cpu_before);
+    let mut measurement = build_measurement(spec, ended, &done, shared.map(Arc::as_ref));
+    (measurement.backend, measurement.backend_note) = (backend.to_owned(), backend_note);
+    measurement.process_cpu_ns = cpu_ns;
+    measurement.process_rss_max_bytes = net::thread::process_peak_rss().unwrap_or(0);
     measurement.address = address_text;
     if let Some(cache) = &mut measurement.cache {
         cache.limit_bytes = limit_bytes;
@@ -164,15 +158,12 @@ pub fn run_with_events(
 
 fn work(
     task: Task<'_>,
-    backend: net::Backend,
+    backend: Backend,
     http: Option<Http>,
     shared: Option<Arc<Shared>>,
     tape: Option<Tape>,
 ) -> Result<Done, LoadError> {
-    if let Some(cpu) = cpu_of(task.spec, task.place) {
-        net::thread::pin_current_thread(cpu)
-            .map_err(|source| kernel(&format!("pin worker {} to CPU {cpu}", task.index), source))?;
-    }
+    pin(cpu_of(task.spec, task.place), &format!("worker {}", task.index))?;
     match &task.spec.target {
         Target::Journey { .. } => unreachable!("journeys have their own engine"),
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
@@ -201,7 +192,7 @@ fn work(
 
 fn ask(
     task: Task<'_>,
-    backend: net::Backend,
+    backend: Backend,
     codec: impl Codec,
     workload: &Workload,
     (shared, tape): (Arc<Shared>, Option<Tape>),
@@ -211,12 +202,7 @@ fn ask(
     drive(task, backend, Cache::new(codec, workload, shared, part, tape).map_err(invalid)?, request_bytes)
 }
 
-fn drive(
-    task: Task<'_>,
-    backend: net::Backend,
-    protocol: impl Protocol,
-    request_bytes: usize,
-) -> Result<Done, LoadError> {
+fn drive(task: Task<'_>, backend: Backend, protocol: impl Protocol, request_bytes: usize) -> Result<Done, LoadError> {
     let config = net::Config {
         connections: task.clients as usize,
         receive_bytes: RECEIVE_BYTES,
@@ -226,8 +212,8 @@ fn drive(
     };
     let what = format!("worker {}", task.index);
     let done = match backend {
-        net::Backend::Epoll => net::Epoll::new(&config).and_then(|driver| run_on(task, driver, protocol)),
-        net::Backend::Uring => net::Uring::new(&config).and_then(|driver| run_on(task, driver, protocol)),
+        Backend::Epoll => net::Epoll::new(&config).and_then(|driver| run_on(task, driver, protocol)),
+        Backend::Uring => net::Uring::new(&config).and_then(|driver| run_on(task, driver, protocol)),
     };
     done.map_err(|source| kernel(&what, source))
 }
@@ -243,11 +229,6 @@ fn run_on(task: Task<'_>, mut driver: impl Driver, protocol: impl Protocol) -> i
 
 fn invalid(error: WorkloadError) -> LoadError {
     LoadError::Spec(vec![error.to_string()])
-}
-
-fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
-    let cpus = spec.cpus.len();
-    (cpus > 0).then(|| spec.cpus[index as usize % cpus])
 }
 
 /// Of several addresses, picks the first that accepts: `localhost` may be `::1` with a server on 127.0.0.1 only.

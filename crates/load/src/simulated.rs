@@ -19,7 +19,7 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 
 use crate::check::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
-use crate::measurement::{Process, build_measurement};
+use crate::measurement::build_measurement;
 use crate::phase_tracker::Usage;
 use crate::protocol::{Pingpong, Protocol, Shared};
 use crate::recorder::Fault;
@@ -80,7 +80,7 @@ fn outcome_with(
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });
     match outcome.expect("the worker ends when the coordinator says so") {
-        Outcome::Measured(ended) => Ok(build_measurement(spec, ended, &[done.unwrap()], Process::default(), shared)),
+        Outcome::Measured(ended) => Ok(build_measurement(spec, ended, &[done.unwrap()], shared)),
         other => Err(other),
     }
 }

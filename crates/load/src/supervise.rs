@@ -1,10 +1,11 @@
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::Nanos;
 use study::seam::{Phase, Progress, Span, Told};
-use study::spec::Target;
+use study::spec::{LoadSpec, Target};
 
 pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Ended, Outcome};
@@ -68,15 +69,6 @@ pub enum LoadError {
     Interrupted,
 }
 
-/// Sets the flag when a worker drops it by returning an error or panicking.
-struct FailureFlag<'a>(&'a AtomicBool);
-
-impl Drop for FailureFlag<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Runs each job on a thread and steps the coordinator to the end, then lets the workers close their connections.
 /// `abort`, or `failed`, which a failing worker sets, ends the load early. Returns the jobs' results if it was
 /// measured.
@@ -93,12 +85,11 @@ pub(crate) fn run_workers<T: Send>(
         let threads = jobs.into_iter().zip(0u32..).map(|(job, index)| {
             let thread = std::thread::Builder::new().name(format!("{name} {index}"));
             thread.spawn_scoped(scope, move || {
-                let flag = FailureFlag(failed);
-                let done = job();
-                if done.is_ok() {
-                    std::mem::forget(flag);
+                let done = catch_unwind(AssertUnwindSafe(job));
+                if !matches!(done, Ok(Ok(_))) {
+                    failed.store(true, Ordering::Relaxed);
                 }
-                done
+                done.unwrap_or(Err(LoadError::Panicked(index)))
             })
         });
         let threads = threads.collect::<Vec<_>>();
@@ -190,6 +181,16 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
     }
     seen.latency_mean_ns = Some(sum / count).filter(|mean| *mean > 0.0 && mean.is_finite());
     seen
+}
+
+pub(crate) fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
+    let cpus = spec.cpus.len();
+    (cpus > 0).then(|| spec.cpus[index as usize % cpus])
+}
+
+pub(crate) fn pin(cpu: Option<u32>, thread: &str) -> Result<(), LoadError> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    net::thread::pin_current_thread(cpu).map_err(|source| kernel(&format!("pin {thread} to CPU {cpu}"), source))
 }
 
 pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {

@@ -16,10 +16,10 @@ use super::program::Program;
 use super::resolver;
 use crate::censored::Waits;
 use crate::coordinator::{Control, Coordinator, NEVER};
-use crate::measurement::{Process, build_measurement};
+use crate::measurement::build_measurement;
 use crate::phase_tracker::PhaseTracker;
 use crate::recorder::{Fault, Recorder};
-use crate::supervise::{LoadError, kernel, run_workers, usage};
+use crate::supervise::{LoadError, cpu_of, pin, run_workers, usage};
 use crate::worker::Done;
 
 const START_STEP: Duration = Duration::from_micros(200);
@@ -73,14 +73,11 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Told), abort: &AtomicBoo
     let (jobs, address) = (jobs.collect(), spec.target.address());
     let (ended, done) = run_workers(coordinator, control, address, tell, (abort, failed), "client", jobs)?;
     let (done, made): (Vec<Done>, Vec<ClientResults>) = done.into_iter().unzip();
-    let process = Process {
-        backend: "threads".to_owned(),
-        backend_note: None,
-        cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
-        rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
-        cpus: Vec::new(),
-    };
-    let mut measurement = build_measurement(spec, ended, &done, process, None);
+    let cpu_ns = net::thread::process_cpu_ns().saturating_sub(cpu_before);
+    let mut measurement = build_measurement(spec, ended, &done, None);
+    measurement.backend = "threads".to_owned();
+    measurement.process_cpu_ns = cpu_ns;
+    measurement.process_rss_max_bytes = net::thread::process_peak_rss().unwrap_or(0);
     measurement.workers = workers(spec, &done);
     measurement.threads = measurement.workers.len() as u32;
     measurement.journey = Some(Box::new(journey_of(&common.program, made)));
@@ -104,21 +101,18 @@ fn hosts(program: &Program, seed: u64) -> Vec<String> {
     hosts
 }
 
-fn group(spec: &LoadSpec, index: u32) -> (u32, Option<u32>) {
-    let groups = spec.threads.min(spec.clients).max(1);
-    let group = index % groups;
-    let cpu = (!spec.cpus.is_empty()).then(|| spec.cpus[group as usize % spec.cpus.len()]);
-    (group, cpu)
+fn groups(spec: &LoadSpec) -> u32 {
+    spec.threads.min(spec.clients).max(1)
 }
 
 /// Reports threads that share a CPU as one worker, since their sum is the utilization.
 fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
-    let groups = spec.threads.min(spec.clients).max(1);
-    let worker = |wanted: u32| {
-        let of = || done.iter().zip(0u32..).filter(|(_, index)| group(spec, *index).0 == wanted).map(|(done, _)| done);
+    let groups = groups(spec);
+    let worker = |group: u32| {
+        let of = || done.iter().zip(0u32..).filter(|(_, index)| index % groups == group).map(|(done, _)| done);
         let sum = |value: fn(&Done) -> u64| of().map(value).sum::<u64>();
         record::Worker {
-            cpu: group(spec, wanted).1,
+            cpu: cpu_of(spec, group),
             requests: sum(|done| done.recorder.requests),
             cpu_ns: sum(|done| done.usage.cpu_ns),
             spin_ns: 0,
@@ -162,10 +156,7 @@ fn work(
     common: &Common<'_>,
     index: u32,
 ) -> Result<(Done, ClientResults), LoadError> {
-    if let (_, Some(cpu)) = group(spec, index) {
-        net::thread::pin_current_thread(cpu)
-            .map_err(|source| kernel(&format!("pin client {index} to CPU {cpu}"), source))?;
-    }
+    pin(cpu_of(spec, index % groups(spec)), &format!("client {index}"))?;
     let mut watch = ClientPhase { phase: PhaseTracker::new(control, index), published: 0 };
     let gauge = watch.phase.gauge;
     let recorder = Recorder::new(spec.window_ns, false, common.program.is_encrypted(), false);
