@@ -51,6 +51,9 @@ impl Fault {
 
 pub(crate) type Faults = [u64; Fault::COUNT];
 
+/// Fails with a fault and its explanation.
+pub(crate) type OrFault<T> = Result<T, (Fault, String)>;
+
 /// Latencies are stored sparsely in about 2 KiB, a tenth of a full histogram: a minute has 600 windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {

@@ -13,7 +13,7 @@ use super::program::{Program, Step};
 use super::resolver::{self, Destination, Resolver};
 use super::values::Values;
 use crate::censored::Stalls;
-use crate::recorder::{Answered, Fault, Recorder};
+use crate::recorder::{Answered, Fault, OrFault, Recorder};
 use crate::tls::Connector;
 use crate::worker::BACKOFF_NS;
 
@@ -48,6 +48,9 @@ pub(crate) enum Ended {
     Abandoned,
     Cut,
 }
+
+/// Whether the load is over.
+type IsOver<'a> = dyn FnMut(&mut Recorder) -> bool + 'a;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
@@ -98,9 +101,8 @@ impl Common<'_> {
 
 impl<'a> Client<'a> {
     pub(crate) fn new(common: &'a Common<'a>, index: u32, recorder: Recorder) -> Client<'a> {
-        let coarse = || Histogram::with_precision(Histogram::WINDOW_PRECISION);
-        let count = || OperationCount { errors: 0, service: coarse() };
-        let operations = common.program.operations.iter().map(|_| count()).collect();
+        let none = OperationCount { errors: 0, service: Histogram::with_precision(Histogram::WINDOW_PRECISION) };
+        let operations = vec![none; common.program.operations.len()];
         Client {
             recorder,
             made: ClientResults { operations, ..ClientResults::default() },
@@ -118,7 +120,7 @@ impl<'a> Client<'a> {
     }
 
     /// Opens the connection for the first step, if its URL is known.
-    pub(crate) fn reach(&mut self) -> Result<(), (Fault, String)> {
+    pub(crate) fn reach(&mut self) -> OrFault<()> {
         let program = &self.common.program;
         let mut values = program.initial_values(self.common.seed, 0);
         let url = values.text(&program.steps[0].url);
@@ -127,7 +129,7 @@ impl<'a> Client<'a> {
     }
 
     /// Runs one journey. While waiting for a reply, polls `is_over`.
-    pub(crate) fn make(&mut self, order: Order, is_over: &mut dyn FnMut(&mut Recorder) -> bool) -> Ended {
+    pub(crate) fn make(&mut self, order: Order, is_over: &mut IsOver<'_>) -> Ended {
         let Common { program, seed, identities, .. } = self.common;
         let number = match identities {
             Identities::Fresh => order.number,
@@ -168,13 +170,7 @@ impl<'a> Client<'a> {
     }
 
     /// `Ok(false)`: the load ended before the reply.
-    fn call(
-        &mut self,
-        step: &Step,
-        values: &mut Values,
-        order: Order,
-        is_over: &mut dyn FnMut(&mut Recorder) -> bool,
-    ) -> Result<bool, (Fault, String)> {
+    fn call(&mut self, step: &Step, values: &mut Values, order: Order, is_over: &mut IsOver<'_>) -> OrFault<bool> {
         let url = values.text(&step.url);
         let endpoint = resolver::endpoint(&url).map_err(|why| (Fault::Value, format!("invalid URL to call: {why}")))?;
         self.sequence = self.sequence.wrapping_add(1) & i32::MAX;
@@ -254,8 +250,8 @@ impl<'a> Client<'a> {
         connection: &mut Connection,
         step: &Step,
         sent_at: Nanos,
-        is_over: &mut dyn FnMut(&mut Recorder) -> bool,
-    ) -> Result<Option<wire::http1::Response>, (Fault, String)> {
+        is_over: &mut IsOver<'_>,
+    ) -> OrFault<Option<wire::http1::Response>> {
         self.body.clear();
         connection.send(&self.request)?;
         loop {
@@ -278,7 +274,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn connected(&mut self, url: &str, endpoint: &Url) -> Result<(Destination, String), (Fault, String)> {
+    fn connected(&mut self, url: &str, endpoint: &Url) -> OrFault<(Destination, String)> {
         let place = self.resolver.destination(url, endpoint)?;
         // Two names at one address are two servers, since their certificates differ.
         let key = (place, endpoint.host.clone());
@@ -302,7 +298,7 @@ impl<'a> Client<'a> {
         Ok(key)
     }
 
-    fn connector(&mut self, host: &str) -> Result<Connector, (Fault, String)> {
+    fn connector(&mut self, host: &str) -> OrFault<Connector> {
         if let Some(connector) = self.common.tls.get(host).or_else(|| self.connectors.get(host)) {
             return Ok(connector.clone());
         }

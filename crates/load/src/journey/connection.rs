@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
 
 use crate::protocol::http_fault;
-use crate::recorder::Fault;
+use crate::recorder::{Fault, OrFault};
 use crate::run::RECEIVE_BYTES;
 use crate::tls::{Connector, Session};
 
@@ -37,11 +37,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn open(
-        address: SocketAddr,
-        tls: Option<&Connector>,
-        patience: Duration,
-    ) -> Result<Connection, (Fault, String)> {
+    pub(crate) fn open(address: SocketAddr, tls: Option<&Connector>, patience: Duration) -> OrFault<Connection> {
         let began = net::thread::monotonic_ns();
         let stream = TcpStream::connect_timeout(&address, patience).map_err(|error| {
             let fault = match error.kind() {
@@ -85,7 +81,7 @@ impl Connection {
         Ok(connection)
     }
 
-    pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), (Fault, String)> {
+    pub(crate) fn send(&mut self, request: &[u8]) -> OrFault<()> {
         match &mut self.tls {
             Some(session) => {
                 session.write(request).map_err(|error| (Fault::Tls, error))?;
@@ -99,12 +95,7 @@ impl Connection {
     }
 
     /// Parses more of a response; waits [`SLICE`] at most.
-    pub(crate) fn receive(
-        &mut self,
-        asked: RequestMethod,
-        body: &mut Vec<u8>,
-        limit: usize,
-    ) -> Result<Piece, (Fault, String)> {
+    pub(crate) fn receive(&mut self, asked: RequestMethod, body: &mut Vec<u8>, limit: usize) -> OrFault<Piece> {
         if self.inbox.is_empty() {
             match self.fill()? {
                 None => return Ok(Piece::More),
@@ -128,7 +119,7 @@ impl Connection {
         }
     }
 
-    fn ended(&mut self) -> Result<Piece, (Fault, String)> {
+    fn ended(&mut self) -> OrFault<Piece> {
         match self.reader.end().map_err(framing)? {
             Some(response) => Ok(Piece::Done(response)),
             None => Err((Fault::Closed, "the server closed the connection before responding".to_owned())),
@@ -140,7 +131,7 @@ impl Connection {
     }
 
     /// `None`: nothing arrived within [`SLICE`]. 0: end of stream.
-    fn fill(&mut self) -> Result<Option<usize>, (Fault, String)> {
+    fn fill(&mut self) -> OrFault<Option<usize>> {
         let count = match self.stream.read(&mut self.buffer) {
             Ok(count) => count,
             Err(error)
@@ -169,7 +160,7 @@ impl Connection {
         }
     }
 
-    fn flush(&mut self) -> Result<(), (Fault, String)> {
+    fn flush(&mut self) -> OrFault<()> {
         let Some(session) = &mut self.tls else { return Ok(()) };
         self.wire.clear();
         session.take(&mut self.wire);

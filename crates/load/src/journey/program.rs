@@ -14,7 +14,7 @@ use wire::http1::RequestMethod;
 use super::reply;
 use super::values::{Given, Names, Template, Values};
 use crate::escape::Syntax;
-use crate::recorder::Fault;
+use crate::recorder::{Fault, OrFault};
 
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -157,7 +157,7 @@ impl Program {
         status: u16,
         body: &[u8],
         sequence: i32,
-    ) -> Result<(), (Fault, String)> {
+    ) -> OrFault<()> {
         let said = match &step.body {
             Body::Rest { status: right, .. } => {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
@@ -348,12 +348,7 @@ fn sample(given: &Given) -> Value {
     }
 }
 
-fn thrift_reply(
-    schema: &thrift::Schema,
-    method: &thrift::Method,
-    body: &[u8],
-    sequence: i32,
-) -> Result<Value, (Fault, String)> {
+fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8], sequence: i32) -> OrFault<Value> {
     let message = thrift::Message::decode(Protocol::Binary, body, &thrift::Limits::DEFAULT)
         .map_err(|error| (Fault::Body, format!("not a Thrift message: {error}")))?;
     let header = message.header;
@@ -375,7 +370,7 @@ fn thrift_reply(
     }
 }
 
-fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> Result<Value, (Fault, String)> {
+fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> OrFault<Value> {
     // A fault has status 500 (SOAP 1.1, section 6.2) and carries more information than the status.
     if status != 200 && status != 500 {
         return Err((Fault::Status, study::http::unexpected_status(status, &[200])));

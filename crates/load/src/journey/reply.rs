@@ -82,10 +82,7 @@ fn show(value: &Value) -> String {
         Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
         other => return article(other).to_owned(),
     };
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text,
-    }
+    if let Some((at, _)) = text.char_indices().nth(SHOWN) { format!("{}...", &text[..at]) } else { text }
 }
 
 #[cfg(test)]

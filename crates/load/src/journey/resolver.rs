@@ -12,7 +12,7 @@ use wire::http1::RequestMethod;
 
 use super::connection::{Connection, Piece};
 use crate::escape::{self, Escape};
-use crate::recorder::Fault;
+use crate::recorder::{Fault, OrFault};
 
 /// Maximum number of cached addresses. At the limit the cache is cleared.
 const KNOWN_MAX: usize = 1024;
@@ -45,15 +45,12 @@ impl Resolver {
         Resolver { resolve, names: HashMap::new(), destinations: HashMap::new(), timeout_ns }
     }
 
-    pub(crate) fn destination(&mut self, url: &str, endpoint: &Url) -> Result<Destination, (Fault, String)> {
+    pub(crate) fn destination(&mut self, url: &str, endpoint: &Url) -> OrFault<Destination> {
         let bare = url.split(['?', '#']).next().unwrap_or(url);
         if let Some(place) = self.destinations.get(bare) {
             return Ok(*place);
         }
-        let place = match self.resolve.clone() {
-            None => None,
-            Some(resolver) => self.query(&resolver, bare, endpoint)?,
-        };
+        let place = self.resolve.clone().map(|resolver| self.query(&resolver, bare, endpoint)).transpose()?.flatten();
         let is_told = place.is_some();
         let place = match place {
             Some(place) => place,
@@ -77,7 +74,7 @@ impl Resolver {
         self.names.clear();
     }
 
-    fn name(&mut self, host: &str, port: u16) -> Result<SocketAddr, (Fault, String)> {
+    fn name(&mut self, host: &str, port: u16) -> OrFault<SocketAddr> {
         let key = (host.to_owned(), port);
         if let Some(address) = self.names.get(&key) {
             return Ok(*address);
@@ -94,7 +91,7 @@ impl Resolver {
         Ok(address)
     }
 
-    fn query(&mut self, resolver: &Url, url: &str, endpoint: &Url) -> Result<Option<Destination>, (Fault, String)> {
+    fn query(&mut self, resolver: &Url, url: &str, endpoint: &Url) -> OrFault<Option<Destination>> {
         let about =
             |(fault, why): (Fault, String)| (fault, format!("resolving `{url}` with {}: {why}", resolver.host_field()));
         let address = self.name(&resolver.host, resolver.port).map_err(about)?;
@@ -134,10 +131,7 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Url) -> Result<Option<Destin
     if answer.get("intercepted") == Some(&Value::Bool(false)) {
         return Ok(None);
     }
-    let address = match answer.get("address") {
-        Some(Value::Text(address)) => address.parse().ok(),
-        _ => None,
-    };
+    let address = if let Some(Value::Text(address)) = answer.get("address") { address.parse().ok() } else { None };
     let address = address.ok_or("no `address` of the form `ip:port`")?;
     let is_encrypted = match answer.get("tls") {
         None => endpoint.protocol == Protocol::Https,

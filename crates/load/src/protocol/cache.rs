@@ -11,7 +11,7 @@ use study::Workload;
 
 use super::keys::{Keys, Shared};
 use super::{CacheOutcome, Cause, Class, Difference, Parsed, Protocol};
-use crate::recorder::Fault;
+use crate::recorder::{Fault, OrFault};
 use crate::trace::Tape;
 use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 
@@ -80,7 +80,7 @@ pub(crate) trait Codec {
         bytes: &[u8],
         error: &mut Vec<u8>,
         sink: impl FnMut(Piece<'_>),
-    ) -> Result<Option<Response>, (Fault, String)>;
+    ) -> OrFault<Option<Response>>;
 
     /// Whether the stream is between responses.
     fn is_between(&self, reader: &mut Self::Reader) -> bool;

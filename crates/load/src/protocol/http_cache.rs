@@ -3,7 +3,7 @@
 use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
 
 use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
-use crate::recorder::Fault;
+use crate::recorder::OrFault;
 
 #[derive(Clone, Debug)]
 pub(crate) struct HttpCache {
@@ -60,7 +60,7 @@ impl Codec for HttpCache {
         bytes: &[u8],
         error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
-    ) -> Result<Option<Response>, (Fault, String)> {
+    ) -> OrFault<Option<Response>> {
         let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Piece::Data(piece)));
         let read = read.map_err(|error| (super::http_fault(&error), error.to_string()))?;
         let Some((used, response)) = read else { return Ok(None) };

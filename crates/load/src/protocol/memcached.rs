@@ -5,7 +5,7 @@ use wire::memcached::{
 };
 
 use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
-use crate::recorder::Fault;
+use crate::recorder::{Fault, OrFault};
 
 /// Keys of [`crate::workload::Texts`] are always valid.
 const KEYS_FIT: &str = "keys are 1 to 250 bytes of 64 plain characters";
@@ -55,7 +55,7 @@ impl Codec for Memcached {
         bytes: &[u8],
         error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
-    ) -> Result<Option<Response>, (Fault, String)> {
+    ) -> OrFault<Option<Response>> {
         let expected = match verb {
             Verb::Get => Expected::Get(key),
             Verb::Set => Expected::Set,

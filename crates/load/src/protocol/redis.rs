@@ -4,7 +4,7 @@ use wire::number;
 use wire::resp::{Event, Limits, Reply as Resp, ReplyReader, compose_request};
 
 use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
-use crate::recorder::Fault;
+use crate::recorder::{Fault, OrFault};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Redis {
@@ -57,7 +57,7 @@ impl Codec for Redis {
         bytes: &[u8],
         error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
-    ) -> Result<Option<Response>, (Fault, String)> {
+    ) -> OrFault<Option<Response>> {
         let read = reader.read(bytes, |event| match event {
             Event::BulkLength(bytes) => sink(Piece::Length(bytes)),
             Event::Data(data) => sink(Piece::Data(data)),
