@@ -98,10 +98,7 @@ impl Gauge {
 
 impl Control {
     pub(crate) fn new(spec: &LoadSpec, workers: u32) -> Self {
-        let limit = match spec.stop {
-            Stop::Requests { requests, .. } => Some(requests),
-            _ => None,
-        };
+        let limit = if let Stop::Requests { requests, .. } = spec.stop { Some(requests) } else { None };
         Self {
             start: AtomicU64::new(NEVER),
             from: AtomicU64::new(NEVER),

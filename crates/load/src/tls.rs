@@ -275,12 +275,7 @@ fn explain(error: rustls::Error, during: &str) -> String {
 
 /// Names alerts as RFC 8446 does: `HandshakeFailure` becomes `handshake_failure`.
 fn snake(name: &str) -> String {
-    let mut text = String::with_capacity(name.len() + 4);
-    for (index, letter) in name.char_indices() {
-        if letter.is_ascii_uppercase() && index > 0 {
-            text.push('_');
-        }
-        text.push(letter.to_ascii_lowercase());
-    }
-    text
+    let split =
+        |letter: char| letter.is_ascii_uppercase().then_some('_').into_iter().chain([letter.to_ascii_lowercase()]);
+    name.chars().flat_map(split).collect::<String>().trim_start_matches('_').to_owned()
 }

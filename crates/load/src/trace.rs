@@ -3,8 +3,7 @@
 //! stream, regardless of the cache's responses. No worker is more than [`BATCHES`] batches ahead of another. Memory
 //! holds the batches and one [`TracedKey`] per distinct key, never the whole file.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader};
@@ -196,6 +195,8 @@ pub(crate) struct TraceDistributor<'a> {
 
 struct WorkersGone;
 
+type Dealt = Result<(), WorkersGone>;
+
 impl<'a> TraceDistributor<'a> {
     pub(crate) fn new(
         workload: &'a Workload,
@@ -269,7 +270,7 @@ impl<'a> TraceDistributor<'a> {
     }
 
     /// The outer error is a record that cannot be replayed.
-    fn take_record(&mut self, access: &Access<'_>) -> Result<Result<(), WorkersGone>, String> {
+    fn take_record(&mut self, access: &Access<'_>) -> Result<Dealt, String> {
         let operation = self.operation(access)?;
         if self.trace.gaps == Gaps::None {
             return Ok(self.deal_out(operation, access.repeat, || 0));
@@ -313,10 +314,7 @@ impl<'a> TraceDistributor<'a> {
         let most = self.workload.values.max_bytes.min(u64::from(UNTOLD - 1)) as u32;
         if let Some(bytes) = access.value_bytes {
             // libCacheSim records the size of whole objects.
-            let of_key = match self.trace.format {
-                Format::OracleGeneral => self.texts.key_bytes(key),
-                _ => 0,
-            };
+            let of_key = if self.trace.format == Format::OracleGeneral { self.texts.key_bytes(key) } else { 0 };
             known.value_bytes = bytes.saturating_sub(of_key).min(most);
         }
         let value_bytes = match known.value_bytes {
@@ -339,7 +337,7 @@ impl<'a> TraceDistributor<'a> {
     }
 
     /// Spreads the operations of a second evenly, since traces record whole seconds: no bursts at their starts.
-    fn end_second(&mut self) -> Result<(), WorkersGone> {
+    fn end_second(&mut self) -> Dealt {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
         let begins = u128::from(self.second - self.first_s.unwrap_or(self.second)) * SECOND_NS;
@@ -357,12 +355,7 @@ impl<'a> TraceDistributor<'a> {
         Ok(())
     }
 
-    fn deal_out(
-        &mut self,
-        mut operation: TraceOp,
-        repeat: u64,
-        mut at_ns: impl FnMut() -> Nanos,
-    ) -> Result<(), WorkersGone> {
+    fn deal_out(&mut self, mut operation: TraceOp, repeat: u64, mut at_ns: impl FnMut() -> Nanos) -> Dealt {
         for _ in 0..repeat {
             operation.at_ns = at_ns();
             let turn = self.turn;

@@ -56,26 +56,17 @@ pub struct Operation {
 enum Choice {
     Uniform,
     Zipf(ZipfRanks),
-    HotSet {
-        keys: u64,
-        share: f64,
-    },
-    Loop {
-        next: u64,
-    },
-    /// Over a growing number of keys.
+    HotSet { keys: u64, share: f64 },
+    Loop { next: u64 },
     Growing(Age),
 }
 
+/// `Zipf` has a power of two of ages. Rejecting those that do not exist yet keeps the distribution.
 #[derive(Clone, Copy, Debug)]
 enum Age {
     Uniform,
     LogUniform,
-    /// Over a power of two of ages. Rejecting those that do not exist yet keeps the distribution.
-    Zipf {
-        exponent: f64,
-        law: Zipf,
-    },
+    Zipf { exponent: f64, law: Zipf },
 }
 
 /// The operations of one partition.

@@ -49,15 +49,8 @@ struct TracedKeys {
 
 const CHUNK: usize = 1 << 16;
 
-impl TracedKeys {
-    fn new() -> TracedKeys {
-        let chunks = KEYS_MAX as usize / CHUNK;
-        TracedKeys {
-            words: (0..chunks).map(|_| OnceLock::new()).collect(),
-            ends: (0..chunks).map(|_| OnceLock::new()).collect(),
-            counts: Arc::default(),
-        }
-    }
+fn chunks<T>() -> Box<[OnceLock<T>]> {
+    (0..KEYS_MAX as usize / CHUNK).map(|_| OnceLock::new()).collect()
 }
 
 fn in_chunk<T>(chunks: &[OnceLock<Box<[T]>>], index: usize, new: impl Fn() -> T) -> &T {
@@ -73,7 +66,11 @@ impl Shared {
             words: (0..population).map(|_| AtomicU16::new(NEVER)).collect(),
             ends: (0..timed).map(|_| AtomicU32::new(u32::MAX)).collect(),
             start,
-            traced: workload.trace.as_ref().map(|_| TracedKeys::new()),
+            traced: workload.trace.is_some().then(|| TracedKeys {
+                words: chunks(),
+                ends: chunks(),
+                counts: Arc::default(),
+            }),
             footprint_keys: AtomicU64::new(0),
             footprint_bytes: AtomicU64::new(0),
         })
@@ -141,10 +138,7 @@ impl Keys {
             population: if workload.trace.is_some() { KEYS_MAX } else { workload.keys.count },
             partition: u64::from(index),
             partitions: u64::from(workers),
-            timed: match &workload.trace {
-                None => !workload.ttl.is_empty(),
-                Some(trace) => trace.format.has_ttl(),
-            },
+            timed: workload.trace.as_ref().map_or(!workload.ttl.is_empty(), |trace| trace.format.has_ttl()),
             words: Vec::new(),
             ends: Vec::new(),
         }
@@ -234,18 +228,10 @@ impl Keys {
         });
     }
 
-    /// Records the response to a SET sent when the word was `then`.
-    pub(crate) fn set_answered(
-        &mut self,
-        shared: &Shared,
-        key: u64,
-        then: u16,
-        refused: bool,
-        sent_s: u32,
-        ttl_s: u32,
-    ) {
+    /// Records the response to a SET sent when the word was `was`.
+    pub(crate) fn set_answered(&mut self, shared: &Shared, key: u64, was: u16, refused: bool, sent_s: u32, ttl_s: u32) {
         self.change(shared, key, |word| {
-            let crossed = word & DELETIONS_IN_FLIGHT != 0 || (word ^ then) & DELETION_EVENTS != 0;
+            let crossed = word & DELETIONS_IN_FLIGHT != 0 || (word ^ was) & DELETION_EVENTS != 0;
             let state = match (refused, crossed) {
                 (true, _) => REFUSED,
                 (false, true) => DELETED,

@@ -84,14 +84,10 @@ impl Value {
                 let high = self.draw(number, 0) & !0xf000 | 0x4000;
                 let low = self.draw(number, 1) & (u64::MAX >> 2) | 1 << 63;
                 hex(high, 0..8, out);
-                out.push(b'-');
-                hex(high, 8..12, out);
-                out.push(b'-');
-                hex(high, 12..16, out);
-                out.push(b'-');
-                hex(low, 0..4, out);
-                out.push(b'-');
-                hex(low, 4..16, out);
+                for (bits, digits) in [(high, 8..12), (high, 12..16), (low, 0..4), (low, 4..16)] {
+                    out.push(b'-');
+                    hex(bits, digits, out);
+                }
             }
             Source::Trace => {
                 out.extend_from_slice(b"00-");
