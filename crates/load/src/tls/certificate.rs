@@ -56,25 +56,6 @@ impl CertificateVerifier {
     pub(super) fn new(trusted: Option<TrustedRoots>, provider: &CryptoProvider) -> Self {
         Self { trusted, algorithms: provider.signature_verification_algorithms }
     }
-
-    fn check(
-        &self,
-        TrustedRoots { roots, named }: &TrustedRoots,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-    ) -> Result<(), rustls::Error> {
-        let parsed = ParsedCertificate::try_from(end_entity)?;
-        let algorithms = self.algorithms.all;
-        match verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms) {
-            // `openssl req -x509` marks its certificates as authorities. A server that presents exactly the certificate
-            // that the user named is still accepted. The dates were checked before.
-            Err(rustls::Error::InvalidCertificate(error)) if is_authority(&error) && named.contains(end_entity) => {}
-            other => other?,
-        }
-        verify_server_name(&parsed, name)
-    }
 }
 
 fn is_authority(error: &CertificateError) -> bool {
@@ -91,8 +72,19 @@ impl ServerCertVerifier for CertificateVerifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
-        match self.check(trusted, end_entity, intermediates, server_name, now) {
+        let Some(TrustedRoots { roots, named }) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
+        let check = || {
+            let (parsed, all) = (ParsedCertificate::try_from(end_entity)?, self.algorithms.all);
+            match verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, all) {
+                // `openssl req -x509` marks its certificates as authorities. A server that presents exactly the
+                // certificate that the user named is still accepted. The dates were checked before.
+                Err(rustls::Error::InvalidCertificate(error)) if is_authority(&error) && named.contains(end_entity) => {
+                }
+                other => other?,
+            }
+            verify_server_name(&parsed, server_name)
+        };
+        match check() {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(rustls::Error::InvalidCertificate(error)) => {
                 let bad = judge(&error, end_entity, intermediates);
