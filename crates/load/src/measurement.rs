@@ -13,6 +13,7 @@ use crate::censored;
 use crate::coordinator::{Ended, add_windows};
 use crate::protocol::{Class, Shared, operations};
 use crate::recorder::{Fault, Faults, Log, OpenLoop, Recorder};
+use crate::supervise::cpu_of;
 use crate::worker::Done;
 
 /// The caller adds the backend and the costs of the process.
@@ -125,13 +126,7 @@ fn by_request(spec: &LoadSpec, done: &[Done]) -> Vec<OperationMeasurement> {
     operations(requests).into_iter().enumerate().map(measured).collect()
 }
 
-fn cached(
-    spec: &LoadSpec,
-    ended: &Ended,
-    done: &[Done],
-    shared: &Shared,
-    workload: &Workload,
-) -> Box<CacheMeasurement> {
+fn cached(spec: &LoadSpec, ended: &Ended, done: &[Done], shared: &Shared, workload: &Workload) -> CacheMeasurement {
     let parts = || done.iter().filter_map(|worker| worker.recorder.cache.as_deref());
     let class = |class: Class| merged(parts().map(|part| &part.classes[class as usize])).unwrap_or_default();
     let mut transient = vec![(0, 0); parts().map(|part| part.transient.len()).max().unwrap_or(0)];
