@@ -82,8 +82,8 @@ pub struct LoadReport {
     /// Responses whose whole body was checked.
     #[serde(skip_serializing_if = "is_zero")]
     pub checked: u64,
-    /// Time from the write of a request to the first part of its response, ns; `null` if each
-    /// response arrived in one part, and for other protocols.
+    /// Time from the write of a request to the first part of its response, ns, of responses that
+    /// arrived in several parts; `null` if there are none.
     pub first_byte_ns: Option<SpreadNs>,
     /// Duration of TLS handshakes, ns; `null` without TLS.
     pub handshake_ns: Option<SpreadNs>,

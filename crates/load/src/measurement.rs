@@ -81,10 +81,7 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         log: logged(done),
         log_left_out: logs(done).map(|log| log.left_out).sum(),
         checked: sum(|worker| worker.recorder.checked),
-        // The parts of a load are pooled, so each has it.
-        first_byte: histogram(|recorder| &recorder.first_byte)
-            .filter(|_| spec.part.is_some() || done.iter().any(|worker| worker.recorder.in_parts > 0))
-            .filter(|first_byte| first_byte.count > 0),
+        first_byte: histogram(|recorder| &recorder.first_byte).filter(|first_byte| first_byte.count > 0),
         resumed: sum(|worker| worker.recorder.resumed),
         window_ns: spec.window_ns,
         windows: windows(done, (ended.until - ended.from).div_ceil(spec.window_ns) as usize),

@@ -192,9 +192,8 @@ pub(crate) struct Recorder {
     /// Responses whose whole body was checked.
     pub(crate) checked: u64,
     pub(crate) log: Option<Box<Log>>,
-    /// Time to the first part of a response, and the number of responses in several parts.
+    /// Time to the first part of responses that arrived in several.
     pub(crate) first_byte: Histogram,
-    pub(crate) in_parts: u64,
     /// By kind of request, for mixes.
     pub(crate) operations: Vec<Operation>,
 }
@@ -261,12 +260,6 @@ impl Recorder {
         if let Some(cache) = &mut self.cache {
             cache.end_transient(from);
         }
-    }
-
-    #[inline]
-    pub(crate) fn first_byte(&mut self, elapsed_ns: Nanos, in_parts: bool) {
-        self.first_byte.record(elapsed_ns);
-        self.in_parts += u64::from(in_parts);
     }
 
     pub(crate) fn operation(&mut self, nth: u32) -> &mut Operation {

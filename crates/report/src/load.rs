@@ -82,7 +82,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         }
     }
     if let Some(first_byte) = &report.first_byte_ns {
-        line("first byte", spread_words(first_byte, "response"));
+        line("first byte", spread_words(first_byte, "response") + " in several parts");
     }
     if report.connect_ns.count > 0 {
         line("connect", spread_words(&report.connect_ns, "connection"));

@@ -901,8 +901,9 @@ pub struct Measurement {
     /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] asks.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checked: u64,
-    /// Time from the write of a request to the first part of its response, as coarse as windows, ns;
-    /// `None` if each response arrived in one part.
+    /// Time from the write of a request to the first part of its response, as coarse as windows, ns.
+    /// Only of responses that arrived in several parts, since the latency of the others is the same
+    /// time; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Histogram>,
     /// Requests of a mix by method and target, in the order of the mix; empty for other loads, and

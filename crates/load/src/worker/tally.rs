@@ -95,8 +95,8 @@ impl<'a> Tally<'a> {
             Span::Measured => {
                 let latency_ns = self.recorder.answer(Answered { intended, free_since, sent_at, at }, is_late);
                 self.recorder.checked += u64::from(protocol.is_checked(flight.expected));
-                if let Some(Last { first_at, .. }) = protocol.last() {
-                    self.recorder.first_byte(first_at.saturating_sub(sent_at), first_at < at);
+                if let Some(Last { first_at, .. }) = protocol.last().filter(|last| last.first_at < at) {
+                    self.recorder.first_byte.record(first_at.saturating_sub(sent_at));
                 }
                 if self.recorder.log.is_some() && !is_late {
                     self.log(protocol, flight, status, None, at);
