@@ -106,8 +106,8 @@ pub(crate) fn limit(
     let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
         // Clients wait for a silent server, however busy the generator was before.
-        _ if let Some(silent_ns) = hangs::hung(measurement, waits) => {
-            verdict(Limit::Subject, hangs::hang_text(measurement, silent_ns))
+        _ if let Some(ns) = hangs::hung(measurement, waits) => {
+            verdict(Limit::Subject, hangs::hang_text(measurement, ns))
         }
         _ if let Some(held_up) = stalled(measurement) => verdict(Limit::Generator, held_up),
         Some(offered) => open(measurement, offered, busy),

@@ -58,7 +58,10 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
     let share = |count: u64| count as f64 / gets;
     let limit = cache.limit_bytes.filter(|limit| *limit > 0);
     let MissCauses { compulsory, capacity, invalidation, expiry, refused } = counts.causes;
-    let operations = classes(cache).into_iter().filter(|(_, histogram)| histogram.count > 0);
+    let CacheMeasurement { get_hit, get_miss, set, delete, fill, rewrite, .. } = cache;
+    let classes = [("get_hit", get_hit), ("get_miss", get_miss), ("set", set), ("delete", delete), ("fill", fill)];
+    let classes = classes.into_iter().chain([("rewrite", rewrite)]);
+    let operations = classes.filter(|(_, histogram)| histogram.count > 0);
     CacheReport {
         byte_hit_ratio: counts.byte_hit_ratio(),
         counts,
@@ -87,15 +90,4 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
 pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
     let cache = measurement.cache.as_ref();
     cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))
-}
-
-fn classes(cache: &CacheMeasurement) -> [(&'static str, &study::record::Histogram); 6] {
-    [
-        ("get_hit", &cache.get_hit),
-        ("get_miss", &cache.get_miss),
-        ("set", &cache.set),
-        ("delete", &cache.delete),
-        ("fill", &cache.fill),
-        ("rewrite", &cache.rewrite),
-    ]
 }

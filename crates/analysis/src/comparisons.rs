@@ -164,24 +164,14 @@ impl MetricComparison<'_> {
         let metric = || self.metric.name.clone();
         let trend = |((rows, factor, label), pair): ((Vec<usize>, &str, String), Option<Pair>)| {
             let level = |row: usize| self.findings.rows[row].factors.get(factor).cloned();
-            Some(Trend {
-                metric: metric(),
-                factor: factor.to_owned(),
-                label,
-                from: level(rows[0])?,
-                to: level(rows[1])?,
-                change: difference(&rows, &pair?, rule.error),
-            })
+            let (from, to) = (level(rows[0])?, level(rows[1])?);
+            let change = difference(&rows, &pair?, rule.error);
+            Some(Trend { metric: metric(), factor: factor.to_owned(), label, from, to, change })
         };
         let trends = trends.into_iter().zip(changes).filter_map(trend).collect();
-        let comparison = factor.filter(|_| !places.is_empty()).map(|factor| Comparison {
-            metric: metric(),
-            headline,
-            factor: factor.to_owned(),
-            idle: self.idle,
-            places,
-        });
-        (comparison, trends)
+        let factor = factor.filter(|_| !places.is_empty()).map(str::to_owned);
+        let of = |factor| Comparison { metric: metric(), headline, factor, idle: self.idle, places };
+        (factor.map(of), trends)
     }
 
     fn rows(&self, points: &[usize]) -> Vec<usize> {

@@ -32,6 +32,8 @@ fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
     let measured = row.mean("throughput");
     let ratio = profile.rate_per_s.zip(measured).map(|(profiled, measured)| profiled / measured);
     let function = |function: &SampledFunction| SampledFunction { name: visible(&function.name).into(), ..*function };
+    // A store may contain anything.
+    let is_known = |frame: &u32| (*frame as usize) < profile.functions.len();
     let mut finding = ProfileFinding {
         label: row.label.clone(),
         problem: profile.problem.as_ref().map(|problem| visible(problem).into()),
@@ -40,13 +42,7 @@ fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
         other_samples: profile.other_samples,
         rate_ratio: ratio.filter(|ratio| ratio.is_finite()),
         functions: profile.functions.iter().map(function).collect(),
-        // Drops frames out of range, since a store may contain anything.
-        stacks: profile
-            .stacks
-            .iter()
-            .filter(|stack| stack.frames.iter().all(|frame| (*frame as usize) < profile.functions.len()))
-            .cloned()
-            .collect(),
+        stacks: profile.stacks.iter().filter(|stack| stack.frames.iter().all(is_known)).cloned().collect(),
         sentence: String::new(),
     };
     finding.sentence = sentence(&finding, profile);

@@ -15,9 +15,7 @@ impl Waits {
     pub(crate) fn of(record: &Record) -> Self {
         let used = || std::iter::once(&record.subject).chain(record.proxies.iter().map(|proxy| &proxy.used));
         let whole_ns = |used: &SubjectUse| (used.waiting_share().unwrap_or(0.0) * used.measured_ns as f64) as u64;
-        Self {
-            whole_ns: used().map(whole_ns).max().unwrap_or(0),
-            at_end_ns: used().filter_map(|used| used.waited_at_end_ns).max().unwrap_or(0),
-        }
+        let whole_ns = used().map(whole_ns).max().unwrap_or(0);
+        Self { whole_ns, at_end_ns: used().filter_map(|used| used.waited_at_end_ns).max().unwrap_or(0) }
     }
 }

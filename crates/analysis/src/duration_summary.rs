@@ -27,11 +27,6 @@ pub(crate) fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64
 pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
     let read = histogram::from_record(stored);
     let quantile = |q: f64| known_quantile(read.as_ref()?, q);
-    SpreadNs {
-        count: stored.count,
-        mean: stored.mean().filter(|mean| mean.is_finite()),
-        p50: quantile(0.5),
-        p99: quantile(0.99),
-        max: stored.max,
-    }
+    let mean = stored.mean().filter(|mean| mean.is_finite());
+    SpreadNs { count: stored.count, mean, p50: quantile(0.5), p99: quantile(0.99), max: stored.max }
 }

@@ -274,11 +274,9 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
                 for (of_b, level_b) in other.levels.iter().enumerate() {
                     let found = found.interaction((a, of_a), (b, of_b));
                     let Some(effect) = shown.estimate(&found) else { continue };
-                    analysis.interactions.push(InteractionEffect {
-                        factors: [factor.name.clone(), other.name.clone()],
-                        levels: [level_a.clone(), level_b.clone()],
-                        effect,
-                    });
+                    let factors = [factor.name.clone(), other.name.clone()];
+                    let levels = [level_a.clone(), level_b.clone()];
+                    analysis.interactions.push(InteractionEffect { factors, levels, effect });
                 }
             }
         }
@@ -413,10 +411,8 @@ impl Speaker<'_> {
     fn sources(&self) -> Vec<(bool, String)> {
         let mut sources = self.found.sources.iter().filter(|source| source.p_adjusted.is_some()).collect::<Vec<_>>();
         sources.sort_by(|a, b| b.share.total_cmp(&a.share));
-        sources
-            .into_iter()
-            .filter_map(|source| Some((self.is_shown(source.p_adjusted), self.of_source(source)?)))
-            .collect()
+        let of = |source: &EffectSource| Some((self.is_shown(source.p_adjusted), self.of_source(source)?));
+        sources.into_iter().filter_map(of).collect()
     }
 
     fn of_source(&self, source: &EffectSource) -> Option<String> {

@@ -13,11 +13,11 @@ use crate::contender_groups::contender_groups;
 use crate::display_names::all_of;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
-use crate::group::grouped;
+use crate::group::{distinct, grouped};
 use crate::metric_values::Values;
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::trial::Trial;
-use crate::{value, veto};
+use crate::{number, value, veto};
 
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
@@ -217,13 +217,8 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_o
         tests.extend(found);
         also.extend(beside);
     }
-    let metrics = asked.iter().map(|asked| asked.metric).collect::<Vec<_>>();
-    let differs = asked
-        .iter()
-        .enumerate()
-        .filter(|(at, asked)| !metrics[..*at].contains(&asked.metric) && !asked.metric.is_error_share())
-        .map(|(_, asked)| Asking { bound: None, ..*asked })
-        .collect::<Vec<_>>();
+    let metrics = distinct(asked.iter().map(|asked| asked.metric).filter(|metric| !metric.is_error_share()));
+    let differs = metrics.into_iter().map(|metric| Asking { metric, bound: None }).collect::<Vec<_>>();
     let of_null = |pair: &Pair| tester.tests(pair, &differs, &rule(plan, gate, 1)).0;
     let verdict = tests.iter().map(|test| test.verdict).max().unwrap_or(GateVerdict::NoVerdict);
     Some(GateFinding {
@@ -266,27 +261,20 @@ impl Tester<'_> {
         let examined = self.trials.examine(pair, asked, rule);
         let found = |at: usize| examined.as_ref().and_then(|examined| examined.found[at]);
         let is_open = examined.as_ref().is_some_and(|examined| examined.ended.is_none());
-        let mut tests = asked
-            .iter()
-            .enumerate()
-            .map(|(at, asked)| GateTest { open: is_open, ..self.gate_test(pair, *asked, found(at)) })
-            .collect::<Vec<_>>();
+        let test = |(at, asked): (usize, &Asking)| self.gate_test(pair, *asked, found(at), is_open);
+        let mut tests = asked.iter().enumerate().map(test).collect::<Vec<_>>();
         let is_shown = |metric: &Metric| {
             let has_ratio = |asked: &Asking| !matches!(asked.bound, Some(Bound::Absolute(_)));
             asked.iter().any(|asked| asked.metric == metric && has_ratio(asked))
         };
-        let beside = COMPARED
-            .into_iter()
-            .filter_map(Metric::named)
-            .filter(|metric| self.findings.metric_info(metric.name).is_some() && !is_shown(metric));
+        let is_beside = |metric: &&Metric| self.findings.metric_info(metric.name).is_some() && !is_shown(metric);
+        let beside = COMPARED.into_iter().filter_map(Metric::named).filter(|metric| is_beside(metric));
         let also = beside.map(|metric| {
             let asked = Asking { metric, bound: None };
             let error = |examined: &Examined| (1.0 - value::level(&self.plan.trials)) * examined.share;
-            let look = examined
-                .as_ref()
-                .filter(|_| !is_open)
-                .and_then(|examined| gate::also(&self.trials.question(pair, asked), examined.pairs, error(examined)));
-            self.gate_test(pair, asked, look)
+            let look = examined.as_ref().filter(|_| !is_open);
+            let look = look.and_then(|of| gate::also(&self.trials.question(pair, asked), of.pairs, error(of)));
+            self.gate_test(pair, asked, look, false)
         });
         let mut also = also.collect::<Vec<_>>();
         self.without_failures(&mut tests, &mut also);
@@ -318,7 +306,7 @@ impl Tester<'_> {
         }
     }
 
-    fn gate_test(&self, pair: &Pair, asked: Asking, found: Option<Decided>) -> GateTest {
+    fn gate_test(&self, pair: &Pair, asked: Asking, found: Option<Decided>, open: bool) -> GateTest {
         let reason = self.no_verdict(pair, asked, found.as_ref());
         let is_excess = matches!(asked.bound, Some(Bound::Excess(_)));
         let verdict = match (&reason, found.map(|found| found.verdict)) {
@@ -346,7 +334,7 @@ impl Tester<'_> {
             bound: asked.bound,
             verdict,
             reason,
-            open: false,
+            open,
             pairs: found.map_or(0, |found| found.pairs as u64),
             p: found.map(|found| found.p()),
             level: found.map(|found| found.level),
@@ -487,7 +475,7 @@ fn relation(found: &GateFinding, test: &GateTest) -> String {
     }
     let unit = Metric::named(&test.metric).map_or("", |metric| metric.unit);
     match (&test.ratio, &test.value) {
-        (Some(ratio), _) => format!("{noun} {} {base}", crate::number::relation(ratio)),
+        (Some(ratio), _) => format!("{noun} {} {base}", number::relation(ratio)),
         (_, Some(value)) => {
             let [low, high] = [value.low, value.high].map(|end| quantity(end, unit));
             format!("{noun} {} [{low}, {high}]", quantity(value.point, unit))
@@ -617,7 +605,7 @@ impl Live {
             let noun = asked.metric.noun;
             text += &match asked.question() {
                 Asked::Difference | Asked::Ratio(_) => {
-                    format!(": {noun} {} {}", crate::number::relation(&estimate), gate.base)
+                    format!(": {noun} {} {}", number::relation(&estimate), gate.base)
                 }
                 _ => format!(": {noun} {}", quantity(estimate.point, asked.metric.unit)),
             };
@@ -647,7 +635,7 @@ fn null_sentences(found: &GateFinding) -> Vec<String> {
         let shown = |test: &&GateTest| matches!(test.verdict, GateVerdict::Worse | GateVerdict::NotWorse);
         let told = |test: &GateTest| {
             let ratio = test.ratio.as_ref()?;
-            Some(format!("{} {} itself", Metric::noun_of(&test.metric), crate::number::relation(ratio)))
+            Some(format!("{} {} itself", Metric::noun_of(&test.metric), number::relation(ratio)))
         };
         let first = tests.first()?;
         let (at, pairs) = (at(first), count(first.pairs, "pair"));

@@ -93,13 +93,9 @@ pub fn history(study: &str, metric: &str, entries: Vec<Entry>, wanted: &[Levels]
 }
 
 fn info(metric: &str) -> MetricInfo {
-    let unknown = || MetricInfo {
-        name: metric.to_owned(),
-        unit: "1".to_owned(),
-        higher_is_better: false,
-        noun: metric.to_owned(),
-        text: metric.to_owned(),
-    };
+    let name = || metric.to_owned();
+    let unknown =
+        || MetricInfo { name: name(), unit: "1".to_owned(), higher_is_better: false, noun: name(), text: name() };
     study::Metric::named(metric).map_or_else(unknown, MetricInfo::from)
 }
 
@@ -107,11 +103,9 @@ fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: 
     let mut probes = entries.iter().filter_map(|entry| entry.head.probe_ns).collect::<Vec<_>>();
     probes.sort_by(f64::total_cmp);
     let probe_ns_median = stats::quantile(&probes, 0.5);
-    let runs = entries.iter().map(|entry| HistoryRun {
-        head: entry.head.clone(),
-        speed: entry.head.probe_ns.zip(probe_ns_median).map(|(ns, median)| median / ns - 1.0),
-    });
-    let runs = runs.collect::<Vec<_>>();
+    let speed = |head: &RunHead| Some(probe_ns_median? / head.probe_ns? - 1.0);
+    let run = |entry: &Entry| HistoryRun { head: entry.head.clone(), speed: speed(&entry.head) };
+    let runs = entries.iter().map(run).collect::<Vec<_>>();
     let mut points = Vec::<HistoryPoint>::new();
     for point in entries.iter().rev().flat_map(|entry| &entry.points) {
         let is_known = points.iter().any(|known| is_same(known, point));
@@ -173,14 +167,8 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
         let marks =
             if marks.is_empty() { String::new() } else { format!("; not of the server alone ({})", marks.join(", ")) };
         let Suggestion { command, note } = suggest::revisions(planned, old, new);
-        steps.push(Step {
-            point: index,
-            from,
-            to,
-            sentence: format!("{}: {} {values}{speed}{marks}{quick}", point.label, metric.noun),
-            command,
-            note,
-        });
+        let sentence = format!("{}: {} {values}{speed}{marks}{quick}", point.label, metric.noun);
+        steps.push(Step { point: index, from, to, sentence, command, note });
     }
     steps
 }

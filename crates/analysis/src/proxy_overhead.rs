@@ -74,9 +74,7 @@ fn is_direct_of(direct: &Row, row: &Row) -> bool {
 }
 
 fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric> {
-    let value = |row: &Row, block: u32| {
-        row.trials.iter().find(|trial| trial.block == block).and_then(|trial| trial.known(name))
-    };
+    let value = |row: &Row, block: u32| row.trials.iter().find(|trial| trial.block == block)?.known(name);
     let pair = |block: u32| Some((value(direct, block)?, value(row, block)?));
     let pairs = row.trials.iter().filter_map(|trial| pair(trial.block)).collect::<Vec<_>>();
     let differences = pairs.iter().map(|(direct, through)| through - direct).collect::<Vec<_>>();

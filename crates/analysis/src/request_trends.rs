@@ -41,10 +41,8 @@ pub(crate) fn over_requests(
     plan: &Plan,
     rows: Vec<Vec<(OverRequests, Trials)>>,
 ) -> Vec<OverRequests> {
-    let numbered = rows
-        .into_iter()
-        .enumerate()
-        .flat_map(|(row, found)| found.into_iter().map(move |(found, trials)| (OverRequests { row, ..found }, trials)));
+    let numbered = rows.into_iter().enumerate().flat_map(|(row, found)| found.into_iter().map(move |one| (row, one)));
+    let numbered = numbered.map(|(row, (found, trials))| (OverRequests { row, ..found }, trials));
     let mut numbered = numbered.collect::<Vec<_>>();
     let place = |what: &str| wanted(plan).position(|(name, _)| name == what);
     numbered.sort_by_key(|(found, _)| (place(&found.what), found.row));
@@ -86,12 +84,8 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
         Some((per_1000(first)?, per_1000(second)?))
     });
     let is_state = matches!(what, "proxy_rss" | "subject_rss" | "proxy_store");
-    let of_trials = Trials {
-        changes: Series::from_lines(&trials, trend::FLAT_SHARE)?,
-        halves: halves.collect(),
-        requests: shortest,
-        of: measured.len(),
-    };
+    let changes = Series::from_lines(&trials, trend::FLAT_SHARE)?;
+    let of_trials = Trials { changes, halves: halves.collect(), requests: shortest, of: measured.len() };
     let found = OverRequests {
         what: what.to_owned(),
         unit: unit.to_owned(),

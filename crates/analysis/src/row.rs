@@ -205,16 +205,14 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
             _ => RowState::Skipped { reason: "no trial finished".to_owned() },
         },
         // The server reported this itself, which is not a failure of a trial.
-        (0, _) if failures.iter().all(|failure| failure.kind == FailureKind::Unrunnable) => {
+        (0, _) if failures.iter().all(|one| one.kind == FailureKind::Unrunnable) => {
             RowState::Unrunnable { reason: why }
         }
         (0, 1) => RowState::Failed { reason: format!("the only trial failed: {why}") },
         (0, failed) => RowState::Failed { reason: format!("all {failed} trials failed: {why}") },
         (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials done") },
         (_, 0) => RowState::Measured,
-        (measured, failed) => {
-            RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", measured + failed) }
-        }
+        (done, failed) => RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", done + failed) },
     }
 }
 
@@ -351,11 +349,8 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
             };
             // A separate line names the generator.
             let is_told = limit == Limit::Network && !differ.is_empty();
-            let why = found
-                .reasons
-                .first()
-                .filter(|_| limit == found.limit && !is_told)
-                .map_or(String::new(), |reason| format!(": {reason}"));
+            let why = found.reasons.first().filter(|_| limit == found.limit && !is_told);
+            let why = why.map_or(String::new(), |reason| format!(": {reason}"));
             let text = format!("{}{}{why}", kind.text().unwrap_or_default(), warning::of_trials(trials, all));
             warnings.push(Warning::new(kind, text, trials));
         }

@@ -37,9 +37,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     match load.share {
         None => Next::Trial(None),
         Some(share) => match capacity(plan, share.point, records) {
-            Ok(capacity) => {
-                Next::Trial(Some(Step { purpose: Purpose::Share, rate_per_s: Some(capacity * share.share) }))
-            }
+            Ok(found) => Next::Trial(Some(Step { purpose: Purpose::Share, rate_per_s: Some(found * share.share) })),
             Err(why) => Next::Enough(why),
         },
     }
@@ -145,13 +143,8 @@ fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over:
 }
 
 fn rules(search: &SearchPlan) -> Rules {
-    Rules {
-        from_per_s: search.from_per_s,
-        to_per_s: Some(search.to_per_s.unwrap_or(HIGHEST_PER_S)),
-        resolution: search.resolution,
-        confirm: search.confirm,
-        trials_max: search.trials_max,
-    }
+    let &SearchPlan { from_per_s, to_per_s, resolution, confirm, trials_max, .. } = search;
+    Rules { from_per_s, to_per_s: to_per_s.or(Some(HIGHEST_PER_S)), resolution, confirm, trials_max }
 }
 
 fn time_is_over(search: &SearchPlan, records: &[&Record]) -> bool {
@@ -212,9 +205,7 @@ pub fn rate(rate_per_s: f64) -> String {
 
 fn no_low(missing: Missing, bound: Mark) -> String {
     match missing {
-        Missing::Generator(from) => {
-            format!("{} from {} up: the server's limit was not reached", bound.text(), rate(from))
-        }
+        Missing::Generator(at) => format!("{} from {} up: the server's limit was not reached", bound.text(), rate(at)),
         Missing::Asked(lowest) => format!("objective not met at {}, the lowest rate tried", rate(lowest)),
         Missing::TooFew(at) => format!("too few responses at {} and below; measure longer", rate(at)),
         Missing::Undecided => "no rate below could be decided".to_owned(),

@@ -32,13 +32,9 @@ impl Trial<'_> {
 
 impl<'a> From<&'a Record> for Trial<'a> {
     fn from(record: &'a Record) -> Self {
-        Self {
-            point: record.point,
-            block: record.block,
-            elapsed_ns: record.elapsed_ns,
-            is_measured: record.measurement().is_some(),
-            source: Source::Record(record),
-        }
+        let &Record { point, block, elapsed_ns, .. } = record;
+        let is_measured = record.measurement().is_some();
+        Self { point, block, elapsed_ns, is_measured, source: Source::Record(record) }
     }
 }
 

@@ -66,10 +66,8 @@ enum Reader {
 use Reader::{Bounded, Exact, Quantile};
 
 pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
-    READERS
-        .iter()
-        .find(|(name, _)| *name == metric)
-        .and_then(|(_, of)| if let Quantile(q) = of { Some(*q) } else { None })
+    let (_, of) = READERS.iter().find(|(name, _)| *name == metric)?;
+    if let Quantile(q) = of { Some(*q) } else { None }
 }
 
 /// Confidence level of a rule; 95 % if the stored one is out of range.

@@ -61,11 +61,9 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
         && generator > EXHAUSTED
         && (BUSY..EXHAUSTED).contains(&subject)
     {
-        warnings.push(WarningKind::BothBusy.says(format!(
-            "the generator was {} busy and the server {}: the result may reflect both",
-            percent(generator),
-            percent(subject)
-        )));
+        let [generator, subject] = [generator, subject].map(percent);
+        let text = format!("the generator was {generator} busy and the server {subject}: the result may reflect both");
+        warnings.push(WarningKind::BothBusy.says(text));
     }
     let verdict = if record.cpus_shared {
         verdict(Limit::Shared, "server and generator shared CPUs".to_owned())
