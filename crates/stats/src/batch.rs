@@ -123,11 +123,8 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
 /// interval, or too few requests remain to bound the quantile.
 pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) -> Result<Batches, String> {
     let point = whole.quantile(q).ok_or_else(|| declined(NO_RESPONSE))?;
-    let shares = windows
-        .iter()
-        .map(|window| (window.count_at_or_below(point as u64) as f64, window.len() as f64))
-        .collect::<Vec<_>>();
-    let share = ratio(&shares, level)?;
+    let share = |window: &Histogram| (window.count_at_or_below(point as u64) as f64, window.len() as f64);
+    let share = ratio(&windows.iter().map(share).collect::<Vec<_>>(), level)?;
     let standard_error = share.estimate.half_width() / -special::normal_quantile((1.0 - level) / 2.0);
     let worth = q * (1.0 - q) / standard_error.powi(2);
     // The cast saturates, so shares without variance use all requests.

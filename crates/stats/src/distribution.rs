@@ -92,16 +92,16 @@ impl Distribution {
     pub fn is_valid(&self) -> bool {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         match *self {
-            Distribution::Constant { value } => fine(value),
-            Distribution::Exponential { mean } => fine(mean),
-            Distribution::Lognormal { median, sigma } => fine(median) && fine(sigma),
-            Distribution::Bimodal { low, high, high_share } => {
+            Self::Constant { value } => fine(value),
+            Self::Exponential { mean } => fine(mean),
+            Self::Lognormal { median, sigma } => fine(median) && fine(sigma),
+            Self::Bimodal { low, high, high_share } => {
                 fine(low) && fine(high) && low <= high && fine(high_share) && high_share <= 1.0
             }
-            Distribution::Uniform { low, high } => fine(low) && fine(high) && low <= high,
-            Distribution::Gamma { shape, scale } => fine(shape) && shape > 0.0 && fine(scale) && scale > 0.0,
-            Distribution::GeneralisedExtremeValue { location, scale, shape }
-            | Distribution::GeneralisedPareto { location, scale, shape } => {
+            Self::Uniform { low, high } => fine(low) && fine(high) && low <= high,
+            Self::Gamma { shape, scale } => fine(shape) && shape > 0.0 && fine(scale) && scale > 0.0,
+            Self::GeneralisedExtremeValue { location, scale, shape }
+            | Self::GeneralisedPareto { location, scale, shape } => {
                 location.is_finite() && shape.is_finite() && fine(scale) && scale > 0.0
             }
         }
@@ -110,43 +110,39 @@ impl Distribution {
     /// Draws one value.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         match *self {
-            Distribution::Constant { value } => value,
-            Distribution::Exponential { mean } => rng.exponential(mean),
-            Distribution::Lognormal { median, sigma } => median * (sigma * rng.normal()).exp(),
-            Distribution::Bimodal { low, high, high_share } => {
+            Self::Constant { value } => value,
+            Self::Exponential { mean } => rng.exponential(mean),
+            Self::Lognormal { median, sigma } => median * (sigma * rng.normal()).exp(),
+            Self::Bimodal { low, high, high_share } => {
                 if rng.unit_f64() < high_share {
                     high
                 } else {
                     low
                 }
             }
-            Distribution::Uniform { low, high } => low + (high - low) * rng.unit_f64(),
-            Distribution::Gamma { shape, scale } => scale * standard_gamma(shape, rng),
-            Distribution::GeneralisedExtremeValue { .. } | Distribution::GeneralisedPareto { .. } => {
-                self.quantile(rng.open_f64())
-            }
+            Self::Uniform { low, high } => low + (high - low) * rng.unit_f64(),
+            Self::Gamma { shape, scale } => scale * standard_gamma(shape, rng),
+            Self::GeneralisedExtremeValue { .. } | Self::GeneralisedPareto { .. } => self.quantile(rng.open_f64()),
         }
     }
 
     /// Exact mean; infinite for a heavy tail of shape 1 or more.
     pub fn mean(&self) -> f64 {
         match *self {
-            Distribution::Constant { value } => value,
-            Distribution::Exponential { mean } => mean,
-            Distribution::Lognormal { median, sigma } => median * (sigma * sigma / 2.0).exp(),
-            Distribution::Bimodal { low, high, high_share } => low + (high - low) * high_share,
-            Distribution::Uniform { low, high } => low + (high - low) / 2.0,
-            Distribution::Gamma { shape, scale } => shape * scale,
-            Distribution::GeneralisedExtremeValue { shape, .. } | Distribution::GeneralisedPareto { shape, .. }
-                if shape >= 1.0 =>
-            {
+            Self::Constant { value } => value,
+            Self::Exponential { mean } => mean,
+            Self::Lognormal { median, sigma } => median * (sigma * sigma / 2.0).exp(),
+            Self::Bimodal { low, high, high_share } => low + (high - low) * high_share,
+            Self::Uniform { low, high } => low + (high - low) / 2.0,
+            Self::Gamma { shape, scale } => shape * scale,
+            Self::GeneralisedExtremeValue { shape, .. } | Self::GeneralisedPareto { shape, .. } if shape >= 1.0 => {
                 f64::INFINITY
             }
-            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+            Self::GeneralisedExtremeValue { location, scale, shape } => {
                 let standard = if shape.abs() < 1e-9 { EULER } else { (special::gamma(1.0 - shape) - 1.0) / shape };
                 location + scale * standard
             }
-            Distribution::GeneralisedPareto { location, scale, shape } => location + scale / (1.0 - shape),
+            Self::GeneralisedPareto { location, scale, shape } => location + scale / (1.0 - shape),
         }
     }
 
@@ -154,27 +150,23 @@ impl Distribution {
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
         match *self {
-            Distribution::Constant { value } => value,
-            Distribution::Exponential { mean } => -mean * (-p).ln_1p(),
-            Distribution::Lognormal { median, sigma } if sigma > 0.0 => {
-                median * (sigma * special::normal_quantile(p)).exp()
-            }
-            Distribution::Lognormal { median, .. } => median,
-            Distribution::Bimodal { low, high, high_share } => {
+            Self::Constant { value } => value,
+            Self::Exponential { mean } => -mean * (-p).ln_1p(),
+            Self::Lognormal { median, sigma } if sigma > 0.0 => median * (sigma * special::normal_quantile(p)).exp(),
+            Self::Lognormal { median, .. } => median,
+            Self::Bimodal { low, high, high_share } => {
                 if p <= 1.0 - high_share {
                     low
                 } else {
                     high
                 }
             }
-            Distribution::Uniform { low, high } => low + (high - low) * p,
-            Distribution::Gamma { shape, scale } => scale * special::gamma_quantile(shape, p),
-            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+            Self::Uniform { low, high } => low + (high - low) * p,
+            Self::Gamma { shape, scale } => scale * special::gamma_quantile(shape, p),
+            Self::GeneralisedExtremeValue { location, scale, shape } => {
                 location + scale * stretched(shape, -(-p.ln()).ln())
             }
-            Distribution::GeneralisedPareto { location, scale, shape } => {
-                location + scale * stretched(shape, -(-p).ln_1p())
-            }
+            Self::GeneralisedPareto { location, scale, shape } => location + scale * stretched(shape, -(-p).ln_1p()),
         }
     }
 
@@ -182,24 +174,24 @@ impl Distribution {
     pub fn cdf(&self, x: f64) -> f64 {
         let step = |value: f64| if x >= value { 1.0 } else { 0.0 };
         match *self {
-            Distribution::Constant { value } => step(value),
-            Distribution::Exponential { mean } if mean > 0.0 => -(-x.max(0.0) / mean).exp_m1(),
-            Distribution::Exponential { .. } => step(0.0),
-            Distribution::Lognormal { median, sigma } if sigma > 0.0 && median > 0.0 => {
+            Self::Constant { value } => step(value),
+            Self::Exponential { mean } if mean > 0.0 => -(-x.max(0.0) / mean).exp_m1(),
+            Self::Exponential { .. } => step(0.0),
+            Self::Lognormal { median, sigma } if sigma > 0.0 && median > 0.0 => {
                 if x <= 0.0 {
                     return 0.0;
                 }
                 special::normal_cdf((x / median).ln() / sigma)
             }
-            Distribution::Lognormal { median, .. } => step(median),
-            Distribution::Bimodal { low, high, high_share } => (1.0 - high_share) * step(low) + high_share * step(high),
-            Distribution::Uniform { low, high } if high > low => ((x - low) / (high - low)).clamp(0.0, 1.0),
-            Distribution::Uniform { low, .. } => step(low),
-            Distribution::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).0,
-            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+            Self::Lognormal { median, .. } => step(median),
+            Self::Bimodal { low, high, high_share } => (1.0 - high_share) * step(low) + high_share * step(high),
+            Self::Uniform { low, high } if high > low => ((x - low) / (high - low)).clamp(0.0, 1.0),
+            Self::Uniform { low, .. } => step(low),
+            Self::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).0,
+            Self::GeneralisedExtremeValue { location, scale, shape } => {
                 (-(-unstretched(shape, (x - location) / scale)).exp()).exp()
             }
-            Distribution::GeneralisedPareto { location, scale, shape } => {
+            Self::GeneralisedPareto { location, scale, shape } => {
                 -(-unstretched(shape, ((x - location) / scale).max(0.0))).exp_m1()
             }
         }
@@ -208,12 +200,12 @@ impl Distribution {
     /// Exact share of values above `x`, precise for small results of distributions with a tail.
     pub fn upper(&self, x: f64) -> f64 {
         match *self {
-            Distribution::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
-            Distribution::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).1,
-            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+            Self::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
+            Self::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).1,
+            Self::GeneralisedExtremeValue { location, scale, shape } => {
                 -(-(-unstretched(shape, (x - location) / scale)).exp()).exp_m1()
             }
-            Distribution::GeneralisedPareto { location, scale, shape } => {
+            Self::GeneralisedPareto { location, scale, shape } => {
                 (-unstretched(shape, ((x - location) / scale).max(0.0))).exp()
             }
             _ => 1.0 - self.cdf(x),

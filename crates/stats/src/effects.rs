@@ -508,12 +508,8 @@ impl Factorial {
             square +=
                 weights.iter().enumerate().map(|(k, other)| weight * other * self.covariance.get(row, k)).sum::<f64>();
         }
-        Contrast {
-            point: dot(weights, &self.means),
-            standard_error: square.max(0.0).sqrt() * self.error,
-            df: self.error_df as f64,
-            n: self.trials as u64,
-        }
+        let (point, standard_error) = (dot(weights, &self.means), square.max(0.0).sqrt() * self.error);
+        Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }
 
     /// The weight of a point: the product over all factors of `of(factor, level)`, or of one over the number of levels.
