@@ -141,12 +141,11 @@ impl fmt::Display for Miss {
 impl Verification {
     /// Number of cases that hold, fail and were skipped.
     pub fn counts(&self) -> (usize, usize, usize) {
-        let count = |of: fn(&CaseOutcome) -> bool| self.cases.iter().filter(|case| of(&case.outcome)).count();
-        (
-            count(|outcome| matches!(outcome, CaseOutcome::Ok)),
-            count(|outcome| matches!(outcome, CaseOutcome::Failed(_))),
-            count(|outcome| matches!(outcome, CaseOutcome::Skipped { .. })),
-        )
+        self.cases.iter().fold((0, 0, 0), |(hold, fail, skipped), case| match case.outcome {
+            CaseOutcome::Ok => (hold + 1, fail, skipped),
+            CaseOutcome::Failed(_) => (hold, fail + 1, skipped),
+            CaseOutcome::Skipped { .. } => (hold, fail, skipped + 1),
+        })
     }
 
     /// The first failed case, and how it failed.

@@ -198,15 +198,12 @@ fn template(section: &Section, key: &str, names: &Names) -> Option<Template> {
 
 fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     let Some(table) = section.section(key) else { return Vec::new() };
-    let mut all = Vec::new();
-    for entry in table.table.iter() {
-        let Some(value) = table.text(&entry.key) else { continue };
-        match crate::http::field_name(&entry.key) {
-            Ok(_) => all.push((entry.key.clone(), entry.key_place, value)),
-            Err(error) => section.report.invalid(entry.key_place, error),
-        }
-    }
-    all
+    let header = |entry: &node::Entry| {
+        let value = table.text(&entry.key)?;
+        let name = crate::http::field_name(&entry.key).map_err(|error| section.report.invalid(entry.key_place, error));
+        Some((name.ok()?, entry.key_place, value))
+    };
+    table.table.iter().filter_map(header).collect()
 }
 
 fn templates(section: &Section, key: &str, names: &Names) -> Vec<(String, Template)> {
@@ -249,7 +246,7 @@ fn request(section: &Section, names: &Names) -> Option<Request> {
 }
 
 fn http(section: &Section, names: &Names) -> Send {
-    let method = section.text_as("method", crate::http::method);
+    let method = section.text_as("method", crate::http::method).unwrap_or_default();
     let path = section.text_as("path", |text| {
         if text.bytes().any(|byte| byte.is_ascii_control()) || text.split('{').next().unwrap_or_default().contains(' ')
         {
@@ -257,7 +254,7 @@ fn http(section: &Section, names: &Names) -> Send {
         }
         Template::parse(text, names)
     });
-    let version = section.choice("version", &[("1.1", false), ("1.0", true)]);
+    let is_old = section.choice("version", &[("1.1", false), ("1.0", true)]).unwrap_or_default();
     let headers = templates(section, "headers", names);
     let (has_body, chunked) = (section.has("body"), section.flag("chunked").unwrap_or_default());
     if chunked && !has_body {
@@ -269,14 +266,8 @@ fn http(section: &Section, names: &Names) -> Send {
             section.mistake("headers", message, "drop it, or send the request as `text`".to_owned());
         }
     }
-    Send::Http {
-        method: method.unwrap_or_default(),
-        path: path.unwrap_or_default(),
-        is_old: version.unwrap_or_default(),
-        headers,
-        body: template(section, "body", names),
-        chunked,
-    }
+    let (path, body) = (path.unwrap_or_default(), template(section, "body", names));
+    Send::Http { method, path, is_old, headers, body, chunked }
 }
 
 fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
@@ -314,30 +305,23 @@ fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
 
 fn json_paths(section: &Section, names: &Names) -> Vec<(JsonPath, Json)> {
     let Some(table) = section.section("json") else { return Vec::new() };
-    let mut all = Vec::new();
-    for entry in table.table.iter() {
+    let one = |entry: &node::Entry| {
         let value = json(&entry.node, names, section.report);
-        match JsonPath::parse(&entry.key) {
-            Ok(path) => all.extend(value.map(|value| (path, value))),
-            Err(error) => {
-                let message = format!("invalid JSONPath `{}`: {}", entry.key.escape_debug(), error.message());
-                let hint = "a path begins with `$`: `$.items[0].name`".to_owned();
-                section.report.mistake(entry.key_place, message, hint);
-            }
-        }
-    }
-    all
+        let path = JsonPath::parse(&entry.key).map_err(|error| {
+            let message = format!("invalid JSONPath `{}`: {}", entry.key.escape_debug(), error.message());
+            let hint = "a path begins with `$`: `$.items[0].name`".to_owned();
+            section.report.mistake(entry.key_place, message, hint);
+        });
+        path.ok().zip(value)
+    };
+    table.table.iter().filter_map(one).collect()
 }
 
 fn json(node: &Node, names: &Names, report: &Report) -> Option<Json> {
     Some(match &node.value {
-        Toml::Text(text) => match Template::parse(text, names) {
-            Ok(template) => Json::Text(template),
-            Err(error) => {
-                report.invalid(node.place, error);
-                return None;
-            }
-        },
+        Toml::Text(text) => {
+            Json::Text(Template::parse(text, names).map_err(|error| report.invalid(node.place, error)).ok()?)
+        }
         Toml::Integer(number) => Json::Value((*number).into()),
         Toml::Number(number) => Json::Value((*number).into()),
         Toml::Flag(flag) => Json::Value((*flag).into()),

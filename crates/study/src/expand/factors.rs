@@ -45,9 +45,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         report.mistake(*key_place, message, hint.to_owned());
     }
     let mut levels = match &node.value {
-        Value::Text(word) if word == "auto" => {
-            auto.into_iter().map(|level| (Level::Integer(level), node.place)).collect()
-        }
+        Value::Text(word) if word == "auto" => auto.into_iter().map(|n| (Level::Integer(n), node.place)).collect(),
         Value::List(items) => items.iter().filter_map(|item| level(key, item, report)).collect::<Vec<_>>(),
         other => {
             let hint = format!("write `{key} = [{}]`", report.source(node.place));

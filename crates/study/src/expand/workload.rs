@@ -223,13 +223,7 @@ fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
 }
 
 fn checked(size: SizeLaw, report: impl FnOnce(String)) -> Option<SizeLaw> {
-    match size.law() {
-        Ok(_) => Some(size),
-        Err(must) => {
-            report(must);
-            None
-        }
-    }
+    size.law().map_err(report).ok().map(|_| size)
 }
 
 fn empirical(table: &Section) -> Option<SizeLaw> {
