@@ -62,12 +62,8 @@ pub(crate) fn run(args: &GeneratorArgs) -> Result<(), String> {
             continue;
         }
         let [base, head] = &sides;
-        let question = gate::Question {
-            asked: Asked::Ratio(args.bound),
-            higher_is_better: false,
-            base: Side::known(base),
-            candidate: Side::known(head),
-        };
+        let (asked, candidate) = (Asked::Ratio(args.bound), Side::known(head));
+        let question = gate::Question { asked, higher_is_better: false, base: Side::known(base), candidate };
         let found = gate::examine(&[question], &rule, is_over).filter(|found| found.ended.is_some());
         let Some(found) = found.and_then(|found| found.found[0]) else { continue };
         let mut ratios = base.iter().zip(head).filter_map(|(base, head)| Some((*head)? / (*base)?)).collect::<Vec<_>>();

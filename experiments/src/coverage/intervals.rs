@@ -141,11 +141,8 @@ pub fn cases() -> Vec<Case> {
     let kind = Kind::Naive { rho: 0.5, windows: 600 };
     add("the same 600 windows, 0.5, treated as independent".to_owned(), Promise::Nothing(""), kind);
     let long = Subject { between: 0.0, windows: 300, requests: 30, ..subject(LOGNORMAL) };
-    add(
-        "one trial, mean latency, 300 windows of unequal counts".to_owned(),
-        Promise::BetweenOrDeclined(0.93, 0.97),
-        Kind::BatchRatio { subject: long },
-    );
+    let name = "one trial, mean latency, 300 windows of unequal counts".to_owned();
+    add(name, Promise::BetweenOrDeclined(0.93, 0.97), Kind::BatchRatio { subject: long });
     for (q, name) in [(0.5, "p50"), (0.99, "p99")] {
         let kind = Kind::BatchQuantile { subject: long, q };
         add(format!("one trial, {name} of 300 windows"), Promise::BetweenOrDeclined(0.92, 0.98), kind);

@@ -391,13 +391,8 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         };
         let all = f64::from(covered_all) / f64::from(reports);
         let promise = excluded.map_or(Promise::AtLeast(0.94), Promise::Nothing);
-        rows.push(Row {
-            what: format!("an absolute interval holds the truth, {points} points"),
-            world: world.name,
-            of: reports,
-            share: all,
-            promise,
-        });
+        let what = format!("an absolute interval holds the truth, {points} points");
+        rows.push(Row { what, world: world.name, of: reports, share: all, promise });
         let promise = match excluded {
             Some(why) => Promise::Nothing(why),
             // 89 to 90 % here: a run that meets its target has seen few slow starts.
@@ -405,13 +400,9 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             None if met < reports / 20 => Promise::Nothing("met too seldom"),
             None => Promise::AtLeast(0.915),
         };
-        rows.push(Row {
-            what: format!("the same, if the target was met, {points} points"),
-            world: world.name,
-            of: met,
-            share: f64::from(covered_met) / f64::from(met.max(1)),
-            promise,
-        });
+        let what = format!("the same, if the target was met, {points} points");
+        let share = f64::from(covered_met) / f64::from(met.max(1));
+        rows.push(Row { what, world: world.name, of: met, share, promise });
     }
 }
 
