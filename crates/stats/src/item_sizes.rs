@@ -15,9 +15,8 @@ pub(crate) struct Cell {
     pub(crate) other: u32,
 }
 
-/// A distribution of sizes, rounded to the nearest byte and clamped to two bounds. Shares are exact. Each size up to
-/// 4,096 above the lower bound has a table cell (Walker 1977, The alias method; Vose 1991 for the table); the quantile
-/// function covers larger ones.
+/// A distribution of sizes, rounded to bytes and clamped to two bounds. Shares are exact. Sizes up to 4,096 above the
+/// lower bound have a table cell (Walker 1977, The alias method; Vose 1991); the quantile function covers larger ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
     law: Empirical,

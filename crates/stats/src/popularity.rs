@@ -2,9 +2,8 @@
 
 use crate::random::{Rng, mix};
 
-/// Zipf's law over ranks 1 to n: rank k has a share proportional to k^-exponent, from 0 (uniform). Exact, in constant
-/// memory. Source: Hörmann & Derflinger 1996, Rejection-inversion to generate variates from monotone discrete
-/// distributions.
+/// Zipf's law over ranks 1 to n: rank k has a share ∝ k^-exponent (0: uniform). Exact, in constant memory. Source:
+/// Hörmann & Derflinger 1996, Rejection-inversion to generate variates from monotone discrete distributions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
     n: u64,
@@ -88,8 +87,7 @@ impl Zipf {
     }
 }
 
-/// Sum of k^-exponent for k = 1 to n: by terms up to 1,000, then by the Euler-Maclaurin formula (DLMF 2.10.1), whose
-/// next term is below 1e-17 of the sum.
+/// Sum of k^-exponent for k = 1 to n: 1,000 terms, then Euler-Maclaurin (DLMF 2.10.1), whose next is below 1e-17 of it.
 pub fn harmonic(n: u64, exponent: f64) -> f64 {
     const DIRECT: u64 = 1000;
     let term = |k: f64| (-exponent * k.ln()).exp();

@@ -477,8 +477,7 @@ mod tests {
         }
     }
 
-    /// SPEC SDM91 on a Sun SPARCcenter 2000: concurrent scripts and scripts per hour (Gunther 2007, chapter 4.5; data
-    /// set `specsdm91` of R's package usl 3.0.3).
+    /// SPEC SDM91 on a SPARCcenter 2000: scripts, scripts per hour (Gunther 2007, 4.5; `specsdm91` of R's usl 3.0.3).
     const SPECSDM91: [(f64, f64); 7] =
         [(1.0, 64.9), (18.0, 995.9), (36.0, 1652.4), (72.0, 1853.2), (108.0, 1828.9), (144.0, 1775.0), (216.0, 1702.2)];
 
