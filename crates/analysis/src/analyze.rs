@@ -18,8 +18,7 @@ use crate::{
     steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value, visible, warning,
 };
 
-/// Analyzes a run, the same on any machine. `records` are its trials in any order; those of points missing from the
-/// plan are left out with a warning.
+/// Analyzes a run, the same on any machine. `records` have any order; those outside the plan only cause a warning.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));

@@ -16,9 +16,8 @@ use crate::group::distinct;
 use crate::number::percent;
 use crate::{value, veto};
 
-/// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Empty for studies of
-/// proxy overhead, effects or a gate: [`crate::proxy_overhead`], [`crate::effects`] and [`crate::gate`] report those,
-/// and a second test could contradict them.
+/// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Empty for proxy
+/// overhead, effects and gates: a second test could contradict `proxy_overhead`, `effects` and `gate`.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
@@ -89,9 +88,8 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// Rows that fail more requests than another contender at their place. They are not ranked, because a request that
-/// fails may cost less. One-sided signed rank test of the differences of shares by block: at most a share `error` of
-/// reports excludes a contender wrongly.
+/// Rows that fail more requests than another contender at their place: not ranked, since failing may cost less.
+/// One-sided signed rank test of the differences of shares by block: at most `error` of reports exclude one wrongly.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };

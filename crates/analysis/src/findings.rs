@@ -415,8 +415,7 @@ pub struct Row {
     pub clock: Option<Clock>,
     /// Latencies of all trials merged, ns. Used for distributions.
     pub latency: Option<Histogram>,
-    /// Requests that were due and had no response when their trial ended: their number and how long they had waited,
-    /// over all trials. `None` in old stores.
+    /// Due requests without a response when their trial ended: number and wait, all trials. `None` in old stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
     /// Failed requests of all trials, by kind.

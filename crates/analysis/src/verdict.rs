@@ -39,9 +39,8 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
     }
 }
 
-/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes` are the machines of a cluster.
-/// Ignores a calibration for another protocol, backend, idle policy or number of threads, or if generators ran on other
-/// machines.
+/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes`: machines of a cluster. Ignores a
+/// calibration for another protocol, backend, idle policy or number of threads, or if generators ran elsewhere.
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);

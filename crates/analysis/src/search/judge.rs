@@ -165,9 +165,8 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Compares the missing with the allowed share of the offered rate. A Poisson schedule has more or fewer requests than
-/// the rate by chance. If fewer scheduled requests are missing than the rate implies, these count, without an allowance
-/// for chance.
+/// Compares the missing with the allowed share of the offered rate. A Poisson schedule differs from the rate by chance.
+/// If fewer scheduled requests are missing than the rate implies, these count, without an allowance for chance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
