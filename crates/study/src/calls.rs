@@ -1,5 +1,4 @@
-//! The log of calls that a proxy writes: CSV with a header and one line per call. Columns are identified by name, in
-//! any order; unknown columns are ignored.
+//! Log of a proxy's calls: CSV, a header and one line per call. Columns are found by name; unknown ones are ignored.
 //!
 //! | Column | Meaning |
 //! |---|---|

@@ -1,6 +1,5 @@
-//! Data types of quintain: a [`Study`] (a file with a question) is expanded to a [`Plan`] (trials to run), which
-//! results in [`Record`]s (one per trial). Pure: text in, values out; no access to files, clocks or the machine. The
-//! serialized formats are stable (schemas/).
+//! Data types: a [`Study`] (a file with a question) expands to a [`Plan`] (trials to run), which results in [`Record`]s
+//! (one per trial). Pure: no access to files, clocks or the machine. Serialized formats are stable (schemas/).
 //!
 //! ```
 //! let study = study::parse(

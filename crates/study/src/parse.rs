@@ -11,8 +11,7 @@ use crate::source::in_profile;
 pub use crate::source::{Profile, Study, TEXT_MAX_BYTES};
 pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey};
 
-/// Parses a study and checks syntax, names, types, units, ranges and references in every profile. Fails with all
-/// errors.
+/// Parses a study and checks syntax, names, types, units, ranges and references in all profiles. Fails with all errors.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;

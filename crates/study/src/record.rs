@@ -1237,8 +1237,7 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Turns of its loop.
     pub turns: u64,
-    /// Time that it was held up while measured, ns: it woke at least 50 ms after its timer, because the generator was
-    /// stopped or had no CPU. 0 in older stores.
+    /// Time held up while measured, ns: woke 50 ms or more after its timer, stopped or without a CPU. 0 in old stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

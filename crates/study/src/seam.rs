@@ -1,14 +1,12 @@
-//! Messages between the lab and a generator process. The lab starts `quintain load --spec -`, writes a
-//! [`LoadSpec`](crate::LoadSpec), one JSON value, to its stdin and keeps stdin open. The generator writes one [`Told`]
-//! per line to its stdout, in this order:
+//! Messages of lab and generator. The lab starts `quintain load --spec -`, writes a [`LoadSpec`](crate::LoadSpec) as
+//! JSON to its stdin and keeps stdin open. The generator writes one [`Told`] per line to its stdout, in order:
 //!
 //! 1. [`Told::Progress`], a few times per second, until the end.
 //! 2. [`Told::Connected`], once, if the specification has a [`gate`](crate::LoadSpec::gate); the lab responds with
 //!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
 //! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before it starts.
-//! 4. [`Told::Measured`], when measuring has ended. From then on no request is sent. Every connection stays open until
-//!    the lab responds with [`Heard::Read`], stdin ends, or [`HOLD_MAX`] is over. So the server's resource use can be
-//!    read before connections close.
+//! 4. [`Told::Measured`], when measuring has ended. No request follows, and connections stay open until the lab
+//!    responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] is over: it reads the server's resource use meanwhile.
 //! 5. [`Told::Measurement`], the last line.
 //!
 //! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.

@@ -50,8 +50,7 @@ pub struct LoadSpec {
     /// Random seed of challenges and arrivals.
     pub seed: u64,
     /// The workers of a larger load that this process runs, if not all. [`LoadSpec::clients`] and the rate of
-    /// [`LoadSpec::arrivals`] are the whole load's. Together, processes request exactly what one would with all
-    /// workers.
+    /// [`LoadSpec::arrivals`] are the whole load's. Together, processes request what one with all workers would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// Once connected, wait for [`Heard::Go`](crate::seam::Heard::Go) before the first request.

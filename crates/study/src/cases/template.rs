@@ -1,6 +1,5 @@
-//! `{sum}` in the texts of a case: expressions over random numbers and texts. A brace opens an expression if a letter,
-//! `_` or `(` follows and no quote or brace comes before the closing one. Others are literal, so JSON needs no escapes;
-//! so is `{{`.
+//! `{sum}` in the texts of a case: expressions over random numbers and texts. A brace opens one if a letter, `_` or `(`
+//! follows and no quote or brace comes before the closing one. Others are literal (JSON needs no escapes), as is `{{`.
 
 use config::Invalid;
 use config::nearest::suggestion;

@@ -24,8 +24,7 @@ pub enum Part {
     },
 }
 
-/// Splits a template at `{name}`, `{number}`, `{number*N}`, `{random:N}`; other braces are literal. Fails at a bad
-/// number.
+/// Splits at `{name}`, `{number}`, `{number*N}` and `{random:N}`; other braces are literal. Fails at a bad number.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     for (span, inner) in braced(text) {
