@@ -19,8 +19,7 @@ const SAMPLE: Duration = Duration::from_millis(100);
 
 /// Check that the memory of `quintain serve cache` stays within its cap and constant
 ///
-/// Its anonymous memory must stay below the cap, 4 MiB, 16 KiB per connection and what may be in flight, while items of
-/// all sizes come and go.
+/// Anonymous memory stays below the cap, 4 MiB, 16 KiB per connection and what is in flight, as items come and go.
 #[derive(Args)]
 pub(crate) struct ChurnArgs {
     #[arg(long, value_delimiter = ',', default_value = "epoll,io_uring")]

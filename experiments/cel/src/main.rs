@@ -1,6 +1,5 @@
-//! Evaluation time of clauses, compared with CEL: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
-//! Both engines take turns, eleven rounds each; prints medians and ranges. Converting messages to CEL's values is not
-//! counted.
+//! Evaluation time of clauses against CEL: `cargo run --release --manifest-path experiments/cel/Cargo.toml`. Both
+//! engines take turns, eleven rounds each; prints medians and ranges. Excludes converting messages to CEL's values.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
 use std::collections::HashMap;
