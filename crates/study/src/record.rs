@@ -131,8 +131,8 @@ pub struct Link {
     pub receive_bytes_per_s: f64,
     /// Median time of a small request with nothing else on the path, ns.
     pub round_trip_ns_p50: f64,
-    /// Payload that this machine received while all generators received, bytes per second. `None` if a CPU may have been the limit
-    /// instead of the paths, and in older stores.
+    /// Payload that this machine received while all generators received, bytes per second. `None` if a CPU may have
+    /// been the limit instead of the paths, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_together_bytes_per_s: Option<f64>,
 }

@@ -6,7 +6,7 @@
 //!    [`Heard::Go`]. The generator gives up if its stdin ends before that.
 //! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before it starts.
 //! 4. [`Told::Measured`], when measuring has ended. No request follows, and connections stay open until the lab
-//!    responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] is over: it reads the server's resource use meanwhile.
+//!    responds with [`Heard::Read`], stdin ends or [`HOLD_MAX`] is over, so that it can read the server's resource use.
 //! 5. [`Told::Measurement`], the last line.
 //!
 //! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.
