@@ -11,8 +11,8 @@ use study::record::{Measurement, Outcome, Record};
 use crate::number;
 use crate::value::{LOAD_LEVEL, values_and_bounds};
 
-/// A condition of `--fail-if` and what one load shows of it. It says nothing about the next load:
-/// `quintain compare` repeats loads and gives an error rate.
+/// A condition of `--fail-if` with its outcome in one load. The next load may differ: `quintain compare` repeats loads
+/// and has an error rate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadLimit {
     /// The condition: `p99 > 5ms`.
@@ -23,7 +23,7 @@ pub struct LoadLimit {
     pub value: Option<f64>,
     /// Whether the value is a lower bound because requests were still waiting at the end.
     pub at_least: bool,
-    /// What the load shows.
+    /// Its outcome.
     pub outcome: LoadLimitOutcome,
 }
 
@@ -35,7 +35,7 @@ pub enum LoadLimitOutcome {
     Passes,
     /// The value is beyond the limit.
     Fails,
-    /// There is no value, or only a bound that is within the limit.
+    /// The value is missing, or is a lower bound within the limit.
     Unknown,
 }
 

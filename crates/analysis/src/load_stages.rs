@@ -9,9 +9,8 @@ use crate::duration_summary::known_quantile;
 use crate::histogram;
 use crate::number::total;
 
-/// What one stage of a shape showed. Responses and errors count in the stage in which they ended, so
-/// a queue that builds up in one stage is answered in the next. There are no intervals: the stages of
-/// one load are not repetitions.
+/// Results of one stage of a shape. Responses and errors count in the stage in which they ended: a queue that builds up
+/// in one stage counts in the next. Intervals are missing because the stages of one load are not repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StageReport {
     /// Rate at its start, requests per second.

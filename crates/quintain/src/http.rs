@@ -74,7 +74,8 @@ pub(crate) fn asked(
 
     let (entries, first) = (entries?, first?);
     let requests = parts.requests(&entries, args, connection, mistakes);
-    let expects_body = args.expect_body.is_some() || args.expect_body_file.is_some();
+    let Expect { body, json, matches, length, .. } = &expect;
+    let expects_body = body.is_some() || !json.is_empty() || matches.is_some() || length.is_some();
     if expects_body && requests.iter().any(|request| request.method == "HEAD") {
         mistakes.add(usage("a response to `HEAD` has no body to expect").hint("use `GET`"));
     }
@@ -290,7 +291,7 @@ impl Parts {
             let is_in = |name: &str, headers: &[(String, String)]| {
                 headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
             };
-            // A request's own headers replace those of the flags.
+            // A request's own headers replace headers from flags.
             let common = self.headers.iter().filter(|(name, _)| !is_in(name, &entry.headers));
             let mut headers = common.chain(&entry.headers).cloned().collect::<Vec<_>>();
             if !is_in("Host", &headers) {
@@ -471,6 +472,8 @@ mod tests {
             (&["http://h", "--pipeline", "many"], "`many` is not a number"),
             (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is not a valid HTTP status"),
             (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
+            (&["http://h", "--expect-json", "$.a == 1", "-X", "HEAD"], "has no body to expect"),
+            (&["http://h", "--expect-json", "$.a = 1"], "`--expect-json`: `$.a = 1` has no `==`"),
             (&["http://h", "--body-file", "/no/such"], "cannot read `/no/such`"),
             (&["http://h", "--body-file", "/"], "cannot read `/`"),
             (&["http://h", "--body-file", "/dev/zero"], "`/dev/zero` has more than 16 MiB"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use study::record::Measurement;
-use study::spec::Target;
+use study::spec::{HttpRequest, Target};
 
 use crate::message::Problem;
 use crate::output;
@@ -15,10 +15,7 @@ pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> 
         Target::Http { requests, .. } => requests.as_slice(),
         _ => &[],
     };
-    let name = |index: u32| {
-        let request = requests.get(index as usize);
-        request.map_or_else(String::new, |request| format!("{} {}", request.method, request.target))
-    };
+    let name = |index: u32| requests.get(index as usize).map_or_else(String::new, HttpRequest::kind);
     let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
     let mut text = String::new();
     if !is_json {

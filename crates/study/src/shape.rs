@@ -96,7 +96,7 @@ fn time_ns(text: &str) -> Result<u64, Invalid> {
     units::duration_ns(text.trim())
 }
 
-/// Checks what the generator and the report rely on.
+/// Checks the number of stages, their rates, and their lengths.
 pub fn check(stages: &[Stage]) -> Result<(), Invalid> {
     if stages.is_empty() || stages.len() > STAGES_MAX {
         return Err(Invalid::new(format!("{} stages, expected 1 to {STAGES_MAX}", stages.len())));

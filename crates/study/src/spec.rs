@@ -242,6 +242,13 @@ pub struct HttpRequest {
     pub body: Vec<u8>,
 }
 
+impl HttpRequest {
+    /// Its kind in reports: method and target as written, `GET /items/{{seq}}`.
+    pub fn kind(&self) -> String {
+        format!("{} {}", self.method, self.target)
+    }
+}
+
 /// TLS settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

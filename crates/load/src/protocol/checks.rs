@@ -90,7 +90,7 @@ impl Checks {
         self.one_in == 1 || mix(self.key ^ number).is_multiple_of(self.one_in)
     }
 
-    /// What is wrong with the body of the response to a request; `None` if all is as expected.
+    /// Describes the first check that the response to a request fails; `None` if it passes all.
     #[cold]
     pub(super) fn problem(&self, number: u64, bytes: u64, body: &[u8]) -> Option<String> {
         if let Some(length) = self.length.as_ref().filter(|length| !length.contains(&bytes)) {

@@ -23,15 +23,14 @@ struct Composed {
     operation: Option<u32>,
 }
 
-/// Maximum number of kinds of requests that are reported separately.
+/// Maximum number of request kinds with separate results.
 const OPERATIONS_MAX: usize = 64;
 
 /// The kinds of requests in a mix, by method and target as written; empty for a single kind, or too
 /// many.
 pub(crate) fn operations(requests: &[HttpRequest]) -> Vec<String> {
     let mut names = Vec::<String>::new();
-    for HttpRequest { method, target, .. } in requests {
-        let name = format!("{method} {target}");
+    for name in requests.iter().map(HttpRequest::kind) {
         if names.len() > OPERATIONS_MAX {
             break;
         }
@@ -113,8 +112,8 @@ impl Http {
                 .and_then(|()| Varied::compile(&bytes, body.len(), media_type, &mut values));
             match varied {
                 Ok(varied) => {
-                    let name = format!("{method} {target}");
-                    let operation = operations.iter().position(|known| *known == name).map(|index| index as u32);
+                    let kind = request.kind();
+                    let operation = operations.iter().position(|known| *known == kind).map(|index| index as u32);
                     let asked = RequestMethod::parse(method);
                     composed.push(Composed { bytes, varied, asked, weight_until, operation });
                 }

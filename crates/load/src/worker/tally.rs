@@ -111,10 +111,7 @@ impl<'a> Tally<'a> {
                 }
             }
             Span::Beyond if caused => {}
-            Span::Beyond => {
-                let operation = protocol.operation(flight.expected);
-                self.beyond.push(Beyond { intended, sent_at, timed_out, operation });
-            }
+            Span::Beyond => self.end_beyond(protocol, flight, timed_out),
         }
         if span != Span::Beyond
             && let Some(cache) = &mut self.recorder.cache
@@ -153,11 +150,7 @@ impl<'a> Tally<'a> {
             match span {
                 Span::Warmup => {}
                 Span::Measured => self.recorder.timed_out_request_ended(at),
-                Span::Beyond => {
-                    let Flight { intended, sent_at, timed_out, .. } = *flight;
-                    let operation = protocol.operation(flight.expected);
-                    self.beyond.push(Beyond { intended, sent_at, timed_out, operation });
-                }
+                Span::Beyond => self.end_beyond(protocol, flight, true),
             }
             return self.late(protocol, flight, span, at);
         }
@@ -186,12 +179,13 @@ impl<'a> Tally<'a> {
                 self.log(protocol, flight, status, Some(fault), at);
             }
             Span::Beyond if protocol.is_caused(flight.expected) => {}
-            Span::Beyond => {
-                let Flight { intended, sent_at, .. } = *flight;
-                let operation = protocol.operation(flight.expected);
-                self.beyond.push(Beyond { intended, sent_at, timed_out: false, operation });
-            }
+            Span::Beyond => self.end_beyond(protocol, flight, false),
         }
+    }
+
+    fn end_beyond<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, timed_out: bool) {
+        let Flight { intended, sent_at, expected, .. } = *flight;
+        self.beyond.push(Beyond { intended, sent_at, timed_out, operation: protocol.operation(expected) });
     }
 
     #[cold]

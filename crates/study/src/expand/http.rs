@@ -211,9 +211,11 @@ fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
 }
 
 fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpRequestPlan]) -> Expect {
-    if load.has("expect_body") && requests.iter().any(|request| request.method == "HEAD") {
-        let hint = "drop `expect_body`, or use `GET`".to_owned();
-        load.mistake("expect_body", "the response to `HEAD` has no body", hint);
+    let is_head = requests.iter().any(|request| request.method == "HEAD");
+    let of_bodies = ["expect_body", "expect_json", "expect_matches", "expect_length"];
+    for key in of_bodies.iter().filter(|key| is_head && load.has(key)) {
+        let hint = format!("drop `{key}`, or use `GET`");
+        load.mistake(key, "the response to `HEAD` has no body", hint);
     }
     let json = load.section("expect_json").map_or_else(Vec::new, |paths| {
         let keys = paths.table.keys().map(str::to_owned).collect::<Vec<_>>();
