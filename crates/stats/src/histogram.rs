@@ -122,12 +122,13 @@ impl Histogram {
     }
 
     /// Index and count of each used bucket, ascending.
-    fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+    fn used(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
         let index = |ns: u64| index_of(ns.min(HIGHEST_NS), self.precision);
         let first = index(self.min);
         let counts = self.counts.get(first..=index(self.max)).unwrap_or_default();
         let listed = self.listed.iter().map(|&(index, count)| (index as usize, count));
-        listed.chain((first..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0))
+        let all = (first..first + counts.len()).zip(counts.iter().copied());
+        listed.chain(all.filter(|(_, count)| *count > 0))
     }
 
     /// Adds all of `other`. If precisions differ, the result has the coarser one; fine buckets lie inside coarse ones.
@@ -290,13 +291,23 @@ impl Histogram {
     }
 
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
-        let mut seen = 0u64;
-        for (index, count) in self.used() {
+        // Counts from the nearer end.
+        let above = self.len.saturating_sub(rank);
+        let mut seen = if rank < above { 0 } else { self.saturated };
+        let mut is_reached = |bound: u64, count: u64| {
             seen = seen.saturating_add(count);
-            if seen >= rank {
-                let (low, high) = self.bounds(index);
-                return Some(self.value_of(low, high));
-            }
+            seen >= bound
+        };
+        let found = if rank < above {
+            self.used().find(|(_, count)| is_reached(rank, *count))
+        } else if self.saturated <= above {
+            self.used().rev().find(|(_, count)| is_reached(above + 1, *count))
+        } else {
+            None
+        };
+        if let Some((index, _)) = found {
+            let (low, high) = self.bounds(index);
+            return Some(self.value_of(low, high));
         }
         // Saturated values are the highest.
         (self.len > 0).then_some(self.max as f64)
@@ -383,25 +394,23 @@ impl Histogram {
 
     /// Whether values in the listed buckets can have these sums.
     fn has_possible_sums(&self) -> bool {
-        let (mut low, mut high) = ([0.0; 2], [0.0; 2]);
-        let mut add = |from: f64, to: f64, count: u64| {
-            let count = count as f64;
-            low = [low[0] + from * count, low[1] + from * from * count];
-            high = [high[0] + to * count, high[1] + to * to * count];
-        };
-        let (min, max) = (self.min as f64, self.max as f64);
-        let bounds = |index| (low_of(index, self.precision) as f64, (low_of(index + 1, self.precision) - 1) as f64);
+        let (mut sum, mut squares) = (0.0, 0.0);
         for &(index, count) in &self.listed {
-            let (from, to) = bounds(index as usize);
-            add(from.max(min), to.min(max), count);
+            // Signed integers convert to floats in one instruction.
+            let low = low_of(index as usize, self.precision) as i64 as f64;
+            let all = low * count.min(i64::MAX as u64) as i64 as f64;
+            sum += all;
+            squares += all * low;
         }
-        add((HIGHEST_NS + 1).max(self.min) as f64, max, self.saturated);
+        let (count, low, high) = (self.saturated as f64, (HIGHEST_NS + 1).max(self.min) as f64, self.max as f64);
+        // A bucket's highest value exceeds its lowest by this factor at most.
+        let width = 1.0 + (-f64::from(self.precision)).exp2();
         // Sums that were stored as floats, and those of this function, are rounded.
-        let is_within = |index: usize, sum: u128| {
-            let sum = sum as f64;
-            low[index].min(u128::MAX as f64) * (1.0 - 1e-9) <= sum && sum <= high[index] * (1.0 + 1e-9)
+        let is_within = |sum: u128, low: f64, high: f64| {
+            low.min(u128::MAX as f64) * (1.0 - 1e-9) <= sum as f64 && sum as f64 <= high * (1.0 + 1e-9)
         };
-        is_within(0, self.sum) && is_within(1, self.sum_sq)
+        is_within(self.sum, sum + low * count, sum * width + high * count)
+            && is_within(self.sum_sq, squares + low * low * count, squares * width * width + high * high * count)
     }
 }
 
