@@ -345,6 +345,8 @@ impl Histogram {
         let end = index_of(HIGHEST_NS, parts.precision);
         let mut len = parts.saturated;
         let mut next = 0;
+        // Sums of the lowest values of the buckets and of their squares.
+        let mut lows = [0.0; 2];
         for &(index, count) in &parts.counts {
             if index < next || index as usize > end {
                 return Err(format!("histogram bucket {index} is out of order or out of range"));
@@ -354,6 +356,10 @@ impl Histogram {
             }
             next = index + 1;
             len = len.checked_add(count).ok_or("histogram counts add up to more than 2^64")?;
+            // Signed integers convert to floats in one instruction.
+            let low = low_of(index as usize, parts.precision) as i64 as f64;
+            let all = low * count.min(i64::MAX as u64) as i64 as f64;
+            lows = [lows[0] + all, lows[1] + all * low];
         }
         if let ([(first, _), ..], [.., (last, _)]) = (&*parts.counts, &*parts.counts) {
             let index = |ns: u64| (ns <= HIGHEST_NS).then(|| index_of(ns, parts.precision) as u32);
@@ -386,22 +392,14 @@ impl Histogram {
         if !is_in_range {
             return Err(range_error());
         }
-        if !histogram.has_possible_sums() {
+        if !histogram.has_possible_sums(lows) {
             return Err("histogram sum or sum of squares contradicts its buckets".to_owned());
         }
         Ok(histogram)
     }
 
-    /// Whether values in the listed buckets can have these sums.
-    fn has_possible_sums(&self) -> bool {
-        let (mut sum, mut squares) = (0.0, 0.0);
-        for &(index, count) in &self.listed {
-            // Signed integers convert to floats in one instruction.
-            let low = low_of(index as usize, self.precision) as i64 as f64;
-            let all = low * count.min(i64::MAX as u64) as i64 as f64;
-            sum += all;
-            squares += all * low;
-        }
+    /// Whether values in these buckets can have these sums, given the least possible ones.
+    fn has_possible_sums(&self, [sum, squares]: [f64; 2]) -> bool {
         let (count, low, high) = (self.saturated as f64, (HIGHEST_NS + 1).max(self.min) as f64, self.max as f64);
         // A bucket's highest value exceeds its lowest by this factor at most.
         let width = 1.0 + (-f64::from(self.precision)).exp2();

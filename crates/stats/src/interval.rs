@@ -1,5 +1,7 @@
 //! Point estimates with confidence intervals.
 
+use std::cell::Cell;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +87,14 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
 /// The `t` with probability `level` between `-t` and `t` in Student's distribution with `df` degrees of freedom.
 pub fn t_two_sided(level: f64, df: f64) -> f64 {
     assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
-    -special::t_quantile((1.0 - level) / 2.0, df)
+    // Most calls repeat the last one: a row has many metrics of one sample size.
+    thread_local!(static LAST: Cell<[f64; 3]> = const { Cell::new([f64::NAN; 3]) });
+    let [last_level, last_df, mut t] = LAST.get();
+    if (last_level, last_df) != (level, df) {
+        t = -special::t_quantile((1.0 - level) / 2.0, df);
+        LAST.set([level, df, t]);
+    }
+    t
 }
 
 #[cfg(test)]

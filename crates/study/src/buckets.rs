@@ -20,9 +20,10 @@ impl Buckets {
         for &(index, count) in counts {
             let index = u64::from(index);
             if index > next {
-                let _ = write!(text, "-{},", index - next);
+                text.push('-');
+                push_number(&mut text, index - next);
             }
-            let _ = write!(text, "{count},");
+            push_number(&mut text, count);
             next = index + 1;
         }
         text.pop();
@@ -68,6 +69,15 @@ impl Buckets {
     fn misplaced(byte: u8) -> String {
         format!("histogram buckets have `{}` in place of an integer", char::from(byte).escape_default())
     }
+}
+
+/// Appends a number, most often of one digit, and a comma.
+fn push_number(text: &mut String, number: u64) {
+    match u32::try_from(number).ok().and_then(|number| char::from_digit(number, 10)) {
+        Some(digit) => text.push(digit),
+        None => text.push_str(&number.to_string()),
+    }
+    text.push(',');
 }
 
 impl<'de> Deserialize<'de> for Buckets {

@@ -27,12 +27,7 @@ impl TryFrom<&Histogram> for stats::Histogram {
 
     fn try_from(stored: &Histogram) -> Result<Self, String> {
         let Histogram { count, min, max, .. } = *stored;
-        let counts = stored.buckets.counts()?;
-        let held = counts.iter().fold(stored.saturated, |sum, (_, count)| sum.saturating_add(*count));
-        if held != count {
-            return Err(format!("histogram count is {count}, but its buckets and saturated values hold {held}"));
-        }
-        if (min.is_some(), max.is_some()) != (held > 0, held > 0) {
+        if (min.is_some(), max.is_some()) != (count > 0, count > 0) {
             return Err(format!("histogram with {count} values has min {min:?} and max {max:?}"));
         }
         for (name, value) in [("sum", stored.sum), ("sum_of_squares", stored.sum_of_squares)] {
@@ -42,14 +37,19 @@ impl TryFrom<&Histogram> for stats::Histogram {
         }
         let parts = Parts {
             precision: stored.precision_bits,
-            counts,
+            counts: stored.buckets.counts()?,
             saturated: stored.saturated,
             min: min.unwrap_or(0),
             max: max.unwrap_or(0),
             sum: stored.sum as u128,
             sum_sq: stored.sum_of_squares as u128,
         };
-        stats::Histogram::from_parts(parts)
+        let histogram = stats::Histogram::from_parts(parts)?;
+        let held = histogram.len();
+        if held != count {
+            return Err(format!("histogram count is {count}, but its buckets and saturated values hold {held}"));
+        }
+        Ok(histogram)
     }
 }
 
