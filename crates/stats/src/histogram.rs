@@ -291,26 +291,21 @@ impl Histogram {
     }
 
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
-        // Counts from the nearer end.
         let above = self.len.saturating_sub(rank);
-        let mut seen = if rank < above { 0 } else { self.saturated };
-        let mut is_reached = |bound: u64, count: u64| {
-            seen = seen.saturating_add(count);
-            seen >= bound
-        };
-        let found = if rank < above {
-            self.used().find(|(_, count)| is_reached(rank, *count))
-        } else if self.saturated <= above {
-            self.used().rev().find(|(_, count)| is_reached(above + 1, *count))
-        } else {
-            None
-        };
-        if let Some((index, _)) = found {
-            let (low, high) = self.bounds(index);
-            return Some(self.value_of(low, high));
-        }
         // Saturated values are the highest.
-        (self.len > 0).then_some(self.max as f64)
+        let Some(above) = above.checked_sub(self.saturated) else {
+            return Some(self.max as f64);
+        };
+        // Counts from the nearer end.
+        let mut left = rank.min(above + 1);
+        let has_it = |(_, count): &(usize, u64)| {
+            let is_here = left <= *count;
+            left = left.saturating_sub(*count);
+            is_here
+        };
+        let (index, _) = if rank <= above { self.used().find(has_it) } else { self.used().rev().find(has_it) }?;
+        let (low, high) = self.bounds(index);
+        Some(self.value_of(low, high))
     }
 
     /// The value that represents a bucket (see [`Histogram::quantile`]).
@@ -345,7 +340,6 @@ impl Histogram {
         let end = index_of(HIGHEST_NS, parts.precision);
         let mut len = parts.saturated;
         let mut next = 0;
-        // Sums of the lowest values of the buckets and of their squares.
         let mut lows = [0.0; 2];
         for &(index, count) in &parts.counts {
             if index < next || index as usize > end {
@@ -356,9 +350,8 @@ impl Histogram {
             }
             next = index + 1;
             len = len.checked_add(count).ok_or("histogram counts add up to more than 2^64")?;
-            // Signed integers convert to floats in one instruction.
-            let low = low_of(index as usize, parts.precision) as i64 as f64;
-            let all = low * count.min(i64::MAX as u64) as i64 as f64;
+            let low = low_of(index as usize, parts.precision) as f64;
+            let all = low * count as f64;
             lows = [lows[0] + all, lows[1] + all * low];
         }
         if let ([(first, _), ..], [.., (last, _)]) = (&*parts.counts, &*parts.counts) {
@@ -398,7 +391,7 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// Whether values in these buckets can have these sums, given the least possible ones.
+    /// Whether values in buckets can have these sums, from the sums of the buckets' lowest values and of their squares.
     fn has_possible_sums(&self, [sum, squares]: [f64; 2]) -> bool {
         let (count, low, high) = (self.saturated as f64, (HIGHEST_NS + 1).max(self.min) as f64, self.max as f64);
         // A bucket's highest value exceeds its lowest by this factor at most.
@@ -525,6 +518,25 @@ mod tests {
         for percent in 1..=100u64 {
             assert_eq!(histogram.quantile(percent as f64 / 100.0), Some(percent as f64));
         }
+    }
+
+    #[test]
+    fn ranks_are_the_same_from_both_ends() {
+        let values = [1, 1, 2, 3, 3, 3, 9, 9, HIGHEST_NS + 1, 2 * HIGHEST_NS];
+        let expected = [1, 1, 2, 3, 3, 3, 9, 9, 2 * HIGHEST_NS, 2 * HIGHEST_NS].map(|ns| Some(ns as f64));
+        let (dense, listed) = (of(&values), of(&values).listed());
+        for (rank, value) in (1..).zip(expected) {
+            assert_eq!((dense.value_at_rank(rank), listed.value_at_rank(rank)), (value, value), "rank {rank}");
+        }
+    }
+
+    #[test]
+    fn accepts_counts_above_half_of_the_largest() {
+        let mut histogram = of(&[3]);
+        for _ in 0..63 {
+            histogram.merge(&histogram.clone());
+        }
+        assert_eq!(Histogram::from_parts(histogram.to_parts()), Ok(histogram));
     }
 
     #[test]

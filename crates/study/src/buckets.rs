@@ -20,10 +20,9 @@ impl Buckets {
         for &(index, count) in counts {
             let index = u64::from(index);
             if index > next {
-                text.push('-');
-                push_number(&mut text, index - next);
+                let _ = write!(text, "-{},", index - next);
             }
-            push_number(&mut text, count);
+            let _ = write!(text, "{count},");
             next = index + 1;
         }
         text.pop();
@@ -49,7 +48,7 @@ impl Buckets {
                 number = self.0[start..at].parse().map_err(|_| "histogram count above 2^64 - 1")?;
             }
             at += 1;
-            // Unlike the processor's guess, a branch-free choice is never wrong.
+            // Without a branch, because the kind is hard to predict.
             counts.push((u32::try_from(next).map_err(|_| "histogram bucket above 2^32 - 1")?, number));
             counts.truncate(counts.len() - usize::from(is_skip));
             next = next.saturating_add(if is_skip { number } else { 1 });
@@ -69,15 +68,6 @@ impl Buckets {
     fn misplaced(byte: u8) -> String {
         format!("histogram buckets have `{}` in place of an integer", char::from(byte).escape_default())
     }
-}
-
-/// Appends a number, most often of one digit, and a comma.
-fn push_number(text: &mut String, number: u64) {
-    match u32::try_from(number).ok().and_then(|number| char::from_digit(number, 10)) {
-        Some(digit) => text.push(digit),
-        None => text.push_str(&number.to_string()),
-    }
-    text.push(',');
 }
 
 impl<'de> Deserialize<'de> for Buckets {
