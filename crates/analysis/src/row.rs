@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use study::WarningKind;
 use study::plan::{Plan, SearchPlan, TrialRule};
 use study::record::{
-    Build, BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, NetworkCounters, Node, Outcome, Record, Run,
+    Build, BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Node, Outcome, Record,
+    Run,
 };
 
 use crate::findings::{
@@ -25,10 +26,13 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let records = at_low.as_deref().unwrap_or(records);
     let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
     let measurements = || measured.iter().filter_map(|record| record.measurement());
-    let mut latency = None;
+    let (mut latency, mut unreadable) = (None, Vec::new());
     let trials = records.iter().map(|record| {
         let (trial, answered) = trial(record, value::level(&plan.trials));
-        answered.into_iter().for_each(|answered| histogram::merge_into(&mut latency, answered));
+        match answered {
+            Some(answered) => histogram::merge_into(&mut latency, answered),
+            None => unreadable.extend(record.measurement()),
+        }
         trial
     });
     let trials = trials.collect::<Vec<_>>();
@@ -75,7 +79,16 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         warnings: Vec::new(),
     };
     row.warnings = warnings(&row, records, &run.nodes);
+    row.warnings.extend(unreadable_latency(&unreadable, records.len()));
     row
+}
+
+fn unreadable_latency(measurements: &[&Measurement], all: usize) -> Option<Warning> {
+    let first = measurements.first()?;
+    let why = stats::Histogram::try_from(first.latency()).err();
+    let why = why.unwrap_or_else(|| "the waiting requests contradict each other".to_owned());
+    let text = format!("no latency: the store is damaged: {why}{}", warning::of_trials(measurements.len(), all));
+    Some(Warning::new(WarningKind::NotRead, text, measurements.len()))
 }
 
 fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
@@ -367,6 +380,22 @@ mod tests {
     use super::*;
     use crate::example;
     use study::record::Failure;
+
+    #[test]
+    fn names_a_latency_that_contradicts_itself() {
+        let damage = |record: &mut Record| {
+            let Outcome::Measured(measurement) = &mut record.outcome else { panic!("a failed trial") };
+            measurement.service.count += 1;
+        };
+        let damaged = example_row(0, |_, records| {
+            damage(records.iter_mut().find(|record| record.point == 0).unwrap());
+        });
+        let told = damaged.warnings.iter().find(|warning| warning.kind == WarningKind::NotRead).unwrap();
+        assert!(told.text.starts_with("no latency: the store is damaged: histogram count is "), "{}", told.text);
+        assert_eq!(told.trials, 1);
+        let whole = example_row(0, |_, _| ());
+        assert!(whole.warnings.iter().all(|warning| warning.kind != WarningKind::NotRead));
+    }
 
     fn example_row(point: usize, edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> Row {
         let (mut run, mut records) = example::volley();
