@@ -148,7 +148,9 @@ impl<'a> Analysis<'a> {
             rest.push((part.hosted, part.operations, part.inside, part.over_requests));
         }
         pool(run, &mut rows);
-        steadiness_and_outliers::flag_trials(&mut rows, &halves, 1.0 - level);
+        if is_whole {
+            steadiness_and_outliers::flag_trials(&mut rows, &halves, 1.0 - level);
+        }
         let comes_first = |(row, _): &(Row, _)| plan.comes_first(row.point);
         let (capacities, rows) = rows.into_iter().zip(rest).partition::<Vec<_>, _>(comes_first);
         let capacities = capacities.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
@@ -250,12 +252,16 @@ impl Part {
 fn pool(run: &Run, rows: &mut [Row]) {
     let level = value::level(&run.plan.trials);
     for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {
-        let is_pooled = |row: &Row| !row.is_marked() && row.search.is_none();
-        let values = |row: &Row| row.trials.iter().filter_map(|trial| trial.known(metric.name)).collect::<Vec<_>>();
-        let all = rows.iter().filter(|row| is_pooled(row)).map(values).collect::<Vec<_>>();
-        let Some(pooled) = stats::stop_rule::pooled_relative_sd(all.iter().map(Vec::as_slice)) else { continue };
-        for row in rows.iter_mut().filter(|row| is_pooled(row)) {
-            let shown = stats::stop_rule::shown(&values(row), pooled, level);
+        let pooled_rows = rows.iter_mut().filter(|row| !row.is_marked() && row.search.is_none());
+        let with_values = pooled_rows.map(|row| {
+            let values = row.trials.iter().filter_map(|trial| trial.known(metric.name)).collect::<Vec<_>>();
+            (row, values)
+        });
+        let with_values = with_values.collect::<Vec<_>>();
+        let all = with_values.iter().map(|(_, values)| values.as_slice());
+        let Some(pooled) = stats::stop_rule::pooled_relative_sd(all) else { continue };
+        for (row, values) in with_values {
+            let shown = stats::stop_rule::shown(&values, pooled, level);
             let found = row.metrics.get_mut(metric.name).filter(|found| found.estimate.is_some());
             if let (Some(shown), Some(found)) = (shown, found) {
                 found.estimate = Some(shown);
