@@ -171,6 +171,30 @@ pub(crate) fn values(bytes: &[u8]) {
     assert_eq!(again.collect::<String>(), text);
 }
 
+/// A column of a CSV file has values that can be sent in a header.
+pub(crate) fn csv(bytes: &[u8]) {
+    let mut values = 0;
+    let read = study::values::column(bytes, "users.csv", "id", true, |value| {
+        assert!(!value.contains(['\r', '\n', '\0']), "{value:?}");
+        values += 1;
+    });
+    match read {
+        Ok(()) => assert!(values > 0),
+        Err(error) => assert!(error.contains("`users.csv`"), "{error}"),
+    }
+}
+
+/// A shape has stages within the limits, or an error.
+pub(crate) fn shape(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(stages) = study::shape::parse(text) {
+        assert!(
+            study::shape::check(&stages).is_ok() && study::shape::duration_ns(&stages) <= study::shape::SHAPE_MAX_NS
+        );
+        assert!(study::shape::mean_per_s(&stages) > 0.0);
+    }
+}
+
 /// A file of URLs gives a list with one origin, or errors with valid locations.
 pub(crate) fn urls(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

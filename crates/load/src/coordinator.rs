@@ -24,6 +24,8 @@ const CONNECT_NS: Nanos = 5_000_000_000;
 /// A gate that is still closed after this time fails the load, ns.
 const GATE_NS: Nanos = 60_000_000_000;
 const TICKETS: u64 = 64;
+
+pub(crate) const SENT_ONCE: &str = "a file of which each row is sent once";
 /// Timeouts without progress after which a load with a number of requests is given up.
 const QUIET_TIMEOUTS: u64 = 2;
 /// Additional patience in an open loop, in mean gaps of the schedule.
@@ -67,7 +69,7 @@ pub(crate) struct Gauge {
     pub(crate) round_done: AtomicU32,
     /// Caches: every warm-up request has its response.
     pub(crate) rested: AtomicBool,
-    /// The trace has no operations left for this worker, and every response has arrived.
+    /// The trace or file of values has nothing left for this worker, and every response has arrived.
     pub(crate) exhausted: AtomicBool,
     /// All requests allowed during measuring have ended.
     pub(crate) drained: AtomicBool,
@@ -150,7 +152,7 @@ pub(crate) enum Outcome {
     Measured(Ended),
     Unreachable(Option<(Fault, String)>),
     NotStarted,
-    TraceEnded,
+    InputEnded,
     Interrupted,
 }
 
@@ -306,7 +308,7 @@ impl<'a> Coordinator<'a> {
             return self.measured(now, "interrupted".to_owned());
         }
         if self.control.gauges.iter().all(|gauge| gauge.exhausted.load(Acquire)) && self.started < now {
-            return self.trace_ended(now);
+            return self.input_ended(now);
         }
         match self.state {
             State::Connecting => self.connecting(now),
@@ -317,12 +319,12 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// The end of a trace ends the load under every stop rule.
-    fn trace_ended(&mut self, now: Nanos) -> Option<Outcome> {
+    /// The end of a trace, or of a file of which each row is sent once, ends the load under every stop rule.
+    fn input_ended(&mut self, now: Nanos) -> Option<Outcome> {
         let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
         let last = last.unwrap_or(now).max(self.from.saturating_add(1));
         if !matches!(self.state, State::Measuring) || now <= self.from {
-            return self.end(now, Outcome::TraceEnded);
+            return self.end(now, Outcome::InputEnded);
         }
         let rest = match self.spec.stop {
             Stop::Requests { requests, .. } if !self.control.gauges.iter().all(|gauge| gauge.drained.load(Acquire)) => {
@@ -331,7 +333,8 @@ impl<'a> Coordinator<'a> {
             Stop::Requests { requests, .. } => return self.measured(last, format!("{requests} requests")),
             _ => String::new(),
         };
-        self.measured(last, format!("the end of the trace{rest}"))
+        let input = if matches!(self.spec.target, Target::Cache { .. }) { "the trace" } else { SENT_ONCE };
+        self.measured(last, format!("the end of {input}{rest}"))
     }
 
     fn connecting(&mut self, now: Nanos) -> Option<Outcome> {

@@ -8,7 +8,7 @@ use study::seam::{Phase, Progress, Span, Told};
 use study::spec::{LoadSpec, Target};
 
 pub use crate::coordinator::Gate;
-use crate::coordinator::{Control, Coordinator, Ended, Outcome};
+use crate::coordinator::{Control, Coordinator, Ended, Outcome, SENT_ONCE};
 use crate::phase_tracker::Usage;
 use crate::recorder::Fault;
 
@@ -35,9 +35,9 @@ pub enum LoadError {
     /// The trace cannot be replayed.
     #[error("{0}")]
     Trace(String),
-    /// The trace ended before anything was measured.
-    #[error("the trace `{0}` ended during the warm-up")]
-    TraceEnded(String),
+    /// A trace, or a file of which each row is sent once, ended before anything was measured.
+    #[error("{0} ended during the warm-up")]
+    InputEnded(String),
     /// No connection was established in time.
     #[error("cannot open any of {clients} connections to {address}: {reason}")]
     Unreachable {
@@ -111,9 +111,10 @@ pub(crate) fn run_workers<T: Send>(
                 let (address, clients, is_tls) = (address.to_owned(), spec.own_clients(), fault == Fault::Tls);
                 LoadError::Unreachable { address, clients, reason, is_tls }
             }
-            Outcome::TraceEnded => {
+            Outcome::InputEnded => {
                 let trace = if let Target::Cache { workload, .. } = &spec.target { &workload.trace } else { &None };
-                LoadError::TraceEnded(trace.as_ref().map_or_else(String::new, |trace| trace.file.clone()))
+                let named = trace.as_ref().map(|trace| format!("the trace `{}`", trace.file));
+                LoadError::InputEnded(named.unwrap_or_else(|| SENT_ONCE.to_owned()))
             }
             Outcome::NotStarted => LoadError::NotStarted,
             Outcome::Interrupted => LoadError::Interrupted,

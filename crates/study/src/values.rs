@@ -3,6 +3,7 @@
 //! twice in a request has the same value in both places.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use config::Invalid;
@@ -25,7 +26,7 @@ const FORMS: [(&str, &str); 10] = [
     ("zipf", "{{zipf:1..100000}} or {{zipf:1..100000:0.99}}"),
     ("letters", "{{letters:8}}"),
     ("choice", "{{choice:book*9,pen}}"),
-    ("csv", "{{csv:users.csv:email}} or {{csv:users.csv:email:random}}"),
+    ("csv", "{{csv:users.csv:email}}, {{csv:users.csv:email:random}} or {{csv:users.csv:email:once}}"),
     ("trace", "{{trace}}"),
     ("unix_ms", "{{unix_ms}}"),
     ("braces", "{{braces}}, which sends {{"),
@@ -72,8 +73,8 @@ pub enum Field {
         file: String,
         /// Name of the column.
         column: String,
-        /// Rows in random order; `false`: in file order, repeatedly. All columns of a file come from the same row.
-        random: bool,
+        /// Which row a request takes. All columns of a file come from the same row.
+        order: RowOrder,
     },
     /// A new `traceparent` (W3C Trace Context), sampled.
     Trace,
@@ -81,6 +82,17 @@ pub enum Field {
     UnixMs,
     /// A literal `{{`.
     Braces,
+}
+
+/// The order in which requests take the rows of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOrder {
+    /// File order, again from the start after the last row.
+    InTurn,
+    /// Random.
+    Random,
+    /// File order. The load ends after the last row.
+    Once,
 }
 
 /// Splits a text at its fields. Fails at an unclosed, unknown or invalid field.
@@ -193,20 +205,32 @@ fn choice(words: &str) -> Option<Field> {
 }
 
 fn csv(argument: &str) -> Option<Field> {
-    let (rest, random) = match argument.strip_suffix(":random") {
-        Some(rest) => (rest, true),
-        None => (argument, false),
-    };
+    let suffix = |(suffix, order)| Some((argument.strip_suffix(suffix)?, order));
+    let orders = [(":random", RowOrder::Random), (":once", RowOrder::Once)];
+    let (rest, order) = orders.into_iter().find_map(suffix).unwrap_or((argument, RowOrder::InTurn));
     let (file, column) = rest.rsplit_once(':')?;
     let is_named = !file.is_empty() && !column.is_empty();
-    is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), random })
+    is_named.then(|| Field::Csv { file: file.to_owned(), column: column.to_owned(), order })
 }
 
-/// Calls `each` with the values of a CSV column. Fails without file, column or row, or if a value cannot be sent.
-pub fn read_column(path: &Path, column: &str, in_header: bool, mut each: impl FnMut(&str)) -> Result<(), String> {
-    let shown = path.display();
+/// Calls `each` with the values of a column of a CSV file; see [`column`].
+pub fn read_column(path: &Path, name: &str, in_header: bool, each: impl FnMut(&str)) -> Result<(), String> {
+    let shown = path.display().to_string();
+    let file = std::fs::File::open(path).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    column(file, &shown, name, in_header, each)
+}
+
+/// Calls `each` with the values of a column. Fails without column or row, or if a value cannot be sent. `shown` is the
+/// name of the file.
+pub fn column(
+    file: impl Read,
+    shown: &str,
+    column: &str,
+    in_header: bool,
+    mut each: impl FnMut(&str),
+) -> Result<(), String> {
     let failed = |error: csv::Error| format!("cannot read `{shown}`: {error}");
-    let mut reader = csv::Reader::from_path(path).map_err(failed)?;
+    let mut reader = csv::Reader::from_reader(file);
     let names = reader.headers().map_err(failed)?.clone();
     let Some(at) = names.iter().position(|name| name == column) else {
         let hint = nearest::suggestion(column, names.iter());
@@ -248,7 +272,7 @@ mod tests {
                 Part::Text("?q="),
                 Part::Field(
                     "csv:a:b.csv:x y",
-                    Field::Csv { file: "a:b.csv".to_owned(), column: "x y".to_owned(), random: false }
+                    Field::Csv { file: "a:b.csv".to_owned(), column: "x y".to_owned(), order: RowOrder::InTurn }
                 ),
             ]
         );
@@ -266,10 +290,10 @@ mod tests {
         assert_eq!(field("{{zipf:1..9}}"), Field::Integer { first: 1, last: 9, zipf: Some(0.99) });
         assert_eq!(field("{{zipf:1..9:1.2}}"), Field::Integer { first: 1, last: 9, zipf: Some(1.2) });
         assert_eq!(field("{{choice:a*3,}}"), Field::Choice(vec![("a".to_owned(), 3), (String::new(), 1)]));
-        assert_eq!(
-            field("{{csv:u.csv:name:random}}"),
-            Field::Csv { file: "u.csv".to_owned(), column: "name".to_owned(), random: true }
-        );
+        for (text, order) in [("random", RowOrder::Random), ("once", RowOrder::Once)] {
+            let expected = Field::Csv { file: "u.csv".to_owned(), column: "name".to_owned(), order };
+            assert_eq!(field(&format!("{{{{csv:u.csv:name:{text}}}}}")), expected);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 20] = [
+const TARGETS: [(&str, Body); 22] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -20,6 +20,8 @@ const TARGETS: [(&str, Body); 20] = [
     ("url", bodies::url),
     ("urls", bodies::urls),
     ("values", bodies::values),
+    ("csv", bodies::csv),
+    ("shape", bodies::shape),
     ("memcached_request", bodies::memcached_request),
     ("memcached_response", bodies::memcached_response),
     ("resp_request", bodies::resp_request),

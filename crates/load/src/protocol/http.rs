@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use net::Nanos;
 use stats::Rng;
-use study::spec::{Connection, Expect, HttpRequest};
+use study::spec::{Connection, Expect, HttpRequest, even_share};
 use wire::http1::{self, Limits, Memo, RequestMethod, ResponseError, ResponseReader};
 
 use super::checks::{self, Checks};
@@ -47,6 +47,8 @@ pub(crate) struct Http {
     /// The next request's number in the whole load, and the number of workers that take turns.
     number: u64,
     workers: u64,
+    /// Requests of this worker until a file of values ends; `None` if none ends.
+    left: Option<u64>,
     scratch: Vec<u8>,
     statuses: Option<Vec<u16>>,
     body: Option<Vec<u8>>,
@@ -132,6 +134,7 @@ impl Http {
             requests: composed.into(),
             number: 0,
             workers: 1,
+            left: values.requests_max(),
             scratch: Vec::new(),
             statuses: expect.status.clone(),
             // A body with values is compared as a whole.
@@ -144,7 +147,8 @@ impl Http {
     }
 
     pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
-        Self { number: u64::from(worker), workers: u64::from(workers), ..self.clone() }
+        let left = self.left.map(|all| even_share(all, worker.into(), workers.into()));
+        Self { number: u64::from(worker), workers: u64::from(workers), left, ..self.clone() }
     }
 
     pub(crate) fn request_bytes_max(&self) -> usize {
@@ -212,6 +216,15 @@ impl Protocol for Http {
             first_at: 0,
             body: Vec::new(),
         }
+    }
+
+    #[inline]
+    fn available(&mut self, wanted: u32) -> u32 {
+        let Some(left) = &mut self.left else { return wanted };
+        // Taken at once: a request of a new connection is written once the connection is open.
+        let granted = u64::from(wanted).min(*left);
+        *left -= granted;
+        granted as u32
     }
 
     #[inline]

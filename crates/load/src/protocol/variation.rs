@@ -8,7 +8,7 @@ use net::{Nanos, thread};
 use stats::popularity::Zipf;
 use stats::random::mix;
 use stats::{Rng, ZipfRanks};
-use study::values::{Field, Part, has_values};
+use study::values::{Field, Part, RowOrder, has_values};
 use wire::number;
 
 use crate::escape::{self, Escape, Syntax};
@@ -61,6 +61,8 @@ pub(crate) struct Values<'a> {
     directory: &'a str,
     seed: u64,
     known: Vec<(String, Escape, Arc<Value>)>,
+    /// Rows of the shortest file whose rows are sent once.
+    rows_once: Option<u64>,
 }
 
 /// `bits` as a number below `count`, which is above 0. The bias is below `count / 2^64`.
@@ -282,11 +284,16 @@ impl Varied {
 
 impl<'a> Values<'a> {
     pub(crate) fn new(directory: &'a str, seed: u64) -> Self {
-        Self { directory, seed, known: Vec::new() }
+        Self { directory, seed, known: Vec::new(), rows_once: None }
     }
 
     pub(crate) fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// Number of requests that the values suffice for; `None` if they never end.
+    pub(crate) fn requests_max(&self) -> Option<u64> {
+        self.rows_once
     }
 
     fn value(&mut self, text: &str, field: Field, escape: Escape, in_header: bool) -> Result<Arc<Value>, String> {
@@ -306,7 +313,7 @@ impl<'a> Values<'a> {
         Ok(value)
     }
 
-    fn source(&self, field: Field, escape: Escape, in_header: bool) -> Result<Source, String> {
+    fn source(&mut self, field: Field, escape: Escape, in_header: bool) -> Result<Source, String> {
         let mut table = Table::default();
         let mut add = |text: &str| {
             let mut escaped = String::new();
@@ -333,10 +340,14 @@ impl<'a> Values<'a> {
                 });
                 Source::Words { weights_until: weights_until.collect(), table }
             }
-            Field::Csv { file, column, random } => {
+            Field::Csv { file, column, order } => {
                 let path = Path::new(self.directory).join(&file);
                 study::values::read_column(&path, &column, in_header, add)?;
-                Source::Rows { table, random }
+                if order == RowOrder::Once {
+                    let rows = table.ends.len() as u64;
+                    self.rows_once = Some(self.rows_once.map_or(rows, |least| least.min(rows)));
+                }
+                Source::Rows { table, random: order == RowOrder::Random }
             }
             Field::Braces => unreachable!("a literal text"),
         })

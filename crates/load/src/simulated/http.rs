@@ -11,6 +11,7 @@ use study::spec::{Arrivals, Connection, Expect, HttpRequest, LoadSpec, Stop, Tar
 
 use super::{MS, ROUND_TRIP, S, errors, latency, near, outcome_of};
 use crate::check::tests::spec;
+use crate::coordinator::Outcome;
 use crate::protocol::{Http, Values};
 
 fn get(target: &str, weight: u32) -> HttpRequest {
@@ -497,6 +498,39 @@ fn timeouts_count_by_request() {
     assert_eq!(a.requests + b.requests, measurement.requests);
     assert_eq!(a.errors + b.errors, measurement.errors.values().sum::<u64>());
     assert!(b.service.mean().unwrap() >= (80 * MS) as f64 && a.service.min.unwrap() >= MS);
+}
+
+#[test]
+fn rows_sent_once_end_the_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ids.csv");
+    std::fs::write(&file, "id\n".to_owned() + &(1..=37).map(|id| format!("{id}\n")).collect::<String>()).unwrap();
+    let run = |arrivals, warmup, connection, pipeline| {
+        let mut spec = LoadSpec { arrivals, warmup: Warmup::DurationNs(warmup), connection, pipeline, ..http() };
+        let Target::Http { requests, .. } = &mut spec.target else { unreachable!() };
+        *requests = vec![get(&format!("/{{{{csv:{}:id:once}}}}", file.display()), 1)];
+        let seen = Rc::new(RefCell::new(BTreeSet::new()));
+        let ids = seen.clone();
+        let Target::Http { requests, expect, .. } = &spec.target else { unreachable!() };
+        let protocol = Http::new(requests, expect, spec.connection, Values::new("", spec.seed)).unwrap();
+        let answer = move |_| {
+            let ids = ids.clone();
+            server(move |_, head, to| {
+                let id = head["GET /".len()..head.find(" HTTP").unwrap()].parse::<u32>().unwrap();
+                assert!(ids.borrow_mut().insert(id), "{id} was sent twice");
+                to.send(MS, GOOD);
+            })
+        };
+        let outcome = outcome_of(&spec, protocol, Network::PERFECT, answer);
+        (outcome.map(|measurement| (measurement.requests, measurement.stop_reason)), seen.borrow().len())
+    };
+    let closed = Arrivals::Closed { think_ns: 0 };
+    let all = (Ok((37, "the end of a file of which each row is sent once".to_owned())), 37);
+    assert_eq!(run(closed, 0, Connection::KeepAlive, 1), all);
+    assert_eq!(run(closed, 0, Connection::KeepAlive, 3), all);
+    assert_eq!(run(closed, 0, Connection::PerRequest, 1), all);
+    assert_eq!(run(Arrivals::Constant { rate_per_s: 1_000.0 }, 0, Connection::KeepAlive, 1), all);
+    assert_eq!(run(closed, S, Connection::KeepAlive, 1), (Err(Outcome::InputEnded), 37));
 }
 
 #[test]

@@ -196,8 +196,8 @@ fn stop_rule_may_end_before_or_after_trace() {
         let early = "the end of the trace, before 5000 requests".to_owned();
         assert_eq!(reason(none, 5_000, trace), Ok((early, 3_000, 3_000)), "{trace}");
         assert_eq!(reason(Warmup::Requests(500), 1_000, trace), Ok(("1000 requests".to_owned(), 1_000, 1_500)));
-        assert_eq!(reason(Warmup::Requests(4_000), 1_000, trace), Err(Outcome::TraceEnded), "{trace}");
-        assert_eq!(reason(Warmup::DurationNs(50 * S), 10, trace), Err(Outcome::TraceEnded), "{trace}");
+        assert_eq!(reason(Warmup::Requests(4_000), 1_000, trace), Err(Outcome::InputEnded), "{trace}");
+        assert_eq!(reason(Warmup::DurationNs(50 * S), 10, trace), Err(Outcome::InputEnded), "{trace}");
     }
 }
 
