@@ -15,6 +15,8 @@ pub struct JourneyReport {
     pub completed: u64,
     /// Journeys that ended at an error.
     pub abandoned: u64,
+    /// Time of a completed journey, from when it was due, ns; `null` if several servers were called.
+    pub session_ns: Option<SpreadNs>,
     /// Operations in the order of the journey.
     pub operations: Vec<OperationReport>,
 }
@@ -37,6 +39,7 @@ pub(crate) fn report(journey: &JourneyMeasurement) -> JourneyReport {
         name: journey.name.clone(),
         completed: journey.completed,
         abandoned: journey.abandoned,
+        session_ns: journey.session.as_ref().map(spread),
         operations: operations(&journey.operations),
     }
 }

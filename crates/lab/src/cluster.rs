@@ -366,12 +366,12 @@ pub fn boot_id() -> String {
 
 /// Why a load cannot be divided among this many generators, if it cannot.
 pub fn refuses(protocol: Protocol, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
-    let is_stateless = matches!(protocol, Protocol::Pingpong | Protocol::Http | Protocol::Https);
+    let is_stateless = matches!(protocol, Protocol::Pingpong | Protocol::Http | Protocol::Https | Protocol::Journey);
     let end_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));
     let is_divisible = is_stateless && end_by_time;
     (generators > 1 && !is_divisible).then(|| {
         format!(
-            "this load cannot be divided among {generators} generators (needs ping-pong or HTTP, with `stop` and `warmup` as durations): \
+            "this load cannot be divided among {generators} generators (needs ping-pong, HTTP or a journey, with `stop` and `warmup` as durations): \
              use one `load` machine"
         )
     })

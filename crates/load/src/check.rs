@@ -9,7 +9,7 @@ use study::spec::{Arrivals, Connection, Dialect, LoadSpec, Protocol, SPEC_VERSIO
 use study::url;
 use study::workload::Gaps;
 
-use crate::journey::Program;
+use crate::journey::Plan;
 use crate::protocol::{Http, Values};
 
 /// Maximum number of windows per measurement: nearly three hours at 100 ms.
@@ -56,14 +56,15 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             ),
         );
     }
-    if spec.part.is_some() || spec.gate {
+    let is_shared = spec.part.is_some() || spec.gate;
+    if is_shared {
         // Other rules would end, or leave the warm-up, at a different moment in each process.
         problems.unless(
             matches!((spec.stop, spec.warmup), (Stop::Duration { .. }, Warmup::DurationNs(_))),
             "several generators need `stop` and `warmup` as durations",
         );
         problems.unless(
-            matches!(spec.target, Target::Pingpong { .. } | Target::Http { .. }),
+            !matches!(spec.target, Target::Cache { .. }),
             format!("several generators are not supported for `{}`", spec.target.protocol()),
         );
     }
@@ -94,20 +95,28 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             is_recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
             cache(*dialect, workload, spec.pipeline, &mut problems);
         }
-        Target::Journey { journey, targets, resolve, .. } => {
-            keeps_connections = Some("journeys");
-            problems.0.extend(Program::new(journey, targets).err().unwrap_or_default());
-            problems.unless(
-                spec.clients <= JOURNEY_CLIENTS_MAX,
-                format!(
-                    "`clients` is {}, journeys allow at most {JOURNEY_CLIENTS_MAX}: each is a thread",
-                    spec.clients
-                ),
-            );
-            problems.unless(
-                matches!(arrivals, Arrivals::Closed { think_ns: 0 }),
-                "journeys need a closed loop without think time",
-            );
+        Target::Journey { journey, resolve, .. } => {
+            let plan = Plan::of(&spec.target, spec.seed);
+            match plan {
+                Err(found) => problems.0.extend(found),
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let several = "journeys to several servers";
+                    keeps_connections = Some(several);
+                    problems.unless(
+                        spec.clients <= JOURNEY_CLIENTS_MAX,
+                        format!(
+                            "`clients` is {}, {several} allow at most {JOURNEY_CLIENTS_MAX}: each is a thread",
+                            spec.clients
+                        ),
+                    );
+                    problems.unless(
+                        matches!(arrivals, Arrivals::Closed { think_ns: 0 }),
+                        format!("{several} need a closed loop without think time"),
+                    );
+                    problems.unless(!is_shared, format!("several generators are not supported for {several}"));
+                }
+            }
             problems.unless(spec.pipeline == 1, format!("`pipeline` is {}, not supported by journeys", spec.pipeline));
             if let Stop::Requests { requests, .. } = spec.stop {
                 let calls = journey.steps.len() as u64;

@@ -15,9 +15,10 @@ mod engine;
 mod program;
 mod reply;
 mod resolver;
+mod sessions;
 #[cfg(test)]
 mod tests;
 mod values;
 
 pub(crate) use self::engine::run;
-pub(crate) use self::program::Program;
+pub(crate) use self::sessions::{Plan, Sessions};

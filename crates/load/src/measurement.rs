@@ -171,7 +171,7 @@ fn added(a: CacheCounts, b: CacheCounts) -> CacheCounts {
 }
 
 /// `None` without parts.
-fn merged<'a>(mut parts: impl Iterator<Item = &'a Histogram>) -> Option<record::Histogram> {
+pub(crate) fn merged<'a>(mut parts: impl Iterator<Item = &'a Histogram>) -> Option<record::Histogram> {
     let mut all = parts.next()?.clone();
     parts.for_each(|part| all.merge(part));
     Some(record::Histogram::from(&all))

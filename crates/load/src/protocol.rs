@@ -117,6 +117,19 @@ pub(crate) trait Protocol {
 
     fn skip(&mut self) {}
 
+    /// When the next request of a stream is due, before [`Protocol::request`].
+    #[inline]
+    fn due(&mut self, _: &mut Self::Stream, _: Nanos) {}
+
+    /// Ends the session of a stream, whose latest response was too late.
+    fn abandon(&mut self, _: &mut Self::Stream) {}
+
+    /// How long the session took that the latest response completed.
+    #[inline]
+    fn completed(&self) -> Option<Nanos> {
+        None
+    }
+
     /// Appends the next request to `out`. With [`Connection::PerRequest`](study::spec::Connection::PerRequest), it is
     /// in flight and its time runs from the connect, before it is appended.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;

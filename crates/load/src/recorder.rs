@@ -185,6 +185,8 @@ pub(crate) struct Recorder {
     last_error: Nanos,
     pub(crate) connect: Histogram,
     pub(crate) handshake: Option<Box<Histogram>>,
+    /// Time of the completed sessions.
+    pub(crate) sessions: Option<Box<Histogram>>,
     pub(crate) resumed: u64,
     pub(crate) service: Histogram,
     pub(crate) open_loop: Option<Box<OpenLoop>>,
@@ -343,6 +345,11 @@ impl Recorder {
             Some((_, count)) => *count += 1,
             None => self.statuses.push((status, 1)),
         }
+    }
+
+    pub(crate) fn session(&mut self, elapsed_ns: Nanos) {
+        let coarse = || Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION));
+        self.sessions.get_or_insert_with(coarse).record(elapsed_ns);
     }
 
     pub(crate) fn handshake(&mut self, elapsed_ns: Nanos, resumed: bool) {

@@ -13,6 +13,7 @@ use study::seam::{Progress, Told};
 use study::spec::{self, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator};
+use crate::journey::{Plan, Sessions};
 use crate::measurement::build_measurement;
 use crate::memory_limit::query_memory_limit;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
@@ -56,19 +57,25 @@ pub fn run_with_events(
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));
     }
-    if let Target::Journey { .. } = &spec.target {
+    let plan = Plan::of(&spec.target, spec.seed).map_err(LoadError::Spec)?.map(Arc::new);
+    if matches!(spec.target, Target::Journey { .. }) && plan.is_none() {
         return crate::journey::run(spec, tell, abort);
     }
-    let address = resolve(spec.target.address())?;
-    let tls = match &spec.target {
-        Target::Http { tls: Some(tls), .. } => Some(Connector::new(tls).map_err(LoadError::Tls)?),
+    let counted = plan.as_ref().map(|plan| plan.in_sessions(spec));
+    let spec = counted.as_ref().unwrap_or(spec);
+    let address = resolve(plan.as_ref().map(|plan| plan.address()).as_deref().unwrap_or(spec.target.address()))?;
+    let tls = match (&spec.target, &plan) {
+        (Target::Http { tls, .. }, _) => tls.clone(),
+        (target, Some(plan)) => plan.tls(target),
         _ => None,
     };
+    let tls = tls.map(|tls| Connector::new(&tls).map_err(LoadError::Tls)).transpose()?;
     let choice = match (spec.backend, &spec.target) {
         // Measured in 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was 0.97 and 0.98 of
         // io_uring's, both intervals include 1, and epoll uses less memory. Caches are similar, but not measured.
-        (spec::Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (spec::Backend::Epoll, _) => Choice::Epoll,
-        (spec::Backend::Auto, Target::Pingpong { .. } | Target::Journey { .. }) => Choice::Auto,
+        (spec::Backend::Auto, Target::Http { .. } | Target::Cache { .. } | Target::Journey { .. })
+        | (spec::Backend::Epoll, _) => Choice::Epoll,
+        (spec::Backend::Auto, Target::Pingpong { .. }) => Choice::Auto,
         (spec::Backend::IoUring, _) => Choice::IoUring,
     };
     let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
@@ -115,7 +122,8 @@ pub fn run_with_events(
         };
         let tape = tapes.pop();
         let http = http.as_ref().map(|http| http.of_worker(task.index, task.workers));
-        move || work(task, backend, http, shared.cloned(), tape)
+        let plan = plan.clone();
+        move || work(task, backend, (http, plan), shared.cloned(), tape)
     });
     let jobs = jobs.collect::<Vec<_>>();
     let address_text = address.to_string();
@@ -153,19 +161,25 @@ pub fn run_with_events(
     if let Some(cache) = &mut measurement.cache {
         cache.limit_bytes = limit_bytes;
     }
+    if let Some(plan) = plan {
+        plan.add_results(&mut measurement, spec, &done);
+    }
     Ok(measurement)
 }
 
 fn work(
     task: Task<'_>,
     backend: Backend,
-    http: Option<Http>,
+    (http, plan): (Option<Http>, Option<Arc<Plan>>),
     shared: Option<Arc<Shared>>,
     tape: Option<Tape>,
 ) -> Result<Done, LoadError> {
     pin(cpu_of(task.spec, task.place), &format!("worker {}", task.index))?;
     match &task.spec.target {
-        Target::Journey { .. } => unreachable!("journeys have their own engine"),
+        Target::Journey { .. } => {
+            let sessions = Sessions::new(plan.expect("such journeys have one"), task.index, task.workers);
+            drive(task, backend, sessions, 0)
+        }
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
         Target::Http { .. } => {
             let http = http.expect("HTTP loads have one");

@@ -8,6 +8,7 @@ mod http;
 mod junk;
 mod parts;
 mod resp;
+mod sessions;
 mod think;
 mod trace;
 
@@ -19,6 +20,7 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 
 use crate::check::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
+use crate::journey::Plan;
 use crate::measurement::build_measurement;
 use crate::phase_tracker::Usage;
 use crate::protocol::{Pingpong, Protocol, Shared};
@@ -80,7 +82,14 @@ fn outcome_with(
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });
     match outcome.expect("the worker ends when the coordinator says so") {
-        Outcome::Measured(ended) => Ok(build_measurement(spec, ended, &[done.unwrap()], shared)),
+        Outcome::Measured(ended) => {
+            let done = [done.unwrap()];
+            let mut measurement = build_measurement(spec, ended, &done, shared);
+            if let Some(plan) = Plan::of(&spec.target, spec.seed).unwrap() {
+                plan.add_results(&mut measurement, spec, &done);
+            }
+            Ok(measurement)
+        }
         other => Err(other),
     }
 }

@@ -278,6 +278,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             return self.tally.wrong(&self.protocol, fault, status, &flight, at);
         }
         let service_ns = self.tally.right(&self.protocol, &flight, status, seen, at);
+        if flight.timed_out || service_ns > self.task.spec.timeout_ns {
+            self.protocol.abandon(&mut self.connections.client(id).stream);
+        }
         self.budget.sample(id, service_ns);
     }
 
@@ -349,6 +352,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.out.clear();
         for _ in 0..count {
             let stream = &mut self.connections.client(id).stream;
+            self.protocol.due(stream, intended);
             let expected = self.protocol.request(stream, now, &mut self.rng, &mut self.out);
             self.tally.recorder.sent += u64::from(!self.protocol.is_caused(expected));
             self.connections.push(id, Flight { expected, ..flight }, now, &self.tally.phase);

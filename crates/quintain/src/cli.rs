@@ -773,8 +773,8 @@ pub(crate) struct LoadArgs {
 /// Flags of journey loads only.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JourneyArgs {
-    /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys
-    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["url", "urls", "rate", "find", "volley", "think"], help_heading = JOURNEYS)]
+    /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys, and --rate journeys per second
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["url", "urls", "volley"], help_heading = JOURNEYS)]
     pub(crate) journey: Option<String>,
     /// Override the URL of a service of the journey; repeatable
     #[arg(long = "target", value_name = "NAME=URL", value_parser = key_value, requires = "journey", help_heading = JOURNEYS)]

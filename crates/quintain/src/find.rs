@@ -42,7 +42,9 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let mut trial = spec.clone();
         // Each trial has its own schedule, reproducible from the seed.
         trial.seed = spec.seed.wrapping_add(search.len() as u64);
-        match (step.rate_per_s, &mut trial.arrivals) {
+        // A search has the rate of requests, and a load that of sessions.
+        let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session() as f64);
+        match (asked, &mut trial.arrivals) {
             (None, arrivals) => {
                 *arrivals = Arrivals::Closed { think_ns: 0 };
                 trial.stop = Stop::Duration { duration_ns: pilot_ns };

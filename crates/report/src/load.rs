@@ -358,7 +358,8 @@ fn journey_lines(journey: &JourneyReport, line: &mut dyn FnMut(&str, String)) {
         0 => String::new(),
         abandoned => format!(", {abandoned} abandoned at an error"),
     };
-    line("journeys", format!("{} to the end{abandoned}", journey.completed));
+    let time = journey.session_ns.as_ref().map_or_else(String::new, |time| format!(", {}", p50_and_p99(time)));
+    line("journeys", format!("{} to the end{time}{abandoned}", journey.completed));
     operation_lines("", &journey.operations, line);
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Censored, Histogram, Measurement, Window};
+use crate::record::{Censored, Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Window};
 
 /// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Sums: requests, errors, bytes, CPU
 /// time, requests in flight. Maximum: resident memory. From the first part: examples of errors, and
@@ -18,7 +18,6 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     }
     for (has, what) in [
         (parts.iter().any(|part| part.cache.is_some()), "cache results"),
-        (parts.iter().any(|part| part.journey.is_some()), "journey results"),
         (parts.iter().any(|part| part.volley.is_some()), "rounds of volley's rule"),
     ] {
         if has {
@@ -70,15 +69,33 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
         })
         .collect::<Result<_, String>>()?;
     all.log.clear(); // A load of several machines has no log.
-    for (nth, operation) in all.by_request.iter_mut().enumerate() {
-        let of_parts = || parts.iter().filter_map(|part| part.by_request.get(nth));
-        operation.requests = of_parts().map(|part| part.requests).sum();
-        operation.errors = of_parts().map(|part| part.errors).sum();
-        let service = merged(parts, "requests by name", |part| Some(&part.by_request.get(nth)?.service))?;
-        operation.service = service.unwrap_or_default();
+    add_operations(&mut all.by_request, parts, |part| &part.by_request)?;
+    if let Some(journey) = &mut all.journey {
+        add_operations(&mut journey.operations, parts, |part| {
+            part.journey.as_ref().map_or(&[], |journey| &journey.operations)
+        })?;
+        let of_parts = || parts.iter().filter_map(|part| part.journey.as_deref());
+        let sum = |count: fn(&JourneyMeasurement) -> u64| of_parts().map(count).sum();
+        (journey.completed, journey.abandoned) = (sum(|part| part.completed), sum(|part| part.abandoned));
+        journey.session = merged(parts, "session time", |part| part.journey.as_ref()?.session.as_ref())?;
     }
     all.censored = censored(parts)?.map(Box::new);
     Ok(all)
+}
+
+fn add_operations<'m>(
+    all: &mut [OperationMeasurement],
+    parts: &'m [Measurement],
+    of: impl Fn(&'m Measurement) -> &'m [OperationMeasurement],
+) -> Result<(), String> {
+    for (nth, operation) in all.iter_mut().enumerate() {
+        let of_parts = || parts.iter().filter_map(|part| of(part).get(nth));
+        operation.requests = of_parts().map(|part| part.requests).sum();
+        operation.errors = of_parts().map(|part| part.errors).sum();
+        let service = merged(parts, "requests by name", |part| Some(&of(part).get(nth)?.service))?;
+        operation.service = service.unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// The stored part of one generator, which ran `workers` of `of`, without windows and fine buckets.

@@ -959,6 +959,9 @@ pub struct JourneyMeasurement {
     pub abandoned: u64,
     /// Operations in the order of the journey, each once.
     pub operations: Vec<OperationMeasurement>,
+    /// Time of the completed journeys, from when each was due; `None` if several servers were called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Histogram>,
     /// Calls in the order they were sent, if requested; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallTime>,

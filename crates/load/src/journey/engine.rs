@@ -146,6 +146,7 @@ fn journey_of(program: &Program, made: Vec<ClientResults>) -> JourneyMeasurement
         abandoned: made.iter().map(|client| client.abandoned).sum(),
         operations,
         calls,
+        session: None,
         calls_left_out: made.iter().map(|client| client.calls_left_out).sum(),
     }
 }

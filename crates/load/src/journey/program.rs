@@ -12,7 +12,7 @@ use study::{Journey, spec, url};
 use wire::http1::RequestMethod;
 
 use super::reply;
-use super::values::{Given, Names, Template, Values};
+use super::values::{Given, Names, Piece, Template, Values};
 use crate::escape::Syntax;
 use crate::recorder::{Fault, OrFault};
 
@@ -43,6 +43,13 @@ pub(crate) struct Step {
     body: Body,
     take: Vec<(usize, Path, String)>,
     expect: Vec<(Path, String, Given)>,
+}
+
+impl Step {
+    /// Whether the body of its response matters.
+    pub(crate) fn reads_body(&self) -> bool {
+        !matches!(self.body, Body::Rest { .. }) || !self.take.is_empty() || !self.expect.is_empty()
+    }
 }
 
 #[derive(Debug)]
@@ -109,6 +116,22 @@ impl Program {
             values.slots[*slot] = Value::Text(values.text(template));
         }
         values
+    }
+
+    /// URL of the only server, if every call goes to it whatever the replies are.
+    pub(crate) fn only_server(&self) -> Option<&str> {
+        let server = |step: &Step| match step.url.0.as_slice() {
+            [Piece::Slot(slot, _)] if *slot < self.targets.len() => Some(*slot),
+            [Piece::Slot(slot, _), Piece::Text(next), ..]
+                if *slot < self.targets.len() && next.starts_with(['/', '?']) =>
+            {
+                Some(*slot)
+            }
+            _ => None,
+        };
+        let first = server(self.steps.first()?)?;
+        let is_only = self.steps.iter().all(|step| server(step) == Some(first));
+        is_only.then(|| self.targets[first].as_str())
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {

@@ -14,7 +14,7 @@ use mocks::{
 use servers::Shutdown;
 use study::Journey;
 use study::record::Measurement;
-use study::spec::{LoadSpec, Stop, Target, Warmup};
+use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::check::tests::spec;
 
@@ -447,12 +447,33 @@ soap = "chess Resign"
         "`evernote.thrift` has no method `UserStore.findNotes`",
         "step `MakeAMove` (line 13)",
         "`chess.wsdl` has no operation `Resign`",
-        "journeys allow at most 1024",
         "`pipeline` is 2",
         "`requests` is 3, fewer than the 4 calls of one journey",
     ] {
         assert!(told.iter().any(|mistake| mistake.contains(expected)), "{expected} in {told:#?}");
     }
+}
+
+#[test]
+fn journeys_to_several_servers_need_a_thread_per_client() {
+    let text = r#"
+name = "two"
+targets = { a = "http://a", b = "http://b" }
+[[step]]
+url = "{a}/"
+[[step]]
+url = "{b}/"
+"#;
+    let arrivals = Arrivals::Poisson { rate_per_s: 10.0 };
+    let spec = LoadSpec { target: target(of_text(text), &[]), clients: 2000, arrivals, ..spec() };
+    let several = "journeys to several servers";
+    assert_eq!(
+        crate::check(&spec),
+        [
+            format!("`clients` is 2000, {several} allow at most 1024: each is a thread"),
+            format!("{several} need a closed loop without think time"),
+        ]
+    );
 }
 
 /// A server that responds to five calls and then only reads.

@@ -94,6 +94,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         self.out.clear();
         let (client, flight) = self.connections.flight(id, 0);
+        self.protocol.due(&mut client.stream, flight.intended);
         flight.expected = self.protocol.request(&mut client.stream, at, &mut self.rng, &mut self.out);
         self.tally.recorder.sent += 1;
         self.send_out(id);

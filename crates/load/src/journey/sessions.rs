@@ -1,0 +1,340 @@
+//! Journeys to one server, in the workers' event loop: a client is a session's step and values, not a thread.
+//!
+//! A session's first call waits for its turn as any request does. Each response causes the next call, which the budget
+//! does not limit and which counts as a request. An error ends the session; the client then begins another one.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use net::Nanos;
+use stats::Rng;
+use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement};
+use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls};
+use study::url::{self, Url};
+use wire::http1::{Limits, Memo, Response, ResponseError, ResponseReader};
+
+use super::program::Program;
+use super::resolver;
+use super::values::Values;
+use crate::measurement::merged;
+use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
+use crate::recorder::{Fault, OrFault};
+use crate::worker::Done;
+
+const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
+
+/// The journey of a load and its only server.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    program: Program,
+    server: Url,
+    host: String,
+    seed: u64,
+    identities: Identities,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    plan: Arc<Plan>,
+    /// Number of the next session in the whole load, and the number of workers that take turns.
+    number: u64,
+    workers: u64,
+    /// Number of the next client.
+    client: Cell<u64>,
+    memo: Memo,
+    problem: Option<String>,
+    last: Last,
+    /// How long the session took that the last response completed.
+    completed: Option<Nanos>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    reader: ResponseReader,
+    body: Vec<u8>,
+    /// When the first part of the current response arrived, 0 before, and the latest.
+    first_at: Nanos,
+    last_at: Nanos,
+    client: u64,
+    /// When the next session is due.
+    due: Nanos,
+    session: Option<Box<Session>>,
+    /// The call that is in flight, or comes next.
+    request: Vec<u8>,
+    is_in_flight: bool,
+}
+
+#[derive(Debug)]
+struct Session {
+    step: usize,
+    values: Values,
+    due: Nanos,
+}
+
+impl Plan {
+    /// `None` if the blocking engine must run the journey: it has several servers, or learns of some on the way.
+    pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
+        let Target::Journey { journey, targets, resolve, keep_calls, identities, .. } = target else {
+            return Ok(None);
+        };
+        let program = Program::new(journey, targets)?;
+        let server = program.only_server().filter(|_| resolve.is_none() && !keep_calls);
+        let Some(server) = server else { return Ok(None) };
+        let identities = *identities;
+        let server = url::parse(server).map_err(|error| vec![error.to_string()])?;
+        let plan = Plan { host: server.host_field(), program, server, seed, identities };
+        // Later sessions differ only in numbers and letters.
+        plan.compose(0, &mut plan.values(0), &mut Vec::new()).map_err(|(_, why)| vec![why])?;
+        Ok(Some(plan))
+    }
+
+    /// The load with its requests counted as sessions.
+    pub(crate) fn in_sessions(&self, spec: &LoadSpec) -> LoadSpec {
+        let stop = match spec.stop {
+            Stop::Requests { requests, max_ns } => {
+                Stop::Requests { requests: requests / spec.target.requests_per_session(), max_ns }
+            }
+            stop => stop,
+        };
+        LoadSpec { stop, ..spec.clone() }
+    }
+
+    /// `host:port`.
+    pub(crate) fn address(&self) -> String {
+        self.server.address()
+    }
+
+    pub(crate) fn tls(&self, target: &Target) -> Option<Tls> {
+        let Target::Journey { insecure, ca_file, client, .. } = target else { return None };
+        (self.server.protocol == spec::Protocol::Https).then(|| Tls {
+            server_name: self.server.host.clone(),
+            insecure: *insecure,
+            ca_file: ca_file.clone(),
+            client: client.clone(),
+            resume: true,
+        })
+    }
+
+    fn values(&self, number: u64) -> Values {
+        self.program.initial_values(self.seed, number)
+    }
+
+    fn compose(&self, step: usize, values: &mut Values, out: &mut Vec<u8>) -> OrFault<()> {
+        let step = &self.program.steps[step];
+        let wrong = |why: String| (Fault::Value, format!("cannot compose the request: {why}"));
+        let endpoint = resolver::endpoint(&values.text(&step.url)).map_err(wrong)?;
+        out.clear();
+        self.program.compose(step, values, (&self.host, &endpoint.target), SEQUENCE, out).map_err(wrong)
+    }
+
+    /// Adds the results by operation. The recorders' operations are the steps. Rates and requests are those of calls.
+    pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
+        let calls = spec.target.requests_per_session();
+        if let Stop::Requests { requests, .. } = spec.stop
+            && measurement.stop_reason == format!("{requests} requests")
+        {
+            measurement.stop_reason = format!("{} requests", requests * calls);
+        }
+        let stages = measurement.shape.iter_mut().flat_map(|stage| [&mut stage.from_per_s, &mut stage.to_per_s]);
+        stages.chain(&mut measurement.offered_per_s).for_each(|rate_per_s| *rate_per_s *= calls as f64);
+        measurement.journey = Some(Box::new(self.measured(done)));
+    }
+
+    fn measured(&self, done: &[Done]) -> JourneyMeasurement {
+        let Program { name, steps, operations, .. } = &self.program;
+        let of_step = |step: usize| done.iter().filter_map(move |worker| worker.recorder.operations.get(step));
+        let operation = |(index, name): (usize, &String)| {
+            let own = || (0..steps.len()).filter(move |step| steps[*step].operation == index).flat_map(of_step);
+            OperationMeasurement {
+                name: name.clone(),
+                requests: own().map(|operation| operation.requests).sum(),
+                errors: own().map(|operation| operation.errors).sum(),
+                service: merged(own().map(|operation| &operation.latency)).unwrap_or_default(),
+            }
+        };
+        let operations = operations.iter().enumerate().map(operation).collect::<Vec<_>>();
+        let session = merged(done.iter().filter_map(|worker| worker.recorder.sessions.as_deref()));
+        JourneyMeasurement {
+            name: name.clone(),
+            completed: session.as_ref().map_or(0, |session: &Histogram| session.count),
+            abandoned: operations.iter().map(|operation| operation.errors).sum(),
+            operations,
+            session,
+            ..JourneyMeasurement::default()
+        }
+    }
+}
+
+/// Each response belongs to the only call in flight.
+const SEQUENCE: i32 = 1;
+
+impl Sessions {
+    pub(crate) fn new(plan: Arc<Plan>, worker: u32, workers: u32) -> Self {
+        Self {
+            plan,
+            number: u64::from(worker),
+            workers: u64::from(workers),
+            client: Cell::new(u64::from(worker)),
+            memo: Memo::new(),
+            problem: None,
+            last: Last::default(),
+            completed: None,
+        }
+    }
+
+    fn answered(&mut self, stream: &mut Stream, response: Response, used: usize, at: Nanos) -> Parsed {
+        self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
+        self.completed = None;
+        stream.is_in_flight = false;
+        let judged = self.judge(stream, response.status, at);
+        stream.body.clear();
+        let fault = judged.err().map(|(fault, why)| {
+            stream.session = None;
+            self.problem = Some(why);
+            fault
+        });
+        let (status, last) = (response.status, !response.keep_alive);
+        Parsed::Answer { used, fault, status, last, seen: CacheOutcome::NOTHING }
+    }
+
+    /// Checks the response, and prepares the next call if one follows.
+    fn judge(&mut self, stream: &mut Stream, status: u16, at: Nanos) -> OrFault<()> {
+        let Some(session) = &mut stream.session else { return Ok(()) };
+        let Plan { program, .. } = &*self.plan;
+        let step = &program.steps[session.step];
+        let named = |(fault, why)| (fault, format!("`{}`: {why}", program.operations[step.operation]));
+        if stream.body.len() > BODY_BYTES_MAX {
+            return Err(named((Fault::Body, format!("a body above {BODY_BYTES_MAX} bytes"))));
+        }
+        program.judge(step, &mut session.values, status, &stream.body, SEQUENCE).map_err(named)?;
+        session.step += 1;
+        if session.step < program.steps.len() {
+            return self.plan.compose(session.step, &mut session.values, &mut stream.request).map_err(named);
+        }
+        self.completed = Some(at.saturating_sub(session.due));
+        stream.session = None;
+        Ok(())
+    }
+
+    #[cold]
+    fn broken(&mut self, error: ResponseError) -> Parsed {
+        self.problem = Some(error.to_string());
+        Parsed::Broken(http_fault(&error))
+    }
+}
+
+impl Protocol for Sessions {
+    type Stream = Stream;
+    type Expected = u32;
+    const UNREADABLE: Fault = Fault::Framing;
+
+    fn stream(&self) -> Stream {
+        let client = self.client.get();
+        self.client.set(client + self.workers);
+        Stream {
+            reader: ResponseReader::new(Limits::DEFAULT),
+            body: Vec::new(),
+            first_at: 0,
+            last_at: 0,
+            client,
+            due: 0,
+            session: None,
+            request: Vec::new(),
+            is_in_flight: false,
+        }
+    }
+
+    fn renew(&self, stream: &mut Stream) {
+        stream.reader = ResponseReader::new(Limits::DEFAULT);
+        stream.body.clear();
+        stream.first_at = 0;
+    }
+
+    fn caused(&self, stream: &Stream) -> u32 {
+        u32::from(stream.session.is_some() && !stream.is_in_flight)
+    }
+
+    fn due(&mut self, stream: &mut Stream, intended: Nanos) {
+        stream.due = intended;
+    }
+
+    fn abandon(&mut self, stream: &mut Stream) {
+        stream.session = None;
+        self.completed = None;
+    }
+
+    fn completed(&self) -> Option<Nanos> {
+        self.completed
+    }
+
+    fn last(&self) -> Option<Last> {
+        Some(self.last)
+    }
+
+    fn index(&self, step: u32) -> u32 {
+        step
+    }
+
+    fn operation(&self, step: u32) -> Option<u32> {
+        Some(step)
+    }
+
+    fn request(&mut self, stream: &mut Stream, _: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> u32 {
+        // A call that was in flight on a lost connection has ended its session.
+        if stream.session.is_none() || stream.is_in_flight {
+            let number = match self.plan.identities {
+                Identities::Fresh => self.number,
+                Identities::Reused => stream.client,
+            };
+            self.number += self.workers;
+            let mut values = self.plan.values(number);
+            let composed = self.plan.compose(0, &mut values, &mut stream.request);
+            debug_assert!(composed.is_ok(), "{composed:?}: the plan has tried it");
+            stream.session = Some(Box::new(Session { step: 0, values, due: stream.due }));
+        }
+        stream.is_in_flight = true;
+        out.extend_from_slice(&stream.request);
+        stream.session.as_ref().map_or(0, |session| session.step as u32)
+    }
+
+    fn again(&mut self, stream: &mut Stream, step: u32, _: Nanos, out: &mut Vec<u8>) -> u32 {
+        out.extend_from_slice(&stream.request);
+        step
+    }
+
+    fn read(&mut self, stream: &mut Stream, step: u32, bytes: &[u8], at: Nanos) -> Parsed {
+        let step = &self.plan.program.steps[step as usize];
+        let Stream { reader, body, first_at, last_at, .. } = stream;
+        *last_at = at;
+        if *first_at == 0 {
+            *first_at = at;
+        }
+        let reads_body = step.reads_body();
+        let keep = |piece: &[u8]| {
+            if reads_body && body.len() <= BODY_BYTES_MAX {
+                body.extend_from_slice(piece);
+            }
+        };
+        match reader.read(&mut self.memo, step.asked, bytes, keep) {
+            Ok(None) => Parsed::More,
+            Ok(Some((used, response))) => self.answered(stream, response, used, at),
+            Err(error) => self.broken(error),
+        }
+    }
+
+    fn end(&mut self, stream: &mut Stream, _: u32) -> Parsed {
+        match stream.reader.end() {
+            // The end of the stream has no time of its own here; the last part that arrived has.
+            Ok(Some(response)) => self.answered(stream, response, 0, stream.last_at),
+            Ok(None) => {
+                self.problem = None;
+                Parsed::Broken(Fault::Closed)
+            }
+            Err(error) => self.broken(error),
+        }
+    }
+
+    fn explain(&self) -> Option<String> {
+        self.problem.clone()
+    }
+}

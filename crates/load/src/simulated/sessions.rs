@@ -1,0 +1,191 @@
+//! Sessions on the simulated network: order of calls, values of replies, lost connections, arrivals and times.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use net::Nanos;
+use net::sim::{Actions, Answer, Network};
+use study::Measurement;
+use study::spec::{Arrivals, Connection, Identities, LoadSpec, Stop, Target, Warmup};
+
+use super::http::server;
+use super::{MS, ROUND_TRIP, S, errors, outcome_of};
+use crate::check::tests::spec;
+use crate::journey::{Plan, Sessions};
+
+const SHOP: &str = r#"
+name = "shop"
+targets = { shop = "http://10.0.0.1:7" }
+
+[[step]]
+name = "login"
+url = "{shop}/login"
+method = "POST"
+body = '{"user": "{number}"}'
+take = { token = "body.token" }
+
+[[step]]
+name = "list"
+url = "{shop}/list"
+headers = { Authorization = "Bearer {token}" }
+expect = { "count(body.items)" = 2 }
+
+[[step]]
+name = "order"
+url = "{shop}/order/{number}"
+method = "POST"
+headers = { Authorization = "Bearer {token}" }
+"#;
+
+fn shop() -> LoadSpec {
+    let target = Target::Journey {
+        journey: Box::new(study::parse_journey(SHOP).unwrap()),
+        targets: BTreeMap::new(),
+        resolve: None,
+        insecure: false,
+        ca_file: None,
+        client: None,
+        keep_calls: false,
+        identities: Identities::Fresh,
+    };
+    LoadSpec { target, clients: 4, warmup: Warmup::DurationNs(0), ..spec() }
+}
+
+fn reply(text: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
+}
+
+/// Calls that the shop has served, and orders without a login.
+#[derive(Debug, Default)]
+struct Served {
+    calls: BTreeMap<&'static str, u64>,
+    strangers: u64,
+}
+
+/// `spoil` changes the delay and the reply of a call with this number.
+fn load(
+    spec: &LoadSpec,
+    spoil: impl Fn(u64, &str, &mut Nanos, &mut Vec<u8>) + Clone + 'static,
+) -> (Measurement, Served) {
+    let served = Rc::new(RefCell::new(Served::default()));
+    let all = served.clone();
+    let answer = move |_| -> Answer {
+        let (all, spoil) = (all.clone(), spoil.clone());
+        let mut token = String::new();
+        let mut skip = 0;
+        server(move |_, head: &str, to: &mut Actions| {
+            // The body of a login comes before the next head.
+            let head = &head[skip..];
+            skip = 0;
+            let mut all = all.borrow_mut();
+            let call = ["login", "list", "order"].into_iter().find(|call| head.contains(&format!(" /{call}"))).unwrap();
+            let number = all.calls.values().sum::<u64>();
+            *all.calls.entry(call).or_default() += 1;
+            let mut text = "{}".to_owned();
+            match call {
+                "login" => {
+                    token = format!("t{number}");
+                    text = format!("{{\"token\": \"{token}\"}}");
+                    let length = head.split("ontent-Length: ").nth(1).or(head.split("ontent-length: ").nth(1)).unwrap();
+                    skip = length.split('\r').next().unwrap().parse().unwrap();
+                }
+                "list" => text = "{\"items\": [1, 2]}".to_owned(),
+                _ => {}
+            }
+            all.strangers += u64::from(call != "login" && !head.contains(&format!("Bearer {token}\r\n")));
+            let (mut delay, mut reply) = (MS, reply(&text));
+            spoil(number, call, &mut delay, &mut reply);
+            if reply.is_empty() {
+                return to.reset(delay);
+            }
+            to.send(delay, reply);
+        })
+    };
+    let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
+    let in_sessions = plan.in_sessions(spec);
+    let measurement = outcome_of(&in_sessions, Sessions::new(plan, 0, 1), Network::PERFECT, answer).unwrap();
+    let served = Rc::try_unwrap(served).unwrap_or_else(|shared| panic!("{shared:?} is in use")).into_inner();
+    (measurement, served)
+}
+
+#[test]
+fn sessions_call_in_order_with_values_of_replies() {
+    let spec = LoadSpec { stop: Stop::Requests { requests: 3_000, max_ns: 60 * S }, ..shop() };
+    let (measurement, served) = load(&spec, |_, _, _, _| {});
+    assert_eq!(served.calls, [("list", 1_000), ("login", 1_000), ("order", 1_000)].into());
+    assert_eq!((served.strangers, measurement.requests, errors(&measurement)), (0, 3_000, vec![]));
+    let journey = measurement.journey.unwrap();
+    assert_eq!((journey.completed, journey.abandoned), (1_000, 0));
+    let counts = journey.operations.iter().map(|one| (one.name.as_str(), one.requests)).collect::<Vec<_>>();
+    assert_eq!(counts, [("login", 1_000), ("list", 1_000), ("order", 1_000)]);
+    let session = journey.session.unwrap();
+    assert_eq!((session.min, session.max), (Some(3 * (MS + ROUND_TRIP)), Some(3 * (MS + ROUND_TRIP))));
+}
+
+#[test]
+fn an_error_ends_only_its_session() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    // Every 50th list is short, and every 70th order is refused.
+    let spoil = |number: u64, call: &str, _: &mut Nanos, reply: &mut Vec<u8>| match call {
+        "list" if number.is_multiple_of(50) => *reply = self::reply("{\"items\": [1]}"),
+        "order" if number.is_multiple_of(70) => *reply = b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        _ => {}
+    };
+    let (measurement, served) = load(&LoadSpec { stop, ..shop() }, spoil);
+    let journey = measurement.journey.as_ref().unwrap();
+    let [login, list, order] = &journey.operations[..] else { panic!("{journey:?}") };
+    assert_eq!((login.requests, login.errors, served.calls["login"]), (1_000, 0, 1_000));
+    assert!(list.errors > 5 && order.errors > 5, "{journey:?}");
+    assert_eq!((list.requests + list.errors, order.requests + order.errors), (1_000, list.requests));
+    assert_eq!((journey.completed, journey.abandoned), (order.requests, list.errors + order.errors));
+    assert_eq!(errors(&measurement), [("status", order.errors), ("value", list.errors)]);
+    assert_eq!(measurement.error_examples["value"], "`list`: `count(body.items)` is 1, expected 2");
+}
+
+#[test]
+fn sessions_survive_connections_that_end_between_calls() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    for connection in [Connection::PerRequest, Connection::Requests(2)] {
+        // Tokens must outlive connections, so this shop knows them all.
+        let (measurement, served) = load(&LoadSpec { stop, connection, ..shop() }, |_, _, _, _| {});
+        assert_eq!((served.calls["order"], measurement.requests), (1_000, 3_000), "{connection:?}");
+        assert_eq!(errors(&measurement), [], "{connection:?}");
+    }
+}
+
+#[test]
+fn a_lost_connection_ends_the_session_in_flight() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    let (measurement, served) = load(&LoadSpec { stop, ..shop() }, |number, call, _, reply| {
+        if call == "list" && number.is_multiple_of(40) {
+            reply.clear();
+        }
+    });
+    let journey = measurement.journey.as_ref().unwrap();
+    assert!(journey.abandoned > 5, "{journey:?}");
+    assert_eq!((served.calls["login"], journey.completed + journey.abandoned), (1_000, 1_000));
+    assert_eq!(errors(&measurement), [("reset", journey.abandoned)]);
+}
+
+#[test]
+fn sessions_start_at_their_rate_and_count_from_when_they_were_due() {
+    let stop = Stop::Duration { duration_ns: 10 * S };
+    let arrivals = Arrivals::Constant { rate_per_s: 50.0 };
+    // All connections hang for a second once.
+    let stalled = |number: u64, _: &str, delay: &mut Nanos, _: &mut Vec<u8>| {
+        if (600..604).contains(&number) {
+            *delay += S;
+        }
+    };
+    let spec = LoadSpec { stop, arrivals, timeout_ns: 5 * S, ..shop() };
+    let (measurement, _) = load(&spec, stalled);
+    assert_eq!(measurement.offered_per_s, Some(150.0));
+    let journey = measurement.journey.as_ref().unwrap();
+    assert!((495..=500).contains(&journey.completed), "{journey:?}");
+    let session = stats::Histogram::try_from(journey.session.as_ref().unwrap()).unwrap();
+    // 50 of 500 sessions were due during that second, and half of them waited for more than half of it.
+    let quantile = |q| session.quantile(q).unwrap();
+    assert!(quantile(0.93) < 0.5e9 && quantile(0.955) > 0.5e9, "{} {}", quantile(0.93), quantile(0.955));
+}
