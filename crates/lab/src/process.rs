@@ -60,7 +60,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Parses a watchdog line after its sign: one of our names, then the client.
+    /// Parses a line of the watchdog after `container `: one of our names, then the client.
     pub(crate) fn parse(text: &str) -> Option<Job> {
         let (name, client) = text.split_once(' ')?;
         let client = words::split(client).ok().filter(|client| !client.is_empty())?;
@@ -69,7 +69,7 @@ impl Job {
 
     /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
     pub(crate) fn line(&self, sign: char) -> String {
-        format!("container{sign}{} {}", self.name, words::join(&self.client))
+        format!("{sign}container {} {}", self.name, words::join(&self.client))
     }
 }
 
@@ -101,7 +101,7 @@ impl Supervisor {
             mark: mark(),
             next: Cell::new(0),
         };
-        supervisor.watchdog.tell(&format!("mark {MARK}={}", supervisor.mark))?;
+        supervisor.watchdog.tell(&format!("+mark {MARK}={}", supervisor.mark))?;
         Ok(supervisor)
     }
 
@@ -129,7 +129,7 @@ impl Supervisor {
     /// Creates a directory for files of children. The watchdog removes it if the lab dies.
     pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
         let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir()?;
-        self.watchdog.tell(&format!("scratch {}", folder.path().display()))?;
+        self.watchdog.tell(&format!("+scratch {}", folder.path().display()))?;
         Ok(folder)
     }
 
@@ -298,7 +298,7 @@ impl Child {
             output,
         };
         if let Some((watchdog, _)) = &this.family {
-            watchdog.tell(&format!("+{}", pid.as_raw_pid()))?;
+            watchdog.tell(&format!("+group {}", pid.as_raw_pid()))?;
         }
         Ok(this)
     }
@@ -424,7 +424,7 @@ impl Child {
         });
         if let Some((watchdog, _)) = self.family.take() {
             // A lost watchdog is noticed before the next trial.
-            let _ = watchdog.tell(&format!("-{}", self.pid.as_raw_pid()));
+            let _ = watchdog.tell(&format!("-group {}", self.pid.as_raw_pid()));
             let killed = matches!(self.exit, Some(Exit::Signal(_)));
             // If removal fails, the watchdog tries again.
             if let Some(container) = self.container.take().filter(|container| container.remove(killed)) {

@@ -1,47 +1,53 @@
 //! `quintain watchdog`: kills everything the lab has started when the lab dies, however it dies. The kernel already
 //! kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the
-//! lab writes to: `+PGID` and `-PGID` for process groups, `mark NAME=VALUE` for the mark in the environment of all
-//! processes of this lab, `container+NAME CLIENT` and `container-NAME CLIENT` for containers, `scratch PATH` for
-//! directories. At the end of the pipe it kills the remaining groups, then all marked processes: one with its own
-//! session has left its group but kept its environment. Containers are removed last, when their processes are dead.
+//! lab writes to. A line is `+` and what there is to clean up, or `-` and what has ended: `group PGID` for a process
+//! group, `mark NAME=VALUE` for the mark in the environment of all processes of this lab, `container NAME CLIENT` for a
+//! container, `scratch PATH` for a directory. At the end of the pipe it kills the remaining groups, then all marked
+//! processes: one with its own session has left its group but kept its environment. Containers are removed last, when
+//! their processes are dead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
-use crate::process::Job;
-use crate::process::{SCRATCH, kill_marked};
+use crate::process::{Job, SCRATCH, kill_marked};
 
 /// Reads `input` to its end, then kills everything registered, even if `input` cannot be read, the only error. Starts
 /// its own session, safe from Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.
 pub fn run(input: impl Read) -> io::Result<()> {
     // Fails only for a group leader, which is not in the terminal's foreground group anyway.
     let _ = setsid();
-    let mut left = Registered::default();
-    let read = left.read(input);
-    for group in left.groups.iter().copied().filter_map(Pid::from_raw) {
+    let mut left = BTreeSet::new();
+    let read = read(input, &mut left);
+    let of = |kind: &'static str| left.iter().filter_map(move |line| line.strip_prefix(kind));
+    for group in of("group ").filter_map(group) {
         // The group may have ended by itself.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    if let Some(mark) = &left.mark {
-        kill_marked(mark);
-    }
-    left.scratch.iter().for_each(|folder| remove_scratch(folder));
-    for (name, client) in left.containers {
-        Job { client, name }.remove(true);
-    }
+    of("mark ").filter(|mark| mark.contains('=')).for_each(kill_marked);
+    of("scratch ").filter_map(scratch).for_each(|folder| remove_scratch(&folder));
+    of("container ").filter_map(Job::parse).for_each(|job| _ = job.remove(true));
     read
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Registered {
-    groups: BTreeSet<i32>,
-    mark: Option<String>,
-    containers: BTreeMap<String, Vec<String>>,
-    scratch: BTreeSet<PathBuf>,
+fn read(input: impl Read, left: &mut BTreeSet<String>) -> io::Result<()> {
+    for line in BufReader::new(input).lines() {
+        let line = line?;
+        match line.split_at_checked(1) {
+            Some(("+", what)) => _ = left.insert(what.to_owned()),
+            Some(("-", what)) => _ = left.remove(what),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Group 0 would be our own; group 1 becomes `kill(-1)`, all processes (kill(2)).
+fn group(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok().filter(|group| *group > 1)?)
 }
 
 fn remove_scratch(folder: &Path) {
@@ -51,30 +57,6 @@ fn remove_scratch(folder: &Path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(Duration::from_millis(20)),
             _ => break,
         }
-    }
-}
-
-impl Registered {
-    fn read(&mut self, input: impl Read) -> io::Result<()> {
-        for line in BufReader::new(input).lines() {
-            let line = line?;
-            // Group 0 would be our own; group 1 becomes `kill(-1)`, all processes (kill(2)).
-            let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1);
-            if let Some(mark) = line.strip_prefix("mark ") {
-                self.mark = Some(mark.to_owned()).filter(|mark| mark.contains('='));
-            } else if let Some(job) = line.strip_prefix("container+").and_then(Job::parse) {
-                self.containers.insert(job.name, job.client);
-            } else if let Some(job) = line.strip_prefix("container-").and_then(Job::parse) {
-                self.containers.remove(&job.name);
-            } else if let Some(folder) = line.strip_prefix("scratch ").and_then(scratch) {
-                self.scratch.insert(folder);
-            } else if let Some(group) = line.strip_prefix('+').and_then(group) {
-                self.groups.insert(group);
-            } else if let Some(group) = line.strip_prefix('-').and_then(group) {
-                self.groups.remove(&group);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -90,41 +72,37 @@ fn scratch(path: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn registered(input: &str) -> Registered {
-        let mut registered = Registered::default();
-        registered.read(input.as_bytes()).unwrap();
-        registered
-    }
-
-    fn check(input: &str, groups: &[i32], mark: Option<&str>) {
-        let left = registered(input);
-        assert_eq!(left.groups.into_iter().collect::<Vec<_>>(), groups, "{input:?}");
-        assert_eq!(left.mark.as_deref(), mark, "{input:?}");
+    #[track_caller]
+    fn check(input: &str, left: &[&str]) {
+        let mut registered = BTreeSet::new();
+        read(input.as_bytes(), &mut registered).unwrap();
+        assert_eq!(registered.iter().map(String::as_str).collect::<Vec<_>>(), left, "{input:?}");
     }
 
     #[test]
-    fn keeps_groups_that_have_not_ended() {
-        check("+70\n+71\n-70\n+72\n", &[71, 72], None);
+    fn keeps_what_has_not_ended() {
+        check("+group 70\n+group 71\n\n-group 70\n+mark A=1-\n+group 72\n", &["group 71", "group 72", "mark A=1-"]);
     }
     #[test]
     fn truncated_last_line_counts() {
-        check("+70\n+71", &[70, 71], None);
+        check("+group 70\n+group 71", &["group 70", "group 71"]);
     }
     #[test]
     fn never_kills_itself_or_all_processes() {
-        check("+0\n+1\n+-1\n+x\n\nmark \nmark all\n", &[], None);
+        assert_eq!(["0", "1", "-1", "x", ""].map(group), [None; 5]);
+        assert_eq!(group("70"), Pid::from_raw(70));
     }
     #[test]
-    fn tracks_containers_by_name() {
-        let of =
+    fn removes_only_containers_of_labs() {
+        let job =
             |name: &str| Job { client: vec!["podman".to_owned(), "--root=/a b".to_owned()], name: name.to_owned() };
-        let (first, second) = (of("quintain-7-1-0-0"), of("quintain-7-1-0-1"));
+        let (first, second) = (job("quintain-7-1-0-0"), job("quintain-7-1-0-1"));
         let lines = [first.line('+'), second.line('+'), first.line('-')];
-        let left = registered(&lines.join("\n"));
-        assert_eq!(left.containers, BTreeMap::from([(second.name, second.client)]));
-        for line in ["container+db podman", "container+quintain-1", "container+quintain-1 ", "container+quintain-1 'x"]
-        {
-            assert_eq!(registered(line), Registered::default(), "{line}");
+        check(&lines.join("\n"), &[&second.line('+')[1..]]);
+        let parsed = Job::parse(second.line('+').strip_prefix("+container ").unwrap()).unwrap();
+        assert_eq!((parsed.name, parsed.client), (second.name, second.client));
+        for line in ["db podman", "quintain-1", "quintain-1 ", "quintain-1 'x"] {
+            assert!(Job::parse(line).is_none(), "{line}");
         }
     }
     #[test]
@@ -135,17 +113,13 @@ mod tests {
             std::fs::create_dir_all(path.join("ompi.host.0")).unwrap();
         }
         let lines = [
-            format!("scratch {}", ours.display()),
-            format!("scratch {}-gone", ours.display()),
-            format!("scratch {}", other.display()),
-            format!("scratch {}/../precious/../precious/../quintain-scratch-b", ours.display()),
-            "scratch quintain-scratch-relative".to_owned(),
+            format!("{}", ours.display()),
+            format!("{}-gone", ours.display()),
+            format!("{}", other.display()),
+            format!("{}/../precious/../precious/../quintain-scratch-b", ours.display()),
+            "quintain-scratch-relative".to_owned(),
         ];
-        registered(&lines.join("\n")).scratch.iter().for_each(|folder| remove_scratch(folder));
+        lines.iter().filter_map(|line| scratch(line)).for_each(|folder| remove_scratch(&folder));
         assert_eq!((ours.exists(), other.exists()), (false, true));
-    }
-    #[test]
-    fn mark() {
-        check("mark A=1-\n+70\n", &[70], Some("A=1-"));
     }
 }

@@ -162,7 +162,7 @@ fn watchdog_kills_the_rest_when_its_pipe_breaks() {
     let mut children = [start("a"), start("b"), start(&format!("{mark}7"))];
     let mut pipe = watchdog.stdin.take().unwrap();
     let (registered, ended) = (children[0].id(), children[1].id());
-    let lines = format!("mark QUINTAIN_CHILD={mark}\n+{registered}\n+{ended}\n-{ended}\n");
+    let lines = format!("+mark QUINTAIN_CHILD={mark}\n+group {registered}\n+group {ended}\n-group {ended}\n");
     std::io::Write::write_all(&mut pipe, lines.as_bytes()).unwrap();
     assert!(children.iter_mut().all(|child| child.try_wait().unwrap().is_none()));
     drop(pipe);
