@@ -5,7 +5,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -200,45 +199,27 @@ impl Drop for Watchdog {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exit {
+    #[error("exit {0}")]
     Code(i32),
+    #[error("signal {0}")]
     Signal(i32),
 }
 
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Exit::Code(code) => write!(f, "exit {code}"),
-            Exit::Signal(signal) => write!(f, "signal {signal}"),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Stopped {
+    #[error("{0}")]
     Ended(Exit),
     /// Killed this long after SIGTERM.
+    #[error("forced after {0:?}")]
     Forced(Duration),
 }
 
 impl Stopped {
     pub(crate) fn ignored_sigterm(self) -> Option<String> {
-        match self {
-            Stopped::Ended(_) => None,
-            Stopped::Forced(after) => {
-                Some(format!("ignored SIGTERM: still running after {after:?}, then killed (`stop_timeout`)"))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Stopped::Ended(exit) => exit.fmt(f),
-            Stopped::Forced(after) => write!(f, "forced after {after:?}"),
-        }
+        let Stopped::Forced(after) = self else { return None };
+        Some(format!("ignored SIGTERM: still running after {after:?}, then killed (`stop_timeout`)"))
     }
 }
 
