@@ -120,29 +120,26 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     Err(format!("{engine} cannot start a container: {why}"))
 }
 
-pub(crate) struct Order<'a> {
-    pub(crate) plan: &'a ContainerPlan,
-    pub(crate) name: &'a str,
-    pub(crate) cpus: &'a [u32],
-    pub(crate) variables: &'a [&'a str],
-    pub(crate) address: SocketAddr,
-    pub(crate) arguments: &'a [String],
-}
-
 impl Image {
-    pub(crate) fn words(&self, order: &Order<'_>) -> Result<Vec<String>, String> {
-        let mut options = words::arguments(&order.plan.options).map_err(|mistake| mistake.to_string())?;
-        for variable in order.variables {
-            options.extend(["--env".to_owned(), (*variable).to_owned()]);
+    pub(crate) fn words(
+        &self,
+        plan: &ContainerPlan,
+        name: &str,
+        cpus: &[u32],
+        environment: &BTreeMap<String, String>,
+        address: SocketAddr,
+        arguments: &[String],
+    ) -> Result<Vec<String>, String> {
+        let mut options = words::arguments(&plan.options).map_err(|mistake| mistake.to_string())?;
+        options.extend(environment.keys().flat_map(|variable| ["--env".to_owned(), variable.clone()]));
+        if !cpus.is_empty() {
+            options.extend(["--cpuset-cpus".to_owned(), crate::cpus::format(cpus)]);
         }
-        if !order.cpus.is_empty() {
-            options.extend(["--cpuset-cpus".to_owned(), crate::cpus::format(order.cpus)]);
-        }
-        match order.plan.publish {
+        match plan.publish {
             None => options.extend(["--network", "host"].map(str::to_owned)),
-            Some(inside) => options.extend(["--publish".to_owned(), format!("{}:{inside}", order.address)]),
+            Some(inside) => options.extend(["--publish".to_owned(), format!("{address}:{inside}")]),
         }
-        Ok(self.run(order.name, &options, order.arguments))
+        Ok(self.run(name, &options, arguments))
     }
 
     fn run(&self, name: &str, options: &[String], arguments: &[String]) -> Vec<String> {
@@ -300,12 +297,11 @@ Max open files            1024                 20000                files     ";
     fn line(plan: &ContainerPlan) -> String {
         let address = "127.0.0.1:18000".parse().unwrap();
         let arguments = ["-p".to_owned(), "18000".to_owned()];
-        let order =
-            Order { plan, name: "quintain-1-0", cpus: &[0, 1], variables: &["A"], address, arguments: &arguments };
-        let words = image(&["--runtime", "runc"]).words(&order).unwrap();
+        let environment = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+        let image = image(&["--runtime", "runc"]);
+        let mut words = image.words(plan, "quintain-1-0", &[0, 1], &environment, address, &arguments).unwrap();
         // Limits depend on the machine.
         let at = words.iter().position(|word| word == "--ulimit").unwrap();
-        let mut words = words;
         words.drain(at..at + 4);
         words.join(" ")
     }

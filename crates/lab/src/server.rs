@@ -7,7 +7,7 @@ use study::plan::{CompanionPlan, ProcessPlan};
 use study::record::{Failure, FailureKind, SubjectUse};
 use study::{Warning, WarningKind, words};
 
-use crate::container::{Images, Order};
+use crate::container::Images;
 use crate::end::{End, failed, unrunnable};
 use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
@@ -136,10 +136,8 @@ impl<'a> Server<'a> {
             let environment = plan.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
             let name = supervisor.container_name();
             if let Some((plan, image)) = &image {
-                let variables = self.plan.environment.keys().map(String::as_str).collect::<Vec<_>>();
-                let (name, cpus, arguments) = (name.as_str(), self.cpus, words.as_slice());
-                let order = Order { plan, name, cpus, variables: &variables, address, arguments };
-                words = image.words(&order).map_err(start_failed)?;
+                let started = image.words(plan, &name, self.cpus, &self.plan.environment, address, &words);
+                words = started.map_err(start_failed)?;
             }
             used.command.clone_from(&words);
             used.port = Some(port);
