@@ -10,47 +10,22 @@ use crate::cpus;
 use crate::process::capture;
 use crate::procfs::{number, value};
 
-const SYSCTLS: &[&str] = &[
-    "fs.file-max",
-    "fs.nr_open",
-    "kernel.io_uring_disabled",
-    "kernel.nmi_watchdog",
-    "kernel.numa_balancing",
-    "kernel.perf_event_paranoid",
-    "kernel.randomize_va_space",
-    "kernel.sched_autogroup_enabled",
-    "kernel.timer_migration",
-    "net.core.busy_poll",
-    "net.core.busy_read",
-    "net.core.default_qdisc",
-    "net.core.netdev_max_backlog",
-    "net.core.rmem_max",
-    "net.core.somaxconn",
-    "net.core.wmem_max",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.tcp_autocorking",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_tw_reuse",
-    "net.ipv4.tcp_wmem",
-    "vm.overcommit_memory",
-    "vm.swappiness",
+/// Kernel settings by folder.
+const SYSCTLS: &[(&str, &str)] = &[
+    ("fs", "file-max nr_open"),
+    ("kernel", "io_uring_disabled nmi_watchdog numa_balancing perf_event_paranoid randomize_va_space"),
+    ("kernel", "sched_autogroup_enabled timer_migration"),
+    ("net.core", "busy_poll busy_read default_qdisc netdev_max_backlog rmem_max somaxconn wmem_max"),
+    ("net.ipv4", "ip_local_port_range tcp_autocorking tcp_congestion_control tcp_max_syn_backlog tcp_rmem"),
+    ("net.ipv4", "tcp_slow_start_after_idle tcp_syncookies tcp_tw_reuse tcp_wmem"),
+    ("vm", "overcommit_memory swappiness"),
 ];
 
-/// Tools that build and run servers, with the commands that print their versions.
+/// Tools that build and run servers, by the argument with which they print their versions.
 const TOOLS: &[(&str, &[&str])] = &[
-    ("c++", &["c++", "--version"]),
-    ("cc", &["cc", "--version"]),
-    ("git", &["git", "--version"]),
-    ("go", &["go", "version"]),
-    ("java", &["java", "-version"]),
-    ("make", &["make", "--version"]),
-    ("node", &["node", "--version"]),
-    ("python3", &["python3", "--version"]),
-    ("rustc", &["rustc", "--version"]),
+    ("--version", &["c++", "cc", "git", "make", "node", "python3", "rustc"]),
+    ("-version", &["java"]),
+    ("version", &["go"]),
 ];
 
 /// Facts about this machine, with the versions of the tools that run in `directory`.
@@ -62,8 +37,10 @@ pub fn facts(directory: &Path) -> Host {
 
 /// First line of each tool's version output; missing tools are omitted.
 pub fn versions(directory: &Path) -> BTreeMap<String, String> {
-    let version = |words: &[&str]| Some(capture(words, directory)?.lines().next()?.trim().to_owned());
-    TOOLS.iter().filter_map(|(name, words)| Some(((*name).to_owned(), version(words)?))).collect()
+    let version = |tool: &str, argument| {
+        Some((tool.to_owned(), capture(&[tool, argument], directory)?.lines().next()?.trim().to_owned()))
+    };
+    TOOLS.iter().flat_map(|(argument, tools)| tools.iter().filter_map(move |tool| version(tool, argument))).collect()
 }
 
 /// Reads the facts from the files under `root`. Values that cannot be read are `None` or empty and listed in `unknown`
@@ -154,21 +131,13 @@ impl Files {
     fn hypervisor(&self, cpuinfo: &str) -> Option<String> {
         let files = ["sys_vendor", "product_name"].map(|file| self.may(&format!("sys/class/dmi/id/{file}")));
         let hardware = files.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let known = [
-            ("QEMU", "QEMU"),
-            ("KVM", "KVM"),
-            ("VMware", "VMware"),
-            ("Microsoft Corporation Virtual", "Hyper-V"),
-            ("VirtualBox", "VirtualBox"),
-            ("Amazon EC2", "Amazon EC2"),
-            ("Google", "Google Compute Engine"),
-            ("Xen", "Xen"),
-        ];
+        let vendors = [("Microsoft Corporation Virtual", "Hyper-V"), ("Google", "Google Compute Engine")];
+        let same = ["QEMU", "KVM", "VMware", "VirtualBox", "Amazon EC2", "Xen"].map(|name| (name, name));
         let named = |kinds: &[(&str, &str)], text: &str| {
             kinds.iter().find(|(mark, _)| text.contains(mark)).map(|(_, name)| (*name).to_owned())
         };
         let flag = value(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
-        let by_name = named(&known, &hardware);
+        let by_name = named(&vendors, &hardware).or_else(|| named(&same, &hardware));
         let by_file = self.may("sys/hypervisor/type");
         let by_clock = || {
             let clocks = self.may("sys/devices/system/clocksource/clocksource0/available_clocksource")?;
@@ -278,22 +247,22 @@ impl Files {
     }
 
     fn sysctls(&self) -> BTreeMap<String, String> {
-        let file = |name: &str| self.may(&format!("proc/sys/{}", name.replace('.', "/")));
-        let blanks = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut found: BTreeMap<String, String> =
-            SYSCTLS.iter().filter_map(|name| Some(((*name).to_owned(), blanks(file(name)?)))).collect();
-        // Not sysctls, but kernel settings that also limit performance.
-        let others = [
-            ("transparent_hugepage", "sys/kernel/mm/transparent_hugepage/enabled"),
-            ("cgroup.cpu.max", "sys/fs/cgroup/cpu.max"),
-        ];
+        let setting =
+            |name: String, path: &str| Some((name, self.may(path)?.split_whitespace().collect::<Vec<_>>().join(" ")));
+        let names = SYSCTLS.iter().flat_map(|(folder, names)| names.split(' ').map(move |name| (folder, name)));
+        let sysctl = |(folder, name): (&&str, &str)| {
+            setting(format!("{folder}.{name}"), &format!("proc/sys/{}/{name}", folder.replace('.', "/")))
+        };
+        let mut found: BTreeMap<String, String> = names.filter_map(sysctl).collect();
         // Version 1 reports -1 for no quota.
         let older = |name: &str| self.may(&format!("sys/fs/cgroup/cpu/cpu.cfs_{name}_us"));
         if let Some((quota, period)) = older("quota").zip(older("period")) {
             let quota = if quota == "-1" { "max" } else { &quota };
             found.insert("cgroup.cpu.max".to_owned(), format!("{quota} {period}"));
         }
-        found.extend(others.iter().filter_map(|(name, path)| Some(((*name).to_owned(), blanks(self.may(path)?)))));
+        // Not sysctls, but kernel settings that also limit performance.
+        found.extend(setting("cgroup.cpu.max".to_owned(), "sys/fs/cgroup/cpu.max"));
+        found.extend(setting("transparent_hugepage".to_owned(), "sys/kernel/mm/transparent_hugepage/enabled"));
         found
     }
 }
