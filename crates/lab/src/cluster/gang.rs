@@ -138,7 +138,7 @@ impl Gang {
                     ));
                 }
                 Some(Event::Refused(from, why)) => (reach.note)(&format!("refused a connection from {from}: {why}")),
-                Some(Event::Over(refused, _)) => {
+                Some(Event::Over(refused)) => {
                     if refused > 0 {
                         (reach.note)(&format!("connections refused while nodes joined: {refused}"));
                     }

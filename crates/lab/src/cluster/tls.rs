@@ -33,25 +33,12 @@ pub struct Pipes {
 /// Maximum length of a first line including its end, bytes.
 const LINE_MAX: usize = 1024;
 
-/// First line of a node.
+/// First line of a node. The lab's is a `Result`: the channel is open, or why the lab refuses the node.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Asked {
-    /// Requests to join, with proof that the node belongs to the run.
-    Join {
-        /// Its number in the cluster, from 0.
-        rank: u32,
-        /// [`Listener::ticket`].
-        ticket: String,
-    },
-}
-
-/// First line of the lab.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Answer {
-    /// The channel is open.
-    Joined {},
-    /// The lab refuses the node, for this reason.
-    Refused(String),
+#[serde(deny_unknown_fields)]
+struct Join {
+    /// Its number in the cluster, from 0.
+    rank: u32,
+    /// [`Listener::ticket`], which proves that the node belongs to the run.
+    ticket: String,
 }

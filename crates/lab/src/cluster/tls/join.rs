@@ -9,7 +9,7 @@ use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
 
 use super::certificate::{self, NAME};
 use super::opening::{Opening, Why};
-use super::{Answer, Asked, Pipes};
+use super::{Join, Pipes};
 use crate::clock;
 
 const PAUSE: Duration = Duration::from_millis(100);
@@ -56,14 +56,13 @@ pub fn join(
         if left.is_zero() {
             return Err(JoinError::Late(lab, timeout, reason));
         }
-        let asked = Asked::Join { rank, ticket: ticket.to_owned() };
-        match attempt(lab, &config, &asked, deadline) {
-            Ok((opening, Answer::Joined {})) => match opening.pipes() {
+        match attempt(lab, &config, &Join { rank, ticket: ticket.to_owned() }, deadline) {
+            Ok((opening, Ok(()))) => match opening.pipes() {
                 Ok(pipes) => return Ok(pipes),
                 // The lab regards this node as joined and would refuse another attempt.
                 Err(error) => return Err(JoinError::Late(lab, timeout, error.to_string())),
             },
-            Ok((_, Answer::Refused(reason))) => return Err(JoinError::Refused(lab, reason)),
+            Ok((_, Err(reason))) => return Err(JoinError::Refused(lab, reason)),
             Err(Why::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {
                 return Err(JoinError::OtherLab(lab, fingerprint));
             }
@@ -77,15 +76,15 @@ pub fn join(
 fn attempt(
     lab: SocketAddr,
     config: &Arc<ClientConfig>,
-    asked: &Asked,
+    join: &Join,
     deadline: Instant,
-) -> Result<(Opening, Answer), Why> {
+) -> Result<(Opening, Result<(), String>), Why> {
     let left = || deadline.saturating_duration_since(clock::now()).max(Duration::from_millis(1));
     let stream = TcpStream::connect_timeout(&lab, left())?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
     let mut opening = Opening::new(stream, ClientConnection::new(Arc::clone(config), name)?)?;
     // Sent only after the handshake has verified the lab.
-    opening.say(asked)?;
+    opening.say(join)?;
     loop {
         if let Some(answer) = opening.line()? {
             return Ok((opening, answer));

@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::certificate::{self, hex};
 use super::opening::{Opening, Why};
-use super::{Answer, Asked, Pipes};
+use super::{Join, Pipes};
 use crate::clock;
 
 pub(super) const HALF_OPEN_MAX: usize = 64;
@@ -99,8 +99,8 @@ pub enum Event {
     Twice(u32, SocketAddr),
     /// A connection from this address was refused. Only the first [`REFUSALS_TOLD`] are reported.
     Refused(SocketAddr, Why),
-    /// The port is closed: the number of refused connections, with reported ones, and the ranks that have not joined.
-    Over(u64, Vec<u32>),
+    /// The port is closed: the number of refused connections, with reported ones.
+    Over(u64),
 }
 
 struct Rank {
@@ -143,10 +143,9 @@ impl Door {
                 self.accept();
             }
         }
-        let missing = (0..).zip(&self.ranks).filter(|(_, rank)| !rank.is_here).map(|(number, _)| number).collect();
         let Door { socket, half_open, events, refused, .. } = self;
         drop((socket, half_open));
-        let _ = events.send(Event::Over(refused, missing));
+        let _ = events.send(Event::Over(refused));
     }
 
     /// Polls the socket and all half-open connections. `None`: the lab has given up.
@@ -214,9 +213,9 @@ impl Door {
                 self.half_open.push(half_open);
                 continue;
             }
-            match half_open.opening.line::<Asked>() {
+            match half_open.opening.line() {
                 Ok(None) => self.half_open.push(half_open),
-                Ok(Some(Asked::Join { rank, ticket })) => self.admit(half_open, rank, &ticket),
+                Ok(Some(Join { rank, ticket })) => self.admit(half_open, rank, &ticket),
                 Err(why) => self.turn_away(half_open, why),
             }
         }
@@ -235,7 +234,7 @@ impl Door {
         if let Err(why) = self.check(rank, ticket, from) {
             return self.turn_away(half_open, why);
         }
-        match half_open.opening.say(&Answer::Joined {}).and_then(|()| half_open.opening.pipes()) {
+        match half_open.opening.say(&Ok::<(), String>(())).and_then(|()| half_open.opening.pipes()) {
             Ok(pipes) => {
                 self.ranks[rank as usize].is_here = true;
                 // Fails if the lab no longer listens; it has then closed the pipe that ends us.
@@ -263,7 +262,7 @@ impl Door {
 
     /// Refuses a connection, with the reason if the channel is already encrypted.
     fn turn_away(&mut self, half_open: HalfOpen, why: Why) {
-        half_open.opening.close(&Answer::Refused(why.to_string()));
+        half_open.opening.close(&Err::<(), _>(why.to_string()));
         self.refuse(half_open.from, why);
     }
 
