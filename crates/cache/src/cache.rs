@@ -102,8 +102,9 @@ impl Cache {
 
     /// Sums up all shards one by one; not a consistent snapshot if other threads are active.
     pub fn stats(&self) -> Stats {
-        let fixed = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
-        self.shards.iter().fold(fixed, |sum, shard| sum.plus(&lock(shard).stats()))
+        let mut sum = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
+        self.shards.iter().for_each(|shard| lock(shard).add_stats(&mut sum));
+        sum
     }
 
     /// Resets the counts of operations.

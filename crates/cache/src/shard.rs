@@ -828,22 +828,32 @@ impl Shard {
         }
     }
 
-    pub(crate) fn stats(&self) -> Stats {
-        let words = self.memory.words.len() as u64;
+    /// Adds this shard's counts and memory.
+    pub(crate) fn add_stats(&self, sum: &mut Stats) {
+        let Stats { key_bytes, value_bytes, .. } = self.stats;
         let extra = Index::words(self.index.slots, self.evictor.words_per_two_slots()) - 2 * self.index.slots;
         let used = u64::from(self.memory.arena_words() - self.memory.free_words) * 4;
         let index_bytes = u64::from(self.index.slots) * 8;
         let policy_bytes = u64::from(extra) * 4;
         let free_bytes = u64::from(self.memory.free_words) * 4;
-        Stats {
-            items: u64::from(self.index.items),
-            header_bytes: used - self.stats.key_bytes - self.stats.value_bytes,
-            free_bytes,
-            index_bytes,
-            policy_bytes,
-            fixed_bytes: words * 4 - used - free_bytes - index_bytes - policy_bytes,
-            ..self.stats
-        }
+        sum.hits += self.stats.hits;
+        sum.misses += self.stats.misses;
+        sum.stores += self.stats.stores;
+        sum.stored += self.stats.stored;
+        sum.deletes += self.stats.deletes;
+        sum.evictions += self.stats.evictions;
+        sum.displaced += self.stats.displaced;
+        sum.expired += self.stats.expired;
+        sum.refused += self.stats.refused;
+        sum.moved += self.stats.moved;
+        sum.items += u64::from(self.index.items);
+        sum.key_bytes += key_bytes;
+        sum.value_bytes += value_bytes;
+        sum.header_bytes += used - key_bytes - value_bytes;
+        sum.index_bytes += index_bytes;
+        sum.policy_bytes += policy_bytes;
+        sum.free_bytes += free_bytes;
+        sum.fixed_bytes += self.memory.words.len() as u64 * 4 - used - free_bytes - index_bytes - policy_bytes;
     }
 
     pub(crate) fn reset_stats(&mut self) {

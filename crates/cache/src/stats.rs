@@ -43,13 +43,11 @@ pub struct Stats {
 impl Stats {
     /// All memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.key_bytes
-            + self.value_bytes
-            + self.header_bytes
-            + self.index_bytes
-            + self.policy_bytes
-            + self.free_bytes
-            + self.fixed_bytes
+        self.item_bytes() + self.free_bytes + self.fixed_bytes
+    }
+    /// Memory for items: keys, values, headers, index and policy state, in bytes.
+    pub fn item_bytes(&self) -> u64 {
+        self.key_bytes + self.value_bytes + self.header_bytes + self.index_bytes + self.policy_bytes
     }
 
     /// Bytes per item besides key and value: header, rounding, index and policy state, but not free space. `None`
@@ -57,28 +55,5 @@ impl Stats {
     pub fn overhead_bytes_per_item(&self) -> Option<f64> {
         let overhead = self.header_bytes + self.index_bytes + self.policy_bytes;
         (self.items > 0).then(|| overhead as f64 / self.items as f64)
-    }
-
-    pub(crate) fn plus(&self, other: &Stats) -> Stats {
-        Stats {
-            hits: self.hits + other.hits,
-            misses: self.misses + other.misses,
-            stores: self.stores + other.stores,
-            stored: self.stored + other.stored,
-            deletes: self.deletes + other.deletes,
-            evictions: self.evictions + other.evictions,
-            displaced: self.displaced + other.displaced,
-            expired: self.expired + other.expired,
-            refused: self.refused + other.refused,
-            moved: self.moved + other.moved,
-            items: self.items + other.items,
-            key_bytes: self.key_bytes + other.key_bytes,
-            value_bytes: self.value_bytes + other.value_bytes,
-            header_bytes: self.header_bytes + other.header_bytes,
-            index_bytes: self.index_bytes + other.index_bytes,
-            policy_bytes: self.policy_bytes + other.policy_bytes,
-            free_bytes: self.free_bytes + other.free_bytes,
-            fixed_bytes: self.fixed_bytes + other.fixed_bytes,
-        }
     }
 }

@@ -8,7 +8,6 @@ use wire::http1::{Body, BodyReader, Request, parse_request};
 
 use super::connection::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
-use super::statistics::item_bytes;
 use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, push_status};
 
 /// Largest body that is skipped; no request here has one.
@@ -171,7 +170,7 @@ impl Executor {
                     "Space-Used: {}\r\nMemory-Used: {}\r\nMaxmem: {}\r\nItems: {}\r\nHits: {}\r\nMisses: {}\r\n\
                      Evictions: {}\r\nRefused: {}\r\nEvictor: {}\r\nContent-Length: 0\r\n\r\n",
                     match shared.config.accounting {
-                        cache::Accounting::Everything => item_bytes(&stats),
+                        cache::Accounting::Everything => stats.item_bytes(),
                         cache::Accounting::ValuesOnly { .. } => stats.value_bytes,
                     },
                     stats.memory_bytes(),

@@ -3,17 +3,11 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use cache::Stats;
-
 use super::executor::Executor;
 
 /// The emulated version of memcached, which clients use to decide what to send, and quintain's own.
 pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 pub(super) const REDIS_VERSION: &str = "7.0.15";
-
-pub(super) fn item_bytes(stats: &Stats) -> u64 {
-    stats.key_bytes + stats.value_bytes + stats.header_bytes + stats.index_bytes + stats.policy_bytes
-}
 
 impl Executor {
     pub(super) fn memcached_stats(&mut self) {
@@ -30,7 +24,7 @@ impl Executor {
             ("get_hits", stats.hits),
             ("get_misses", stats.misses),
             ("delete_hits", stats.deletes),
-            ("bytes", item_bytes(&stats)),
+            ("bytes", stats.item_bytes()),
             ("curr_items", stats.items),
             ("total_items", stats.stored),
             ("evictions", stats.evictions),
@@ -56,7 +50,7 @@ impl Executor {
              # Stats\r\nkeyspace_hits:{}\r\nkeyspace_misses:{}\r\nexpired_keys:{}\r\nevicted_keys:{}\r\n",
             env!("CARGO_PKG_VERSION"),
             shared.open.load(Ordering::Relaxed),
-            item_bytes(&stats),
+            stats.item_bytes(),
             stats.memory_bytes(),
             shared.config.capacity_bytes,
             redis_policy(shared.config.evictor),
