@@ -100,7 +100,7 @@ impl Supervisor {
             mark: mark(),
             next: Cell::new(0),
         };
-        supervisor.watchdog.tell(&format!("+mark {MARK}={}", supervisor.mark))?;
+        supervisor.register(&format!("mark {MARK}={}", supervisor.mark))?;
         Ok(supervisor)
     }
 
@@ -128,10 +128,14 @@ impl Supervisor {
     /// Creates a directory for files of children. The watchdog removes it if the lab dies.
     pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
         let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir()?;
-        self.watchdog.tell(&format!("+scratch {}", folder.path().display()))?;
+        self.register(&format!("scratch {}", folder.path().display()))?;
         Ok(folder)
     }
 
+    /// Has the watchdog clean something up when this is dropped or the process dies.
+    pub(crate) fn register(&self, what: &str) -> io::Result<()> {
+        self.watchdog.tell(&format!("+{what}"))
+    }
     /// Starts a child, which ends at the latest when its [`Child`] is dropped.
     pub(crate) fn spawn(&self, launch: Launch<'_>) -> io::Result<Child> {
         if let Some(container) = &launch.container {

@@ -2,7 +2,7 @@
 //! kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the
 //! lab writes to. A line is `+` and what there is to clean up, or `-` and what has ended: `group PGID` for a process
 //! group, `mark NAME=VALUE` for the mark in the environment of all processes of this lab, `container NAME CLIENT` for a
-//! container, `scratch PATH` for a directory. At the end of the pipe it kills the remaining groups, then all marked
+//! container, `scratch PATH` for a directory, `worktrees REPOSITORY PATH` for git worktrees. At the end of the pipe it kills the remaining groups, then all marked
 //! processes: one with its own session has left its group but kept its environment. Containers are removed last, when
 //! their processes are dead.
 
@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
 use crate::process::{Job, SCRATCH, kill_marked};
+use crate::worktree;
 
 /// Reads `input` to its end, then kills everything registered, even if `input` cannot be read, the only error. Starts
 /// its own session, safe from Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.
@@ -29,6 +30,7 @@ pub fn run(input: impl Read) -> io::Result<()> {
     }
     of("mark ").filter(|mark| mark.contains('=')).for_each(kill_marked);
     of("scratch ").filter_map(scratch).for_each(|folder| remove_scratch(&folder));
+    of("worktrees ").for_each(worktree::remove_all);
     of("container ").filter_map(Job::parse).for_each(|job| _ = job.remove(true));
     read
 }

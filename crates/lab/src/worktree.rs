@@ -1,16 +1,18 @@
 //! Checks out git revisions side by side, in directories that end with the process.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use study::words;
+
 use crate::clock;
-use crate::process::command;
+use crate::process::{Supervisor, command};
 
 const PREFIX: &str = "quintain-";
 
-const SWEEP_MAX: Duration = Duration::from_secs(10);
+const REMOVAL_MAX: Duration = Duration::from_secs(10);
 
 /// Why a revision could not be checked out.
 #[derive(Debug, thiserror::Error)]
@@ -54,34 +56,28 @@ impl Repository {
     }
 }
 
-/// Worktrees in one directory, removed when dropped or when the process dies: `quintain sweep` waits on a pipe from it.
+/// Worktrees in one directory. Its watchdog removes them when it is dropped or when the process dies.
 pub struct Worktrees {
     repository: Repository,
     folder: PathBuf,
-    sweeper: Child,
-    pipe: Option<ChildStdin>,
+    _watchdog: Supervisor,
 }
 
 impl Worktrees {
     /// Creates `folder`, or a new temporary directory, for worktrees; `exe` is the quintain binary. Waits while the
-    /// sweeper of a dead process removes `folder`. Fails if the directory or the sweeper cannot be created.
+    /// watchdog of a dead process removes `folder`. Fails if the directory or the watchdog cannot be created.
     pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
         let folder = folder
             .unwrap_or_else(|| std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), clock::stamp())));
         let begun = clock::now();
-        while folder.exists() && clock::now() - begun < SWEEP_MAX {
+        while folder.exists() && clock::now() - begun < REMOVAL_MAX {
             std::thread::sleep(Duration::from_millis(10));
         }
         std::fs::create_dir_all(&folder)?;
-        let mut sweeper = command("/bin/sh")
-            .args(["-c", "trap '' INT TERM HUP; exec \"$0\" sweep --repository \"$1\" --folder \"$2\""])
-            .args([exe, &repository.top, &folder])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let pipe = sweeper.stdin.take();
-        Ok(Self { repository, folder, sweeper, pipe })
+        let watchdog = Supervisor::start(exe)?;
+        let paths = [&repository.top, &folder].map(|path| path.display().to_string());
+        watchdog.register(&format!("worktrees {}", words::join(&paths)))?;
+        Ok(Self { repository, folder, _watchdog: watchdog })
     }
 
     /// Directory of the worktrees.
@@ -101,21 +97,11 @@ impl Worktrees {
     }
 }
 
-impl Drop for Worktrees {
-    fn drop(&mut self) {
-        // The sweeper waits for the end of the pipe.
-        if let Some(mut pipe) = self.pipe.take() {
-            let _ = pipe.flush();
-        }
-        let _ = self.sweeper.wait();
-    }
-}
-
-/// `quintain sweep`: in its own session, at the end of `input` removes the worktrees in `folder`, then `folder`.
-pub fn sweep(input: impl Read, repository: &Path, folder: &Path) {
-    let _ = rustix::process::setsid();
-    let _ = BufReader::new(input).lines().map_while(Result::ok).count();
-    // Protects all other directories from wrong arguments.
+/// Removes worktrees as a line of the watchdog names them: the repository, then their directory.
+pub(crate) fn remove_all(line: &str) {
+    let paths = words::split(line).unwrap_or_default();
+    let [repository, folder] = paths.iter().map(Path::new).collect::<Vec<_>>()[..] else { return };
+    // Protects all other directories.
     if !folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
         return;
     }
@@ -170,8 +156,8 @@ mod tests {
         let repository = repository(folder.path());
         let [old, new] = ["HEAD~1", "main"].map(|revision| repository.commit(revision).unwrap());
         assert_ne!(old, new);
-        // The sweeper does nothing here; tests of the binary cover the real one.
-        let worktrees = Worktrees::begin(repository.clone(), None, Path::new("true")).unwrap();
+        let exe = crate::tests::stand_in(folder.path(), "quintain");
+        let worktrees = Worktrees::begin(repository.clone(), None, &exe).unwrap();
         let place = worktrees.folder().to_owned();
         for (name, commit, text) in [("base", &old, "one"), ("head", &new, "two"), ("base", &old, "one")] {
             let directory = worktrees.check_out(name, commit).unwrap();
@@ -179,7 +165,6 @@ mod tests {
             assert_eq!(std::fs::read_to_string(directory.join("file")).unwrap(), text);
         }
         drop(worktrees);
-        sweep(io::empty(), &repository.top, &place);
         assert!(!place.exists());
         assert_eq!(git(&repository.top, &["worktree", "list"]).unwrap().lines().count(), 1);
     }
@@ -195,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_only_its_own_directories() {
+    fn removes_only_its_own_directories() {
         let folder = tempfile::tempdir().unwrap();
         let mine = folder.path().join("mine");
         std::fs::create_dir(&mine).unwrap();
         std::fs::write(mine.join("file"), "").unwrap();
-        sweep(io::empty(), folder.path(), &mine);
+        remove_all(&words::join(&[folder.path(), &mine].map(|path| path.display().to_string())));
         assert!(mine.join("file").exists());
     }
 }

@@ -1,7 +1,7 @@
 //! Hidden commands that the lab starts from this binary: the step that becomes a server, the
-//! watchdog, the sweeper and spinners.
+//! watchdog and spinners.
 
-use crate::cli::{ExecArgs, SpinArgs, SweepArgs};
+use crate::cli::{ExecArgs, SpinArgs};
 use crate::message::{Done, Exit, Problem, machine};
 use crate::output;
 
@@ -22,11 +22,6 @@ pub(crate) fn watchdog() -> Done {
     // Signals that end the lab must not end its cleanup.
     crate::signals::ignore()?;
     lab::watchdog::run(std::io::stdin().lock()).map_err(machine)?;
-    Ok(Exit::Fine)
-}
-
-pub(crate) fn sweep(args: &SweepArgs) -> Done {
-    lab::worktree::sweep(std::io::stdin().lock(), &args.repository, &args.folder);
     Ok(Exit::Fine)
 }
 

@@ -111,9 +111,6 @@ pub(crate) enum Verb {
     /// Kill the processes left behind by a lab that died
     #[command(hide = true)]
     Watchdog,
-    /// Remove the worktrees of a comparison when it has ended
-    #[command(hide = true)]
-    Sweep(SweepArgs),
     /// Keep CPUs awake at the lowest priority
     #[command(hide = true)]
     Spin(SpinArgs),
@@ -1562,16 +1559,6 @@ pub(crate) struct NodeArgs {
     /// Which of the machines this is, from 0 [default: as mpirun, PRRTE, Slurm or Kubernetes say]
     #[arg(long, value_name = "N", requires = "join")]
     pub(crate) rank: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SweepArgs {
-    /// Repository of the worktrees
-    #[arg(long, value_name = "DIR")]
-    pub(crate) repository: PathBuf,
-    /// Directory of the worktrees
-    #[arg(long, value_name = "DIR")]
-    pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

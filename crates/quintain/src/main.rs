@@ -73,7 +73,6 @@ fn main() -> std::process::ExitCode {
         Verb::Man(args) => help::man(&args),
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
-        Verb::Sweep(args) => child::sweep(&args),
         Verb::Spin(args) => child::spin(args),
         Verb::Node(args) => node::run(&args),
     };

@@ -15,7 +15,7 @@ use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 
 use crate::Options;
 
-fn stand_in(folder: &Path, name: &str) -> PathBuf {
+pub(crate) fn stand_in(folder: &Path, name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let exe = tests.ancestors().nth(2).unwrap().join("examples/stand_in");
     assert!(exe.exists(), "{} is built by `cargo test` without `--lib`", exe.display());
