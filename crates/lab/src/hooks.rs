@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Step};
+use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Sample, Step};
 
 use crate::cluster::Cluster;
-use crate::sample::CpuTime;
 
 /// Settings for carrying out a plan on this machine.
 #[derive(Clone)]
@@ -69,8 +68,8 @@ pub struct Progress {
 pub struct Live {
     /// The generator's progress message.
     pub load: study::seam::Progress,
-    /// CPU time of the server at the latest sample. `None`: not sampled yet, or on another machine.
-    pub server: Option<CpuTime>,
+    /// Latest sample of the server. `None`: not sampled yet, or on another machine.
+    pub server: Option<Sample>,
 }
 
 /// Phase of a trial.

@@ -57,5 +57,4 @@ pub use build::build_all;
 pub use hooks::{Cause, Ended, Hooks, LabError, Live, Options, Phase, Progress};
 pub use profile::{no_profile, profile};
 pub use run::run;
-pub use sample::CpuTime;
 pub use target::missing_files;

@@ -40,15 +40,6 @@ pub(crate) struct Sampler {
     samples: Vec<Sample>,
 }
 
-/// CPU time of a server up to one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuTime {
-    /// Time of the reading since the server was started, ns.
-    pub at_ns: u64,
-    /// CPU time until then, ns.
-    pub cpu_ns: u64,
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Midpoint of reading the CPU times, since the server was started, ns.
@@ -154,8 +145,8 @@ impl Sampler {
         self.next = begun + EVERY;
     }
 
-    pub(crate) fn used(&self) -> Option<CpuTime> {
-        self.samples.last().map(|sample| CpuTime { at_ns: sample.at_ns, cpu_ns: sample.cpu_ns })
+    pub(crate) fn latest(&self) -> Option<Sample> {
+        self.samples.last().copied()
     }
 
     /// Takes a full sample now: even a short trial needs one with all connections open.

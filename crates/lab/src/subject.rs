@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use study::WarningKind;
 use study::node::{Serve, Standing, Stopped};
-use study::record::{Failure, FailureKind, SubjectUse};
+use study::record::{Failure, FailureKind, Sample, SubjectUse};
 use study::seam::{Announced, Span};
 
 use crate::companion::{self, Companions};
 use crate::end::{End, failed};
 use crate::proxy::{self, Proxy};
-use crate::sample::{CpuTime, Reading, Sampler};
+use crate::sample::{Reading, Sampler};
 use crate::server::{Companion, Ground, Server, Started};
 use crate::{clock, network, ready, wire};
 
@@ -48,15 +48,15 @@ pub(crate) trait Side {
 /// Why a server's side could not be started, and what is known about it.
 pub(crate) type NotStarted = (End, Box<Stopped>);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
     /// The reading at the start of measuring has been taken.
     pub(crate) began: bool,
     /// The reading at the end of measuring has been taken.
     pub(crate) ended: bool,
     pub(crate) exited: bool,
-    /// The server's CPU time, if it is sampled on this machine.
-    pub(crate) used: Option<CpuTime>,
+    /// The server's latest sample, if it is sampled on this machine.
+    pub(crate) used: Option<Sample>,
 }
 
 pub(crate) struct Subject<'a> {
@@ -180,7 +180,7 @@ impl Side for Subject<'_> {
         self.take_due();
         let Readings { begin, end, .. } = &self.readings;
         let (began, ended) = (begin.is_some(), end.is_some());
-        let used = self.samplers.first().and_then(Sampler::used);
+        let used = self.samplers.first().and_then(Sampler::latest);
         Ok(Seen { began, ended, exited: readable.contains(&true), used })
     }
 

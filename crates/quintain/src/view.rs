@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use console::{Color, Style};
-use lab::CpuTime;
+use study::record::Sample;
 use study::seam::{LATENCY_BOUNDS_NS, Phase, Progress};
 
 /// Maximum number of reports kept, enough for a wide terminal.
@@ -24,12 +24,12 @@ pub(crate) struct Strip {
     before: Counts,
     /// CPUs in use in the last interval: the generator's, and the server's if known.
     cpus: Option<(f64, Option<f64>)>,
-    used_before: Option<(Progress, Option<CpuTime>)>,
+    used_before: Option<(Progress, Option<Sample>)>,
 }
 
 impl Strip {
     /// Adds a report. Starts over for another load or a phase other than measuring.
-    pub(crate) fn add(&mut self, progress: &Progress, server: Option<CpuTime>) {
+    pub(crate) fn add(&mut self, progress: &Progress, server: Option<Sample>) {
         let now = progress.latencies.counts;
         let is_other = now.iter().zip(&self.before).any(|(now, before)| now < before);
         if progress.phase != Phase::Measure || is_other {
@@ -49,7 +49,7 @@ impl Strip {
         }
     }
 
-    fn see_cpus(&mut self, progress: &Progress, server: Option<CpuTime>) {
+    fn see_cpus(&mut self, progress: &Progress, server: Option<Sample>) {
         let share = |used_ns: u64, ns: u64| (ns > 0).then(|| used_ns as f64 / ns as f64);
         let Some((before, server_before)) = self.used_before.replace((progress.clone(), server)) else { return };
         let of_generator =
@@ -154,7 +154,7 @@ mod tests {
 
     fn strip(columns: u64) -> Strip {
         let mut strip = Strip::default();
-        let server = |nth| Some(CpuTime { at_ns: nth * 200_000_000, cpu_ns: nth * 190_000_000 });
+        let server = |nth| Some(Sample { at_ns: nth * 200_000_000, cpu_ns: nth * 190_000_000, ..Sample::default() });
         (1..=columns).for_each(|nth| strip.add(&progress(nth), server(nth)));
         strip
     }
