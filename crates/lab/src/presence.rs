@@ -12,11 +12,6 @@ const PREFIX: &str = "quintain-lab/";
 /// Maximum length of a name, bytes (`sun_path` has 108, the first is NUL).
 const NAME_MAX: usize = 107;
 
-/// Announces that a lab is at work, until dropped.
-pub struct Presence {
-    _socket: UnixListener,
-}
-
 /// Another lab at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lab {
@@ -32,11 +27,10 @@ impl std::fmt::Display for Lab {
     }
 }
 
-/// Announces that this process does `work`. Fails with an error of the kernel, or if announced already.
-pub fn announce(work: &str) -> io::Result<Presence> {
-    let name = name(std::process::id(), work);
-    let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
-    Ok(Presence { _socket: socket })
+/// Announces that this process does `work`, until the result is dropped. Fails with an error of the kernel, or if
+/// announced already.
+pub fn announce(work: &str) -> io::Result<UnixListener> {
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(std::process::id(), work))?)
 }
 
 fn name(pid: u32, work: &str) -> String {
