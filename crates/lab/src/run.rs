@@ -3,10 +3,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use study::Next;
 use study::plan::{Plan, Point};
 use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
-use study::words;
+use study::{Next, words};
 
 use crate::cluster::Cluster;
 use crate::end::End;

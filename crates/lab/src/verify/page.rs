@@ -11,8 +11,8 @@ pub(super) struct Page {
     body: Option<Vec<u8>>,
 }
 
-pub(super) fn request(method: &str, path: &str, headers: &str) -> Vec<u8> {
-    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n{headers}\r\n").into_bytes()
+pub(super) fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n").into_bytes()
 }
 
 impl Page {
@@ -32,7 +32,7 @@ impl Page {
 
     /// A short request such as browsers and load generators send.
     pub(super) fn request(&self) -> Vec<u8> {
-        request("GET", &self.path, "")
+        get(&self.path)
     }
 
     pub(super) fn check(&self, response: &Response, head: bool) -> Result<(), Miss> {

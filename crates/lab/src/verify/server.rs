@@ -13,12 +13,11 @@ use study::record::{FailureKind, SubjectUse};
 use study::verification::{Miss, Suite};
 
 use super::Target;
-use super::page::{Page, request};
+use super::page::{Page, get};
 use super::trouble::{END, NotStarted, Trouble, excerpt};
 use crate::end::End;
 use crate::process::{Child, Supervisor, pid_of};
-use crate::server::Started;
-use crate::server::{Ground, Kept};
+use crate::server::{Ground, Kept, Started};
 use crate::{clock, procfs, ready};
 
 /// Time limit of every connect, read and write of a client.
@@ -105,7 +104,7 @@ impl<'a> Server<'a> {
         }
         let ask = || {
             let mut client = self.dial()?;
-            client.send(&request("GET", path, ""))?;
+            client.send(&get(path))?;
             client.response(false).map_err(|why| format!("GET {path}: {why}"))
         };
         let page = Arc::new(Page::of(path, [ask()?, ask()?]).map_err(|miss| miss.to_string())?);

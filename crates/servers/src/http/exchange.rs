@@ -1,11 +1,10 @@
 use net::Nanos;
 use wire::http1::{Body, BodyReader, RequestError};
 
-use super::answers;
 use super::connection::{Incoming, Phase, Stream};
 use super::request::ParsedRequest;
 use super::route::{Refusal, Route};
-use super::{ENDING, Http};
+use super::{ENDING, Http, answers};
 use crate::connections::INPUT_KEPT_BYTES;
 use crate::response_head::{KeepAlive, Length, Reply};
 

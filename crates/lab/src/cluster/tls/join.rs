@@ -3,7 +3,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::{PollFd, poll};
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
 
@@ -79,8 +79,8 @@ fn attempt(
     join: &Join,
     deadline: Instant,
 ) -> Result<(Opening, Result<(), String>), Why> {
-    let left = || deadline.saturating_duration_since(clock::now()).max(Duration::from_millis(1));
-    let stream = TcpStream::connect_timeout(&lab, left())?;
+    let left = deadline.saturating_duration_since(clock::now()).max(Duration::from_millis(1));
+    let stream = TcpStream::connect_timeout(&lab, left)?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
     let mut opening = Opening::new(stream, ClientConnection::new(Arc::clone(config), name)?)?;
     // Sent only after the handshake has verified the lab.
@@ -93,7 +93,6 @@ fn attempt(
             return Err(Why::Slow);
         }
         let (stream, interest) = opening.interest();
-        let left = Timespec::try_from(left()).ok();
-        let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], left.as_ref());
+        let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], Some(&clock::left(deadline)));
     }
 }

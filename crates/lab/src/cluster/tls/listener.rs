@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::certificate::{self, hex};
@@ -161,9 +161,8 @@ impl Door {
             let (stream, interest) = half_open.opening.interest();
             PollFd::from_borrowed_fd(stream, interest)
         }));
-        let left = Timespec::try_from(TICK.min(self.deadline.saturating_duration_since(now))).ok();
         // An interrupted poll reports nothing ready; the caller loops.
-        let _ = poll(&mut polled, left.as_ref());
+        let _ = poll(&mut polled, Some(&clock::left(self.deadline.min(now + TICK))));
         let ready = polled.iter().map(|polled| !polled.revents().is_empty()).collect::<Vec<_>>();
         (!ready[0]).then(|| ready[1..].to_vec())
     }

@@ -11,8 +11,7 @@ use rustls::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::pump;
-use super::{LINE_MAX, Pipes};
+use super::{LINE_MAX, Pipes, pump};
 
 pub(super) struct Opening {
     stream: TcpStream,

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustls::Connection;
 
@@ -220,9 +220,7 @@ impl Pump {
         if let Some(from) = self.from.as_ref().filter(|_| !self.tls.wants_write()) {
             polled.push(PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN));
         }
-        let left = self.until.map(|until| until.saturating_duration_since(clock::now()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut polled, left.as_ref()) {
+        match poll(&mut polled, self.until.map(clock::left).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return self.lose(),
         }
