@@ -65,7 +65,7 @@ pub fn build_all(
             builds.add(None, &program, index, || Some(BuildOutcome::Skipped { reason }));
         }
     }
-    let mut builds: Vec<Build> = builds.0.into_iter().map(|(_, build)| build).collect();
+    let mut builds = builds.finish();
     // In a cluster, nodes start the servers, and nodes do not verify.
     if options.cluster.is_none() {
         let mut begins = |point| say(progress, Phase::Verify, point);
@@ -75,32 +75,34 @@ pub fn build_all(
     Ok(builds)
 }
 
+/// Builds with their keys. Equal keys with equal commands share one.
 #[derive(Default)]
-struct Builds<'p>(Vec<(Option<&'p str>, Build)>);
+pub(crate) struct Builds<K>(Vec<(K, Build)>);
 
-impl<'p> Builds<'p> {
+impl<K: PartialEq> Builds<K> {
     /// Notes that a point needs a build; `make` carries it out for the first. False: interrupted.
-    fn add(
+    pub(crate) fn add(
         &mut self,
-        directory: Option<&'p str>,
+        key: K,
         command: &str,
         point: usize,
         make: impl FnOnce() -> Option<BuildOutcome>,
     ) -> bool {
-        let same =
-            |(place, build): &&mut (Option<&str>, Build)| (*place, build.command.as_str()) == (directory, command);
-        match self.0.iter_mut().find(same) {
+        match self.0.iter_mut().find(|(known, build)| *known == key && build.command == command) {
             Some((_, build)) if build.points.last() == Some(&point) => {}
             Some((_, build)) => build.points.push(point),
             None => {
                 let begun = clock::now();
                 let Some(outcome) = make() else { return false };
                 let elapsed_ns = clock::nanos(clock::now() - begun);
-                self.0
-                    .push((directory, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
+                self.0.push((key, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
             }
         }
         true
+    }
+
+    pub(crate) fn finish(self) -> Vec<Build> {
+        self.0.into_iter().map(|(_, build)| build).collect()
     }
 }
 

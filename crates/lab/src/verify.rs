@@ -22,6 +22,7 @@ use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
 use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
+use crate::build::Builds;
 use crate::clock;
 use crate::hooks::Options;
 use crate::process::Supervisor;
@@ -134,7 +135,7 @@ pub(crate) fn builds(
     let is_built = |point: usize| {
         built.iter().filter(|build| build.points.contains(&point)).all(|build| build.outcome == BuildOutcome::Ready)
     };
-    let mut done: Vec<(SubjectPlan, Build)> = Vec::new();
+    let mut done = Builds::default();
     for (index, point) in plan.points.iter().enumerate() {
         let Some(wanted) = &point.subject.verify else { continue };
         if point.unrunnable.is_some() || !is_built(index) {
@@ -142,29 +143,26 @@ pub(crate) fn builds(
         }
         // The number of CPUs does not affect the contract.
         let subject = SubjectPlan { cpus: 0, cpus_wanted: None, ..point.subject.clone() };
-        if let Some((_, build)) = done.iter_mut().find(|(known, _)| *known == subject) {
-            build.points.push(index);
-            continue;
-        }
-        begins(index);
-        let begun = clock::now();
-        let target = Target::Command { exe: &options.exe, plan: &subject, directory: &options.directory };
-        let checked = order_of(wanted, point, plan.seed, &options.directory)
-            .and_then(|order| verify(&order, target, interrupted, &mut |_| {}));
-        let outcome = match checked {
-            Err(NotStarted::Interrupted) => break,
-            Err(NotStarted::Unrunnable(reason)) => BuildOutcome::Unrunnable { reason },
-            Err(NotStarted::Failed(reason)) => BuildOutcome::Unverified { case: "start".to_owned(), reason },
-            Ok(verification) => match verification.first_miss() {
-                None => BuildOutcome::Ready,
-                Some((case, miss)) => BuildOutcome::Unverified { case: case.to_owned(), reason: miss.to_string() },
-            },
+        let make = || {
+            begins(index);
+            let target = Target::Command { exe: &options.exe, plan: &subject, directory: &options.directory };
+            let checked = order_of(wanted, point, plan.seed, &options.directory)
+                .and_then(|order| verify(&order, target, interrupted, &mut |_| {}));
+            Some(match checked {
+                Err(NotStarted::Interrupted) => return None,
+                Err(NotStarted::Unrunnable(reason)) => BuildOutcome::Unrunnable { reason },
+                Err(NotStarted::Failed(reason)) => BuildOutcome::Unverified { case: "start".to_owned(), reason },
+                Ok(verification) => match verification.first_miss() {
+                    None => BuildOutcome::Ready,
+                    Some((case, miss)) => BuildOutcome::Unverified { case: case.to_owned(), reason: miss.to_string() },
+                },
+            })
         };
-        let command = format!("verify: {}", subject.process.command);
-        let elapsed_ns = clock::nanos(clock::now() - begun);
-        done.push((subject, Build { command, points: vec![index], outcome, elapsed_ns }));
+        if !done.add(subject.clone(), &format!("verify: {}", subject.process.command), index, make) {
+            break;
+        }
     }
-    done.into_iter().map(|(_, build)| build).collect()
+    done.finish()
 }
 
 fn order_of(wanted: &VerifyPlan, point: &Point, seed: u64, directory: &Path) -> Result<Order, NotStarted> {
