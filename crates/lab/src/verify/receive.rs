@@ -8,9 +8,8 @@ impl Client {
     /// Reads a response, to HEAD if `head`. `None`: closed before it began.
     pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
         loop {
-            let Some(end) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
-            let bytes: Vec<u8> = self.received.drain(..end + 4).collect();
-            let (mut response, framing) = parse(&bytes[..end], head)?;
+            let Some(bytes) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
+            let (mut response, framing) = parse(&bytes, head)?;
             if response.status < 200 {
                 continue; // an interim response: RFC 9110 section 15.2
             }
@@ -39,12 +38,14 @@ impl Client {
         Ok(got)
     }
 
-    /// Reads until `mark` and returns its offset; `None`: the end came before any byte.
-    fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<usize>, String> {
+    /// Reads `mark` and returns the bytes before it; `None`: the end came before any byte.
+    fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<Vec<u8>>, String> {
         let mut looked = 0;
         loop {
             if let Some(found) = self.received[looked..].windows(mark.len()).position(|window| window == mark) {
-                return Ok(Some(looked + found));
+                let mut bytes: Vec<u8> = self.received.drain(..looked + found + mark.len()).collect();
+                bytes.truncate(looked + found);
+                return Ok(Some(bytes));
             }
             looked = self.received.len().saturating_sub(mark.len() - 1);
             if self.received.len() > limit {
@@ -93,17 +94,15 @@ impl Client {
     }
 
     pub(super) fn line(&mut self, limit: usize) -> Result<Vec<u8>, String> {
-        let end = self.receive_until(b"\n", limit)?.ok_or("no response: the connection was closed")?;
-        let mut line: Vec<u8> = self.received.drain(..=end).collect();
-        line.pop();
+        let mut line = self.receive_until(b"\n", limit)?.ok_or("no response: the connection was closed")?;
         line.pop_if(|last| *last == b'\r');
         Ok(line)
     }
 
     fn receive_line(&mut self) -> Result<String, String> {
-        let end = self.receive_until(b"\r\n", HEAD_MAX)?.ok_or("the connection was closed in a chunked body")?;
-        let line: Vec<u8> = self.received.drain(..end + 2).collect();
-        String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is not text: {}", quoted(&line)))
+        let line = self.receive_until(b"\r\n", HEAD_MAX)?.ok_or("the connection was closed in a chunked body")?;
+        String::from_utf8(line)
+            .map_err(|error| format!("a line that is not text: {}", quoted(&[error.as_bytes(), b"\r\n"].concat())))
     }
 
     pub(super) fn response(&mut self, head: bool) -> Result<Response, String> {

@@ -48,8 +48,9 @@ pub(super) fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), Str
         let (name, value) = field.ok_or(format!("`{}` is not a header", line.escape_default()))?;
         headers.push((name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned()));
     }
-    let framing = framing(status, &headers, head)?;
-    Ok((Response { status, headers, body: Vec::new(), head_bytes: bytes.len() + 4 }, framing))
+    let response = Response { status, headers, body: Vec::new(), head_bytes: bytes.len() + 4 };
+    let framing = framing(&response, head)?;
+    Ok((response, framing))
 }
 
 /// Parses a status line (RFC 9112 section 4).
@@ -65,10 +66,8 @@ fn is_token(name: &str) -> bool {
 }
 
 /// Determines the framing (RFC 9112 section 6.3), without any repair of errors.
-fn framing(status: u16, headers: &[(String, String)], head: bool) -> Result<Framing, String> {
-    let values = |wanted| headers.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value.as_str());
-    let codings: Vec<&str> = values("transfer-encoding").collect();
-    let lengths: Vec<&str> = values("content-length").collect();
+fn framing(response: &Response, head: bool) -> Result<Framing, String> {
+    let (codings, lengths) = (response.header("transfer-encoding"), response.header("content-length"));
     let length = match lengths[..] {
         [] => None,
         [one] if !one.is_empty() && one.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -80,10 +79,10 @@ fn framing(status: u16, headers: &[(String, String)], head: bool) -> Result<Fram
     if !codings.is_empty() && length.is_some() {
         return Err("Content-Length beside Transfer-Encoding".to_owned());
     }
-    if head || status < 200 || status == 204 || status == 304 {
+    if head || matches!(response.status, ..200 | 204 | 304) {
         return Ok(Framing::Length(0));
     }
-    match (codings[..].len(), length) {
+    match (codings.len(), length) {
         (0, Some(length)) => Ok(Framing::Length(length)),
         (0, None) => Ok(Framing::UntilEnd),
         (1, _) if codings[0].eq_ignore_ascii_case("chunked") => Ok(Framing::Chunked),
