@@ -1,13 +1,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
 
 use study::plan::{Plan, Point};
 use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
 use study::{Next, words};
 
-use crate::cluster::Cluster;
 use crate::end::End;
 use crate::hooks::{Cause, Ended, Hooks, LabError, Options};
 use crate::spinner::Spinner;
@@ -168,40 +166,37 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }
 
-pub(crate) enum Spinners {
-    Here(Spinner),
-    /// On the machines of a cluster; the CPUs are those of the server's machine.
-    There(Rc<Cluster>, Vec<u32>),
+/// Spinners on all CPUs in use, here or on the machines of a cluster.
+pub(crate) struct Spinners<'a> {
+    bench: &'a Bench<'a>,
+    /// On a cluster, those of the server's machine.
+    cpus: Vec<u32>,
+    here: Option<Spinner>,
 }
 
-impl Spinners {
+impl<'a> Spinners<'a> {
     /// Starts spinners on all CPUs of active points. `None`: no active point, or the machine's idle policy.
-    pub(crate) fn start(bench: &Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
-        let Bench { plan, options, supervisor, .. } = bench;
+    pub(crate) fn start(bench: &'a Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
         let mut used = BTreeSet::new();
-        for (point, _) in plan.points.iter().zip(ends).filter(|(_, end)| end.is_none()) {
-            if let Ok(share) = trial::share(point, options) {
+        for (point, _) in bench.plan.points.iter().zip(ends).filter(|(_, end)| end.is_none()) {
+            if let Ok(share) = trial::share(point, bench.options) {
                 used.extend(share.subject.into_iter().chain(share.generator));
             }
         }
-        if options.idle == IdlePolicy::Machine || used.is_empty() {
+        if bench.options.idle == IdlePolicy::Machine || used.is_empty() {
             return Ok(None);
         }
-        let used: Vec<u32> = used.into_iter().collect();
-        let failed = |why| LabError::Spin(cpus::format(&used), why);
-        if let Some(cluster) = &options.cluster {
-            cluster.spin(&used).map_err(failed)?;
-            return Ok(Some(Self::There(cluster.clone(), used)));
-        }
-        Spinner::start(&used, supervisor, &options.directory).map(Self::Here).map(Some).map_err(failed)
+        let mut spinners = Self { bench, cpus: used.into_iter().collect(), here: None };
+        spinners.check()?;
+        Ok(Some(spinners))
     }
 
     fn check(&mut self) -> Result<(), LabError> {
-        let checked = match self {
-            Self::Here(spinner) => spinner.check(),
-            Self::There(cluster, used) => cluster.spin(used),
+        let Bench { options, supervisor, .. } = self.bench;
+        let checked = match &options.cluster {
+            None => Spinner::keep(&mut self.here, &self.cpus, supervisor, &options.directory),
+            Some(cluster) => cluster.spin(&self.cpus),
         };
-        let (Self::Here(Spinner { cpus, .. }) | Self::There(_, cpus)) = self;
-        checked.map_err(|why| LabError::Spin(cpus::format(cpus), why))
+        checked.map_err(|why| LabError::Spin(cpus::format(&self.cpus), why))
     }
 }

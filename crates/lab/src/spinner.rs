@@ -1,30 +1,36 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cpus;
 use crate::process::{Child, Launch, Supervisor};
 
 pub(crate) struct Spinner {
     child: Child,
-    pub(crate) cpus: Vec<u32>,
+    cpus: Vec<u32>,
 }
 
 impl Spinner {
-    pub(crate) fn start(used: &[u32], supervisor: &Supervisor, directory: &Path) -> Result<Self, String> {
-        let words = ["quintain", "spin", "--cpus", &cpus::format(used)].map(str::to_owned);
-        let launch = Launch { cpus: used, ..Launch::new(&words, directory) };
-        let child = supervisor.spawn(launch).map_err(|error| error.to_string())?;
-        let mut spinner = Self { child, cpus: used.to_vec() };
-        // A spinner that cannot work ends at once; later trials check again.
-        spinner.child.wait(Duration::from_millis(50));
-        spinner.check()?;
-        Ok(spinner)
-    }
-
-    pub(crate) fn check(&mut self) -> Result<(), String> {
-        match self.child.wait(Duration::ZERO) {
-            None => Ok(()),
-            Some(exit) => Err(format!("{exit} {}", self.child.last_words()).trim().to_owned()),
+    /// Keeps `cpus` awake: starts spinners in `running`, or checks that they still run. Fails with their last output.
+    pub(crate) fn keep(
+        running: &mut Option<Self>,
+        cpus: &[u32],
+        supervisor: &Supervisor,
+        directory: &Path,
+    ) -> Result<(), String> {
+        let mut spinner = match running.take().filter(|spinner| spinner.cpus == cpus) {
+            Some(spinner) => spinner,
+            None => {
+                let words = ["quintain", "spin", "--cpus", &crate::cpus::format(cpus)].map(str::to_owned);
+                let launch = Launch { cpus, ..Launch::new(&words, directory) };
+                let mut child = supervisor.spawn(launch).map_err(|error| error.to_string())?;
+                // A spinner that cannot work ends at once; later trials check again.
+                child.wait(Duration::from_millis(50));
+                Self { child, cpus: cpus.to_vec() }
+            }
+        };
+        if let Some(exit) = spinner.child.wait(Duration::ZERO) {
+            return Err(format!("{exit} {}", spinner.child.last_words()).trim().to_owned());
         }
+        *running = Some(spinner);
+        Ok(())
     }
 }

@@ -193,14 +193,8 @@ impl Node<'_> {
     }
 
     fn spin(&mut self, cpus: &[u32]) {
-        let why = match &mut self.spinner {
-            Some(spinner) if spinner.cpus == cpus => spinner.check().err(),
-            _ => {
-                let started = Spinner::start(cpus, self.supervisor, &self.options.directory);
-                started.map(|spinner| self.spinner = Some(spinner)).err()
-            }
-        };
-        self.lab.say(&Said::Spinning(why));
+        let kept = Spinner::keep(&mut self.spinner, cpus, self.supervisor, &self.options.directory);
+        self.lab.say(&Said::Spinning(kept.err()));
     }
 }
 
