@@ -45,6 +45,7 @@ impl Stats {
     pub fn memory_bytes(&self) -> u64 {
         self.item_bytes() + self.free_bytes + self.fixed_bytes
     }
+
     /// Memory for items: keys, values, headers, index and policy state, in bytes.
     pub fn item_bytes(&self) -> u64 {
         self.key_bytes + self.value_bytes + self.header_bytes + self.index_bytes + self.policy_bytes

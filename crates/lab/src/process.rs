@@ -136,6 +136,7 @@ impl Supervisor {
     pub(crate) fn register(&self, what: &str) -> io::Result<()> {
         self.watchdog.tell(&format!("+{what}"))
     }
+
     /// Starts a child, which ends at the latest when its [`Child`] is dropped.
     pub(crate) fn spawn(&self, launch: Launch<'_>) -> io::Result<Child> {
         if let Some(container) = &launch.container {

@@ -111,6 +111,7 @@ impl<'a> Server<'a> {
             who: "",
         }
     }
+
     /// Starts it and waits for its port; fills `used` even on failure.
     pub(crate) fn start(&self, used: &mut SubjectUse) -> Result<Started, End> {
         let (plan, Ground { supervisor, kept, interrupted, .. }) = (self.plan, self.ground);

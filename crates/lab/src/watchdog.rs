@@ -2,9 +2,9 @@
 //! kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the
 //! lab writes to. A line is `+` and what there is to clean up, or `-` and what has ended: `group PGID` for a process
 //! group, `mark NAME=VALUE` for the mark in the environment of all processes of this lab, `container NAME CLIENT` for a
-//! container, `scratch PATH` for a directory, `worktrees REPOSITORY PATH` for git worktrees. At the end of the pipe it kills the remaining groups, then all marked
-//! processes: one with its own session has left its group but kept its environment. Containers are removed last, when
-//! their processes are dead.
+//! container, `scratch PATH` for a directory, `worktrees REPOSITORY PATH` for git worktrees. At the end of the pipe it
+//! kills the remaining groups, then all marked processes: one with its own session has left its group but kept its
+//! environment. Containers are removed last, when their processes are dead.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
