@@ -5,6 +5,7 @@ use study::plan::{EngineChoice, Plan, Point, ProcessPlan};
 use study::record::{Build, BuildOutcome};
 use study::words;
 
+use crate::builds::Builds;
 use crate::clock;
 use crate::container::Images;
 use crate::end::unrunnable;
@@ -73,37 +74,6 @@ pub fn build_all(
         builds.extend(verified);
     }
     Ok(builds)
-}
-
-/// Builds with their keys. Equal keys with equal commands share one.
-#[derive(Default)]
-pub(crate) struct Builds<K>(Vec<(K, Build)>);
-
-impl<K: PartialEq> Builds<K> {
-    /// Notes that a point needs a build; `make` carries it out for the first. False: interrupted.
-    pub(crate) fn add(
-        &mut self,
-        key: K,
-        command: &str,
-        point: usize,
-        make: impl FnOnce() -> Option<BuildOutcome>,
-    ) -> bool {
-        match self.0.iter_mut().find(|(known, build)| *known == key && build.command == command) {
-            Some((_, build)) if build.points.last() == Some(&point) => {}
-            Some((_, build)) => build.points.push(point),
-            None => {
-                let begun = clock::now();
-                let Some(outcome) = make() else { return false };
-                let elapsed_ns = clock::nanos(clock::now() - begun);
-                self.0.push((key, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
-            }
-        }
-        true
-    }
-
-    pub(crate) fn finish(self) -> Vec<Build> {
-        self.0.into_iter().map(|(_, build)| build).collect()
-    }
 }
 
 fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {

@@ -10,7 +10,7 @@ use crate::cpus;
 use crate::process::capture;
 use crate::procfs::{number, value};
 
-/// Kernel settings by folder.
+/// Kernel settings by group.
 const SYSCTLS: &[(&str, &str)] = &[
     ("fs", "file-max nr_open"),
     ("kernel", "io_uring_disabled nmi_watchdog numa_balancing perf_event_paranoid randomize_va_space"),

@@ -9,6 +9,7 @@
 //! when there are enough. No process outlives the lab, however either ends: see [`exec`] and [`watchdog`].
 
 mod build;
+mod builds;
 pub mod busy;
 mod cgroup;
 pub mod clock;

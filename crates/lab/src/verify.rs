@@ -22,7 +22,7 @@ use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
 use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
-use crate::build::Builds;
+use crate::builds::Builds;
 use crate::clock;
 use crate::hooks::Options;
 use crate::process::Supervisor;
