@@ -9,7 +9,7 @@ use study::spec::{Arrivals, Connection, Dialect, LoadSpec, Protocol, SPEC_VERSIO
 use study::url;
 use study::workload::Gaps;
 
-use crate::journey::Plan;
+use crate::journey::{Plan, Program};
 use crate::protocol::{Http, Values};
 
 /// Maximum number of windows per measurement: nearly three hours at 100 ms.
@@ -95,7 +95,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             is_recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
             cache(*dialect, workload, spec.pipeline, &mut problems);
         }
-        Target::Journey { journey, resolve, .. } => {
+        Target::Journey { journey, targets, resolve, .. } => {
             let plan = Plan::of(&spec.target, spec.seed);
             match plan {
                 Err(found) => problems.0.extend(found),
@@ -115,6 +115,8 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                         format!("{several} need a closed loop without think time"),
                     );
                     problems.unless(!is_shared, format!("several generators are not supported for {several}"));
+                    let needs_head = Program::new(journey, targets).is_ok_and(|program| program.needs_head());
+                    problems.unless(!needs_head, format!("{several} cannot take headers and cookies"));
                 }
             }
             problems.unless(spec.pipeline == 1, format!("`pipeline` is {}, not supported by journeys", spec.pipeline));

@@ -11,6 +11,7 @@
 
 mod client;
 mod connection;
+mod cookies;
 mod engine;
 mod program;
 mod reply;
@@ -21,4 +22,5 @@ mod tests;
 mod values;
 
 pub(crate) use self::engine::run;
+pub(crate) use self::program::Program;
 pub(crate) use self::sessions::{Plan, Sessions};

@@ -121,6 +121,12 @@ pub(crate) trait Protocol {
     #[inline]
     fn due(&mut self, _: &mut Self::Stream, _: Nanos) {}
 
+    /// When the request that a response has caused may be sent.
+    #[inline]
+    fn thinks_until(&self, _: &Self::Stream) -> Nanos {
+        0
+    }
+
     /// Ends the session of a stream, whose latest response was too late.
     fn abandon(&mut self, _: &mut Self::Stream) {}
 

@@ -310,6 +310,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             return;
         }
         let caused = self.protocol.caused(&self.connections.client(id).stream).min(room);
+        if caused > 0 {
+            let until = self.protocol.thinks_until(&self.connections.client(id).stream);
+            if until > now {
+                self.connections.owe(id, caused);
+                return self.connections.think(id, until);
+            }
+        }
         let room = room - caused;
         if self.budget.timetable.is_some() {
             self.connections.idle.extend(std::iter::repeat_n((id, now), room as usize));
@@ -400,7 +407,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             match self.connections.client(id).state {
                 State::Thinking => {
                     self.connections.client(id).state = State::Open;
-                    if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 1 {
+                    let caused = self.protocol.caused(&self.connections.client(id).stream);
+                    if caused > 0 {
+                        self.connections.owe(id, 0);
+                        self.ask(id, caused, now, now, now);
+                    } else if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 1 {
                         self.ask(id, 1, now, now, now);
                     }
                 }

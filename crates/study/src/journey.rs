@@ -49,6 +49,9 @@ pub struct Step {
     pub url: String,
     /// Operation to call.
     pub call: Call,
+    /// Pause since the response before it, ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub think_ns: u64,
     /// Header fields, values are templates.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
@@ -58,6 +61,11 @@ pub struct Step {
     /// Paths into the reply, each with its expected value.
     #[serde(default)]
     pub expect: Vec<(String, Argument)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// An operation and its encoding.

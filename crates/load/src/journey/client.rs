@@ -9,7 +9,8 @@ use study::spec::{ClientCertificate, Identities, Tls};
 use study::url::Url;
 
 use super::connection::{Connection, Piece, SLICE};
-use super::program::{Program, Step};
+use super::cookies::Jar;
+use super::program::{Answer, Program, Step};
 use super::resolver::{self, Destination, Resolver};
 use super::values::Values;
 use crate::censored::Stalls;
@@ -73,6 +74,8 @@ pub(crate) struct Client<'a> {
     request: Vec<u8>,
     body: Vec<u8>,
     backoff_ns: Nanos,
+    /// Always empty.
+    cookies: Jar,
 }
 
 pub(crate) struct Common<'a> {
@@ -116,6 +119,7 @@ impl<'a> Client<'a> {
             request: Vec::new(),
             body: Vec::new(),
             backoff_ns: BACKOFF_NS.0,
+            cookies: Jar::default(),
         }
     }
 
@@ -137,6 +141,14 @@ impl<'a> Client<'a> {
         };
         let mut values = program.initial_values(*seed, number);
         for step in &program.steps {
+            let until = net::thread::monotonic_ns() + step.think_ns;
+            while net::thread::monotonic_ns() < until {
+                if is_over(&mut self.recorder) {
+                    return Ended::Cut;
+                }
+                let left_ns = until.saturating_sub(net::thread::monotonic_ns());
+                std::thread::sleep(SLICE.min(Duration::from_nanos(left_ns)));
+            }
             match self.call(step, &mut values, order, is_over) {
                 Ok(true) => {}
                 Ok(false) => return Ended::Cut,
@@ -177,7 +189,8 @@ impl<'a> Client<'a> {
         let sequence = self.sequence;
         self.request.clear();
         let (program, host) = (&self.common.program, endpoint.host_field());
-        let composed = program.compose(step, values, (&host, &endpoint.target), sequence, &mut self.request);
+        let place = (host.as_str(), endpoint.target.as_str());
+        let composed = program.compose(step, values, place, &self.cookies, sequence, &mut self.request);
         composed.map_err(|why| (Fault::Value, format!("cannot compose the request: {why}")))?;
         let key = self.connected(&url, &endpoint)?;
         let mut connection = self.connections.remove(&key).expect("just opened or kept open");
@@ -201,7 +214,8 @@ impl<'a> Client<'a> {
                 if order.is_measured {
                     self.recorder.status(response.status);
                 }
-                let judged = self.common.program.judge(step, values, response.status, &self.body, sequence);
+                let answer = Answer { status: response.status, head: &[], body: &self.body, cookies: &self.cookies };
+                let judged = self.common.program.judge(step, values, &answer, sequence);
                 if response.keep_alive && !connection.has_more() {
                     self.connections.insert(key, connection);
                 } else if connection.has_more() {

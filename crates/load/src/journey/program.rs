@@ -6,11 +6,13 @@ use std::sync::Arc;
 use codecs::soap::{self, Wsdl};
 use codecs::thrift::{self, Framing, Header, MessageKind, Protocol};
 use codecs::value::Value;
+use regex::bytes::Regex;
 use study::journey::path::{self, Path};
 use study::journey::{Call, Schema, Step as Written};
 use study::{Journey, spec, url};
 use wire::http1::RequestMethod;
 
+use super::cookies::{self, Jar};
 use super::reply;
 use super::values::{Given, Names, Piece, Template, Values};
 use crate::escape::Syntax;
@@ -41,8 +43,28 @@ pub(crate) struct Step {
     method: String,
     headers: Vec<(String, Template)>,
     body: Body,
-    take: Vec<(usize, Path, String)>,
+    pub(crate) think_ns: u64,
+    take: Vec<(usize, Taken, String)>,
     expect: Vec<(Path, String, Given)>,
+}
+
+/// Where a value comes from.
+#[derive(Debug)]
+enum Taken {
+    Reply(Path),
+    Header(String),
+    Cookie(String),
+    Match(Regex),
+}
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    pub(crate) status: u16,
+    /// Its head, after interim ones; empty if unknown.
+    pub(crate) head: &'a [u8],
+    pub(crate) body: &'a [u8],
+    pub(crate) cookies: &'a Jar,
 }
 
 impl Step {
@@ -118,20 +140,21 @@ impl Program {
         values
     }
 
-    /// URL of the only server, if every call goes to it whatever the replies are.
+    /// URL of the only server, if the URL of every call begins with it.
     pub(crate) fn only_server(&self) -> Option<&str> {
         let server = |step: &Step| match step.url.0.as_slice() {
-            [Piece::Slot(slot, _)] if *slot < self.targets.len() => Some(*slot),
-            [Piece::Slot(slot, _), Piece::Text(next), ..]
-                if *slot < self.targets.len() && next.starts_with(['/', '?']) =>
-            {
-                Some(*slot)
-            }
+            [Piece::Slot(slot, _), ..] if *slot < self.targets.len() => Some(*slot),
             _ => None,
         };
         let first = server(self.steps.first()?)?;
         let is_only = self.steps.iter().all(|step| server(step) == Some(first));
         is_only.then(|| self.targets[first].as_str())
+    }
+
+    /// Whether values come from headers or cookies.
+    pub(crate) fn needs_head(&self) -> bool {
+        let is_of_head = |(_, taken, _): &(usize, Taken, String)| matches!(taken, Taken::Header(_) | Taken::Cookie(_));
+        self.steps.iter().any(|step| step.take.iter().any(is_of_head))
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
@@ -144,10 +167,12 @@ impl Program {
         step: &Step,
         values: &mut Values,
         (host, target): (&str, &str),
+        cookies: &Jar,
         sequence: i32,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let mut headers = vec![("Host".to_owned(), host.to_owned())];
+        headers.extend(cookies.header(target).map(|cookies| ("Cookie".to_owned(), cookies)));
         let body = match &step.body {
             Body::Rest { body, .. } => body.as_ref().map(|body| values.text(body).into_bytes()).unwrap_or_default(),
             Body::Thrift { schema, method, arguments } => {
@@ -173,23 +198,19 @@ impl Program {
         wire::http1::compose_request(out, &step.method, target, &headers, &body, false)
     }
 
-    pub(crate) fn judge(
-        &self,
-        step: &Step,
-        values: &mut Values,
-        status: u16,
-        body: &[u8],
-        sequence: i32,
-    ) -> OrFault<()> {
+    pub(crate) fn judge(&self, step: &Step, values: &mut Values, answer: &Answer<'_>, sequence: i32) -> OrFault<()> {
+        let &Answer { status, body, .. } = answer;
         let said = match &step.body {
             Body::Rest { status: right, .. } => {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
                     return Err((Fault::Status, study::http::unexpected_status(status, right)));
                 }
-                if step.take.is_empty() && step.expect.is_empty() {
-                    return Ok(());
+                let is_read = |(_, taken, _): &(usize, Taken, String)| matches!(taken, Taken::Reply(_));
+                if step.take.iter().any(is_read) || !step.expect.is_empty() {
+                    codecs::json::parse(body).map_err(|error| (Fault::Body, format!("not valid JSON: {error}")))?
+                } else {
+                    Value::Null
                 }
-                codecs::json::parse(body).map_err(|error| (Fault::Body, format!("not valid JSON: {error}")))?
             }
             Body::Thrift { schema, method, .. } => {
                 if status != 200 {
@@ -204,8 +225,21 @@ impl Program {
             let expected = values.value(given);
             reply::expect(path, words, &expected, &said).map_err(wrong_value)?;
         }
-        for (slot, path, words) in &step.take {
-            values.slots[*slot] = reply::extract(path, words, &said).map_err(wrong_value)?;
+        for (slot, taken, words) in &step.take {
+            let text =
+                |found: Option<&str>| found.map(Value::from).ok_or_else(|| format!("`{words}` is not in the response"));
+            let found = match taken {
+                Taken::Reply(path) => reply::extract(path, words, &said, &mut |count| values.pick(count)),
+                Taken::Header(name) => text(
+                    cookies::fields(answer.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
+                ),
+                Taken::Cookie(name) => text(answer.cookies.get(name)),
+                Taken::Match(regex) => {
+                    let found = regex.captures(body).and_then(|found| found.get(1).or(found.get(0)));
+                    text(found.and_then(|found| std::str::from_utf8(found.as_bytes()).ok()))
+                }
+            };
+            values.slots[*slot] = found.map_err(wrong_value)?;
         }
         Ok(())
     }
@@ -290,15 +324,27 @@ fn prepare_step(
     let mut take = Vec::new();
     for (name, text) in &step.take {
         let slot = names.add(name);
-        take.extend(path::parse(text).map_err(&mut told).ok().map(|path| (slot, path, text.clone())));
+        take.extend(taken(text).map_err(&mut told).ok().map(|taken| (slot, taken, text.clone())));
     }
     let asked = RequestMethod::parse(&method);
     match (url, body) {
         (Some(url), Some(body)) if mistakes.is_empty() => {
-            Ok(Step { operation, url, asked, method, headers, body, take, expect })
+            Ok(Step { operation, url, asked, method, headers, body, think_ns: step.think_ns, take, expect })
         }
         _ => Err(mistakes),
     }
+}
+
+fn taken(text: &str) -> Result<Taken, String> {
+    if let Some(pattern) = path::pattern(text) {
+        return Regex::new(pattern).map(Taken::Match).map_err(|error| error.to_string());
+    }
+    let path = path::parse(text)?;
+    Ok(match (path.root.as_str(), path.parts.as_slice()) {
+        ("header", [path::Part::Field(name)]) => Taken::Header(name.clone()),
+        ("cookie", [path::Part::Field(name)]) => Taken::Cookie(name.clone()),
+        _ => Taken::Reply(path),
+    })
 }
 
 fn thrift_body(

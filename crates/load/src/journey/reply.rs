@@ -6,19 +6,26 @@ use study::journey::path::{Part, Path};
 /// Maximum length of a value in a message, in characters.
 const SHOWN: usize = 60;
 
-pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
+/// `pick` returns a random number below its argument.
+pub(crate) fn find<'v>(path: &Path, reply: &'v Value, pick: &mut dyn FnMut(u64) -> u64) -> Option<&'v Value> {
     path.parts.iter().try_fold(reply, |value, part| match (part, value) {
         (Part::Field(name), Value::Record(_)) => value.get(name),
         (Part::Field(name), Value::Map(pairs)) => {
             pairs.iter().find(|(key, _)| matches!(key, Value::Text(key) if key == name)).map(|pair| &pair.1)
         }
         (Part::Element(place), Value::List(items)) => items.get(*place),
+        (Part::Any, Value::List(items)) if !items.is_empty() => items.get(pick(items.len() as u64) as usize),
         _ => None,
     })
 }
 
-pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
-    let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the response"))?;
+pub(crate) fn extract(
+    path: &Path,
+    words: &str,
+    reply: &Value,
+    pick: &mut dyn FnMut(u64) -> u64,
+) -> Result<Value, String> {
+    let found = find(path, reply, pick).ok_or_else(|| format!("`{words}` is not in the response"))?;
     if path.is_count {
         return match found {
             Value::List(items) => Ok(Value::Integer(items.len() as i64)),
@@ -35,8 +42,10 @@ pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, 
 }
 
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
-    let found = match (path.is_count, find(path, reply)) {
-        (true, _) => extract(path, words, reply)?,
+    // No expectation has a random element.
+    let pick = &mut |_| 0;
+    let found = match (path.is_count, find(path, reply, pick)) {
+        (true, _) => extract(path, words, reply, pick)?,
         (false, Some(found)) => found.clone(),
         (false, None) => return Err(format!("`{words}` is not in the response, expected {}", show(expected))),
     };
@@ -103,7 +112,7 @@ mod tests {
     }
 
     fn taken(text: &str) -> String {
-        match extract(&path::parse(text).unwrap(), text, &reply()) {
+        match extract(&path::parse(text).unwrap(), text, &reply(), &mut |count| count - 1) {
             Ok(value) => show(&value),
             Err(error) => error,
         }
@@ -115,6 +124,7 @@ mod tests {
             ("result.total", "2"),
             ("result.notes[1].title", "\"two\""),
             ("count(result.notes)", "2"),
+            ("result.notes[any].title", "\"two\""),
             ("result.notes[2].title", "`result.notes[2].title` is not in the response"),
             ("result.notes", "`result.notes` is a list, not a single value"),
             ("result.nothing", "`result.nothing` is nothing, not a single value"),

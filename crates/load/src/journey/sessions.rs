@@ -13,7 +13,8 @@ use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls};
 use study::url::{self, Url};
 use wire::http1::{Limits, Memo, Response, ResponseError, ResponseReader};
 
-use super::program::Program;
+use super::cookies::Jar;
+use super::program::{Answer, Program};
 use super::resolver;
 use super::values::Values;
 use crate::measurement::merged;
@@ -21,6 +22,8 @@ use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Fault, OrFault};
 use crate::worker::Done;
 
+/// Interim and final heads together.
+const HEADS_BYTES_MAX: usize = 64 * 1024;
 const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
 
 /// The journey of a load and its only server.
@@ -52,6 +55,8 @@ pub(crate) struct Sessions {
 pub(crate) struct Stream {
     reader: ResponseReader,
     body: Vec<u8>,
+    /// The start of a response that arrives in several parts.
+    head: Vec<u8>,
     /// When the first part of the current response arrived, 0 before, and the latest.
     first_at: Nanos,
     last_at: Nanos,
@@ -68,7 +73,10 @@ pub(crate) struct Stream {
 struct Session {
     step: usize,
     values: Values,
+    cookies: Jar,
     due: Nanos,
+    /// When the next call is due after the think time.
+    thinks_until: Nanos,
 }
 
 impl Plan {
@@ -84,7 +92,7 @@ impl Plan {
         let server = url::parse(server).map_err(|error| vec![error.to_string()])?;
         let plan = Plan { host: server.host_field(), program, server, seed, identities };
         // Later sessions differ only in numbers and letters.
-        plan.compose(0, &mut plan.values(0), &mut Vec::new()).map_err(|(_, why)| vec![why])?;
+        plan.compose(0, &mut plan.values(0), &Jar::default(), &mut Vec::new()).map_err(|(_, why)| vec![why])?;
         Ok(Some(plan))
     }
 
@@ -119,12 +127,15 @@ impl Plan {
         self.program.initial_values(self.seed, number)
     }
 
-    fn compose(&self, step: usize, values: &mut Values, out: &mut Vec<u8>) -> OrFault<()> {
+    fn compose(&self, step: usize, values: &mut Values, cookies: &Jar, out: &mut Vec<u8>) -> OrFault<()> {
         let step = &self.program.steps[step];
         let wrong = |why: String| (Fault::Value, format!("cannot compose the request: {why}"));
         let endpoint = resolver::endpoint(&values.text(&step.url)).map_err(wrong)?;
+        if !endpoint.same_origin(&self.server) {
+            return Err(wrong(format!("`{endpoint}` is on another server than {}", self.server.origin())));
+        }
         out.clear();
-        self.program.compose(step, values, (&self.host, &endpoint.target), SEQUENCE, out).map_err(wrong)
+        self.program.compose(step, values, (&self.host, &endpoint.target), cookies, SEQUENCE, out).map_err(wrong)
     }
 
     /// Adds the results by operation. The recorders' operations are the steps. Rates and requests are those of calls.
@@ -182,11 +193,17 @@ impl Sessions {
         }
     }
 
-    fn answered(&mut self, stream: &mut Stream, response: Response, used: usize, at: Nanos) -> Parsed {
+    /// `bytes`: its last part.
+    fn answered(&mut self, stream: &mut Stream, response: Response, bytes: &[u8], used: usize, at: Nanos) -> Parsed {
         self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
         self.completed = None;
         stream.is_in_flight = false;
-        let judged = self.judge(stream, response.status, at);
+        let part = std::mem::take(&mut stream.head);
+        let head = if part.is_empty() { bytes } else { &part };
+        let head = head.get(..response.head_bytes as usize).unwrap_or_default();
+        let judged = self.judge(stream, response.status, head, at);
+        stream.head = part;
+        stream.head.clear();
         stream.body.clear();
         let fault = judged.err().map(|(fault, why)| {
             stream.session = None;
@@ -198,7 +215,7 @@ impl Sessions {
     }
 
     /// Checks the response, and prepares the next call if one follows.
-    fn judge(&mut self, stream: &mut Stream, status: u16, at: Nanos) -> OrFault<()> {
+    fn judge(&mut self, stream: &mut Stream, status: u16, head: &[u8], at: Nanos) -> OrFault<()> {
         let Some(session) = &mut stream.session else { return Ok(()) };
         let Plan { program, .. } = &*self.plan;
         let step = &program.steps[session.step];
@@ -206,10 +223,14 @@ impl Sessions {
         if stream.body.len() > BODY_BYTES_MAX {
             return Err(named((Fault::Body, format!("a body above {BODY_BYTES_MAX} bytes"))));
         }
-        program.judge(step, &mut session.values, status, &stream.body, SEQUENCE).map_err(named)?;
+        session.cookies.store(head, target_of(&stream.request));
+        let answer = Answer { status, head, body: &stream.body, cookies: &session.cookies };
+        program.judge(step, &mut session.values, &answer, SEQUENCE).map_err(named)?;
         session.step += 1;
         if session.step < program.steps.len() {
-            return self.plan.compose(session.step, &mut session.values, &mut stream.request).map_err(named);
+            session.thinks_until = at + program.steps[session.step].think_ns;
+            let Session { step, values, cookies, .. } = &mut **session;
+            return self.plan.compose(*step, values, cookies, &mut stream.request).map_err(named);
         }
         self.completed = Some(at.saturating_sub(session.due));
         stream.session = None;
@@ -223,6 +244,19 @@ impl Sessions {
     }
 }
 
+impl Stream {
+    fn keep_head(&mut self, bytes: &[u8]) {
+        let room = HEADS_BYTES_MAX.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+/// Path and query of a composed request.
+fn target_of(request: &[u8]) -> &str {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    std::str::from_utf8(line).unwrap_or_default().split(' ').nth(1).unwrap_or("/")
+}
+
 impl Protocol for Sessions {
     type Stream = Stream;
     type Expected = u32;
@@ -234,6 +268,7 @@ impl Protocol for Sessions {
         Stream {
             reader: ResponseReader::new(Limits::DEFAULT),
             body: Vec::new(),
+            head: Vec::new(),
             first_at: 0,
             last_at: 0,
             client,
@@ -247,11 +282,16 @@ impl Protocol for Sessions {
     fn renew(&self, stream: &mut Stream) {
         stream.reader = ResponseReader::new(Limits::DEFAULT);
         stream.body.clear();
+        stream.head.clear();
         stream.first_at = 0;
     }
 
     fn caused(&self, stream: &Stream) -> u32 {
         u32::from(stream.session.is_some() && !stream.is_in_flight)
+    }
+
+    fn thinks_until(&self, stream: &Stream) -> Nanos {
+        stream.session.as_ref().map_or(0, |session| session.thinks_until)
     }
 
     fn due(&mut self, stream: &mut Stream, intended: Nanos) {
@@ -288,9 +328,10 @@ impl Protocol for Sessions {
             };
             self.number += self.workers;
             let mut values = self.plan.values(number);
-            let composed = self.plan.compose(0, &mut values, &mut stream.request);
+            let cookies = Jar::default();
+            let composed = self.plan.compose(0, &mut values, &cookies, &mut stream.request);
             debug_assert!(composed.is_ok(), "{composed:?}: the plan has tried it");
-            stream.session = Some(Box::new(Session { step: 0, values, due: stream.due }));
+            stream.session = Some(Box::new(Session { step: 0, values, cookies, due: stream.due, thinks_until: 0 }));
         }
         stream.is_in_flight = true;
         out.extend_from_slice(&stream.request);
@@ -316,8 +357,16 @@ impl Protocol for Sessions {
             }
         };
         match reader.read(&mut self.memo, step.asked, bytes, keep) {
-            Ok(None) => Parsed::More,
-            Ok(Some((used, response))) => self.answered(stream, response, used, at),
+            Ok(None) => {
+                stream.keep_head(bytes);
+                Parsed::More
+            }
+            Ok(Some((used, response))) => {
+                if !stream.head.is_empty() {
+                    stream.keep_head(&bytes[..used]);
+                }
+                self.answered(stream, response, bytes, used, at)
+            }
             Err(error) => self.broken(error),
         }
     }
@@ -325,7 +374,7 @@ impl Protocol for Sessions {
     fn end(&mut self, stream: &mut Stream, _: u32) -> Parsed {
         match stream.reader.end() {
             // The end of the stream has no time of its own here; the last part that arrived has.
-            Ok(Some(response)) => self.answered(stream, response, 0, stream.last_at),
+            Ok(Some(response)) => self.answered(stream, response, &[], 0, stream.last_at),
             Ok(None) => {
                 self.problem = None;
                 Parsed::Broken(Fault::Closed)

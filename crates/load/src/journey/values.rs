@@ -100,6 +100,11 @@ impl Values {
         Values { slots: vec![Value::Null; count], number, rng: Rng::stream(seed, number) }
     }
 
+    /// A random number below `count`.
+    pub(crate) fn pick(&mut self, count: u64) -> u64 {
+        self.rng.below(count)
+    }
+
     pub(crate) fn text(&mut self, template: &Template) -> String {
         const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
         let mut text = String::new();

@@ -189,3 +189,76 @@ fn sessions_start_at_their_rate_and_count_from_when_they_were_due() {
     let quantile = |q| session.quantile(q).unwrap();
     assert!(quantile(0.93) < 0.5e9 && quantile(0.955) > 0.5e9, "{} {}", quantile(0.93), quantile(0.955));
 }
+
+#[test]
+fn values_come_from_cookies_headers_and_html() {
+    const TEXT: &str = r#"
+name = "form"
+targets = { shop = "http://10.0.0.1:7/shop" }
+
+[[step]]
+url = "{shop}/login"
+take = { sid = "cookie.sid", csrf = 'match(name="csrf" value="([^"]*)")' }
+
+[[step]]
+url = "{shop}/basket?csrf={csrf}"
+think = "20ms"
+take = { next = "header.location" }
+expect = { status = 302 }
+
+[[step]]
+url = "{shop}{next}"
+take = { item = "body.items[any].id" }
+
+[[step]]
+url = "{shop}/item/{item}"
+headers = { X-Sid = "{sid}" }
+"#;
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 400, max_ns: 60 * S }, ..shop() };
+    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
+    **journey = study::parse_journey(TEXT).unwrap();
+    let items = Rc::new(RefCell::new(BTreeMap::<String, u32>::new()));
+    let seen = items.clone();
+    let answer = move |_| -> Answer {
+        let seen = seen.clone();
+        let mut logins = 0;
+        server(move |_, head: &str, to: &mut Actions| {
+            let path = head.split(' ').nth(1).unwrap();
+            let sid = format!("s{logins}");
+            let has_cookie = head.contains(&format!("\r\nCookie: sid={sid}\r\n"));
+            let reply = match path {
+                "/shop/login" => {
+                    assert!(!head.contains("Cookie:"), "each session has its own cookies: {head}");
+                    logins += 1;
+                    let html = format!("<input name=\"csrf\" value=\"a&{logins}\">");
+                    let length = html.len();
+                    format!(
+                        "HTTP/1.1 200 OK\r\nSet-Cookie: sid=s{logins}; Path=/shop\r\nContent-Length: {length}\r\n\r\n{html}"
+                    )
+                }
+                "/shop/list" if has_cookie => {
+                    let list = r#"{"items": [{"id": 1}, {"id": 2}, {"id": 3}]}"#;
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{list}", list.len())
+                }
+                path if path == format!("/shop/basket?csrf=a%26{logins}") && has_cookie => {
+                    "HTTP/1.1 302 Found\r\nLocation: /list\r\nContent-Length: 0\r\n\r\n".to_owned()
+                }
+                path if path.starts_with("/shop/item/") && head.contains(&format!("X-Sid: {sid}\r\n")) => {
+                    *seen.borrow_mut().entry(path["/shop/item/".len()..].to_owned()).or_default() += 1;
+                    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned()
+                }
+                _ => "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            };
+            to.send(MS, reply);
+        })
+    };
+    let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
+    let pieces = Network { segment_bytes: 1..=9, read_bytes: 1..=9, ..Network::PERFECT };
+    let measurement = outcome_of(&plan.in_sessions(&spec), Sessions::new(plan, 0, 1), pieces, answer).unwrap();
+    assert_eq!((errors(&measurement), measurement.requests), (vec![], 400), "{:?}", measurement.error_examples);
+    let items = items.borrow();
+    assert!(items.len() == 3 && items.values().all(|count| *count > 15), "{items:?}");
+    let session = measurement.journey.unwrap().session.unwrap();
+    let least = 4 * (MS + ROUND_TRIP) + 20 * MS;
+    assert!((least..least + 5 * MS).contains(&session.min.unwrap()), "{session:?}");
+}

@@ -20,6 +20,13 @@ pub enum Part {
     Field(String),
     /// An element of a list, by index from 0.
     Element(usize),
+    /// A random element of a list.
+    Any,
+}
+
+/// The regular expression of `match(REGEX)`, which takes its first group from the body, or else all that it matches.
+pub fn pattern(text: &str) -> Option<&str> {
+    text.strip_prefix("match(")?.strip_suffix(')')
 }
 
 /// Parses a path.
@@ -49,10 +56,11 @@ pub fn parse(text: &str) -> Result<Path, String> {
             rest = after;
         } else {
             let inner = rest.strip_prefix('[').and_then(|after| after.split_once(']'));
-            let Some((place, after)) = inner.and_then(|(place, after)| Some((place.parse().ok()?, after))) else {
-                return Err(wrong("expected an index in brackets, `[0]`"));
+            let place = |text: &str| if text == "any" { Some(Part::Any) } else { text.parse().ok().map(Part::Element) };
+            let Some((place, after)) = inner.and_then(|(text, after)| Some((place(text)?, after))) else {
+                return Err(wrong("expected an index in brackets, `[0]`, or `[any]`"));
             };
-            parts.push(Part::Element(place));
+            parts.push(place);
             rest = after;
         }
     }
@@ -74,6 +82,7 @@ mod tests {
                 let parts = path.parts.iter().map(|part| match part {
                     Part::Field(name) => format!(" {name}"),
                     Part::Element(place) => format!(" #{place}"),
+                    Part::Any => " any".to_owned(),
                 });
                 format!("{}{}{}", if path.is_count { "count " } else { "" }, path.root, parts.collect::<String>())
             }
@@ -88,6 +97,8 @@ mod tests {
         check("result[0].noteStoreUrl", "result #0 noteStoreUrl");
         check("body.users[12].id_str", "body users #12 id_str");
         check("body[0][1]", "body #0 #1");
+        check("body.items[any].id", "body items any id");
+        assert_eq!((pattern("match(a(b)c)"), pattern("match(a"), pattern("body")), (Some("a(b)c"), None, None));
         check("count(result.notes)", "count result notes");
     }
 

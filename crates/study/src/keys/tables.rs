@@ -589,7 +589,8 @@ static STEP: Keys = Keys {
             .text("Thrift and SOAP: arguments by name; a string that is a single template has the type of its value"),
         key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("headers; values are templates"),
         key("take", Named(&Text), "{ store = \"result[0].noteStoreUrl\" }", NONE)
-            .text("names for parts of the response; `body` in REST, `result` elsewhere"),
+            .text("names for parts of the response: a path from `body` in REST, `result` elsewhere; for REST also `header.NAME`, `cookie.NAME` and `match(REGEX)`"),
+        key("think", Duration(0, HOUR), "\"1s\"", Is("\"0s\"")).text("pause between the response before and this call"),
         key("expect", Named(&JSON), "{ \"result.totalNotes\" = 1 }", NONE)
             .text("expected parts of the response, as templates; for REST also `status`, otherwise 200 to 299"),
     ],

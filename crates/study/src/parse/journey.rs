@@ -160,10 +160,23 @@ impl Reader<'_> {
                 continue;
             }
             self.check_path(&entry.key, entry.key_place, root);
+            if entry.key.contains("[any]") {
+                let message = "`[any]` is a random element, which cannot be expected";
+                self.report.mistake(entry.key_place, message, "`take` it".to_owned());
+            }
             expect.extend(self.argument(&entry.node).map(|value| (entry.key.clone(), value)));
         }
         for part in texts(step, "take") {
-            self.check_path(&part.text, part.place, root);
+            match path::parse(&part.text) {
+                _ if is_rest && path::pattern(&part.text).is_some() => {}
+                Ok(path) if is_rest && matches!(path.root.as_str(), "header" | "cookie") => {
+                    if path.is_count || !matches!(path.parts.as_slice(), [path::Part::Field(_)]) {
+                        let message = format!("`{}` is not one name", part.text.escape_debug());
+                        self.report.mistake(part.place, message, "write `header.Location`, or `cookie.sid`".to_owned());
+                    }
+                }
+                _ => self.check_path(&part.text, part.place, root),
+            }
             self.add_name(&part);
             take.push((part.name, part.text));
         }
@@ -173,7 +186,8 @@ impl Reader<'_> {
             step.mistake("name", "an operation name must be 1 to 200 characters", None);
         }
         let headers = headers.into_iter().map(|header| (header.name, header.text)).collect();
-        Some(Step { operation, line: line as u32, url: url?, call, headers, take, expect })
+        let think_ns = step.duration_ns("think").unwrap_or_default();
+        Some(Step { operation, line: line as u32, url: url?, call, think_ns, headers, take, expect })
     }
 
     fn call(&self, step: &Section, schemas: &[Schema]) -> Option<(Call, String)> {

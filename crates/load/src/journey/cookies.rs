@@ -1,0 +1,105 @@
+//! The cookies of a session (RFC 6265), and the header fields of a response.
+
+/// Maximum number of cookies of a session; RFC 6265 section 6.1 asks for at least 50 per domain.
+const COOKIES_MAX: usize = 50;
+/// Maximum length of name and value together, as that section asks for at least.
+const COOKIE_BYTES_MAX: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Jar(Vec<Cookie>);
+
+#[derive(Debug)]
+struct Cookie {
+    name: String,
+    value: String,
+    path: String,
+}
+
+/// The header fields of the last head in `head`, which may begin with interim ones.
+pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
+    let head = std::str::from_utf8(head).unwrap_or_default().trim_end();
+    let last = head.rsplit_once("\r\n\r\n").map_or(head, |(_, last)| last);
+    last.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()))
+}
+
+impl Jar {
+    /// Stores the cookies of the response to a request for `target`. Of the attributes, only `Path` and `Max-Age=0`
+    /// matter: a session has one server, and ends before cookies expire.
+    pub(crate) fn store(&mut self, head: &[u8], target: &str) {
+        for (_, text) in fields(head).filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
+            let mut parts = text.split(';').map(|part| part.split_once('=').unwrap_or((part, "")));
+            let Some((name, value)) = parts.next().map(|(name, value)| (name.trim(), value.trim())) else { continue };
+            if name.is_empty() || name.len() + value.len() > COOKIE_BYTES_MAX {
+                continue;
+            }
+            let (mut path, mut is_removed) = (default_path(target), false);
+            for (attribute, value) in parts {
+                match attribute.trim().to_ascii_lowercase().as_str() {
+                    "path" if value.trim().starts_with('/') => path = value.trim(),
+                    "max-age" => is_removed = value.trim().parse::<i64>().is_ok_and(|age_s| age_s <= 0),
+                    _ => {}
+                }
+            }
+            self.0.retain(|cookie| cookie.name != name || cookie.path != path);
+            if !is_removed && self.0.len() < COOKIES_MAX {
+                self.0.push(Cookie { name: name.to_owned(), value: value.to_owned(), path: path.to_owned() });
+            }
+        }
+    }
+
+    /// The `Cookie` field of a request; `None` without cookies for its path.
+    pub(crate) fn header(&self, target: &str) -> Option<String> {
+        let path = target.split('?').next().unwrap_or(target);
+        let mut own = self.0.iter().filter(|cookie| matches(path, &cookie.path)).collect::<Vec<_>>();
+        // Longer paths come first (section 5.4).
+        own.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
+        let pairs = own.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect::<Vec<_>>();
+        (!pairs.is_empty()).then(|| pairs.join("; "))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|cookie| cookie.name == name).map(|cookie| cookie.value.as_str())
+    }
+}
+
+/// Section 5.1.4.
+fn default_path(target: &str) -> &str {
+    let path = target.split('?').next().unwrap_or(target);
+    match path.rfind('/') {
+        None | Some(0) => "/",
+        Some(end) => &path[..end],
+    }
+}
+
+fn matches(path: &str, cookie_path: &str) -> bool {
+    path.strip_prefix(cookie_path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || cookie_path.ends_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_follow_paths_and_removals() {
+        let mut jar = Jar::default();
+        let head =
+            |fields: &str| format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n{fields}\r\n\r\n").into_bytes();
+        jar.store(&head("Set-Cookie: sid=1; HttpOnly; Path=/\r\nset-cookie: cart=a=b; Secure"), "/shop/cart?x=/y");
+        assert_eq!((jar.get("sid"), jar.get("cart"), jar.get("other")), (Some("1"), Some("a=b"), None));
+        assert_eq!(jar.header("/shop/list").as_deref(), Some("cart=a=b; sid=1"));
+        assert_eq!(jar.header("/shopping").as_deref(), Some("sid=1"));
+        jar.store(&head("Set-Cookie: sid=2; Path=/"), "/login");
+        assert_eq!(jar.header("/").as_deref(), Some("sid=2"));
+        jar.store(&head("Set-Cookie: sid=; Path=/; Max-Age=0\r\nSet-Cookie: =x\r\nSet-Cookie: flag"), "/login");
+        assert_eq!(jar.header("/").as_deref(), Some("flag="));
+    }
+
+    #[test]
+    fn bounds_what_a_server_can_store() {
+        let mut jar = Jar::default();
+        let many = (0..100).map(|n| format!("Set-Cookie: c{n}=x\r\n")).collect::<String>();
+        jar.store(format!("HTTP/1.1 200 OK\r\n{many}Set-Cookie: big={}\r\n\r\n", "x".repeat(5000)).as_bytes(), "/");
+        assert_eq!((jar.0.len(), jar.get("big")), (COOKIES_MAX, None));
+    }
+}
