@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -180,8 +180,10 @@ fn response(answer: MockAnswer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-    if let Some(allow) = answer.allow {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    if let Some((name, value)) = answer.field
+        && let Ok(value) = HeaderValue::from_str(&value)
+    {
+        response.headers_mut().insert(HeaderName::from_static(name), value);
     }
     response
 }

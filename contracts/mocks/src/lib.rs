@@ -1,4 +1,4 @@
-//! Mocks of the services in Whip's benchmark, for measuring proxies in front of them: Evernote by Thrift in HTTPS,
+//! Mocks: a shop for trying journeys, and the services in Whip's benchmark, for measuring proxies: Evernote by Thrift in HTTPS,
 //! chess by SOAP, Twitter by REST in HTTPS. Source: the case studies of "Whip: higher-order contracts for modern
 //! services" (ICFP 2017). They use hyper on tokio with rustls, because a proxy's test partner must implement the corner
 //! cases of HTTP; a few microseconds do not matter. A [`Service`] computes a reply from the request and a little state;
@@ -8,6 +8,7 @@ mod certificate;
 mod chess;
 mod evernote;
 mod http;
+mod shop;
 mod twitter;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use stats::Distribution;
 pub use self::chess::Chess;
 pub use self::evernote::{EvernoteNotes, EvernoteUser, Profile};
 pub use self::http::serve_mock;
+pub use self::shop::Shop;
 pub use self::twitter::Twitter;
 
 /// Whether identities are reused.
@@ -65,13 +67,13 @@ pub struct MockAnswer {
     pub content_type: &'static str,
     /// The body.
     pub body: Vec<u8>,
-    /// The allowed methods, with status 405.
-    pub allow: Option<&'static str>,
+    /// Another header field, name and value.
+    pub field: Option<(&'static str, String)>,
 }
 
 impl MockAnswer {
     fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> MockAnswer {
-        MockAnswer { status, content_type, body: body.into(), allow: None }
+        MockAnswer { status, content_type, body: body.into(), field: None }
     }
 
     fn text(status: u16, text: &str) -> MockAnswer {
@@ -79,7 +81,10 @@ impl MockAnswer {
     }
 
     fn only(allow: &'static str) -> MockAnswer {
-        MockAnswer { allow: Some(allow), ..MockAnswer::text(405, &format!("only {allow} is allowed here")) }
+        MockAnswer {
+            field: Some(("allow", allow.to_owned())),
+            ..MockAnswer::text(405, &format!("only {allow} is allowed here"))
+        }
     }
 }
 

@@ -38,7 +38,10 @@ impl Service for Twitter {
             return error(404, 34, "Sorry, that page does not exist.");
         }
         if request.method != "GET" {
-            return MockAnswer { allow: Some("GET"), ..error(405, 86, "This method requires a GET.") };
+            return MockAnswer {
+                field: Some(("allow", "GET".to_owned())),
+                ..error(405, 86, "This method requires a GET.")
+            };
         }
         if !request.headers.contains_key("authorization") {
             return error(401, 215, "Bad Authentication data.");

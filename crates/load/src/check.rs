@@ -115,8 +115,11 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                         format!("{several} need a closed loop without think time"),
                     );
                     problems.unless(!is_shared, format!("several generators are not supported for {several}"));
-                    let needs_head = Program::new(journey, targets).is_ok_and(|program| program.needs_head());
+                    let program = Program::new(journey, targets).ok();
+                    let needs_head = program.as_ref().is_some_and(Program::needs_head);
                     problems.unless(!needs_head, format!("{several} cannot take headers and cookies"));
+                    let has_once = program.is_some_and(|program| program.first_repeated() > 0);
+                    problems.unless(!has_once, format!("{several} cannot have steps with `once`"));
                 }
             }
             problems.unless(spec.pipeline == 1, format!("`pipeline` is {}, not supported by journeys", spec.pipeline));

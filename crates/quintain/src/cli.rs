@@ -1029,6 +1029,8 @@ pub(crate) enum ServeKind {
     Http(Box<ServeHttpArgs>),
     /// Serve a cache: memcached's text protocol, RESP2/3 and HTTP on one port, with an exact memory limit
     Cache(Box<ServeCacheArgs>),
+    /// A shop to try journeys on: login, cookie, form, list in pages, orders; counts at /stats
+    MockShop(Box<ServeShopArgs>),
     /// Mock of Whip's Evernote benchmark: Thrift over HTTPS, an account service and a notes service on a second port
     MockEvernote(Box<ServeEvernoteArgs>),
     /// Mock of Whip's chess benchmark: SOAP, the WSDL at /?wsdl
@@ -1215,6 +1217,18 @@ pub(crate) struct MockTlsArgs {
     /// Add a name or address to the certificate, besides `localhost` and the address; repeatable
     #[arg(long = "cert-name", value_name = "NAME")]
     pub(crate) cert_names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeShopArgs {
+    #[command(flatten)]
+    pub(crate) mock: MockArgs,
+    /// Show every Nth order with a wrong total (0: none)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) wrong_total: u64,
+    /// End the session of the Nth login early
+    #[arg(long, value_name = "N")]
+    pub(crate) expire: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, Twitter, serve_mock};
+use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, Shop, Twitter, serve_mock};
 use servers::Shutdown;
 
-use crate::cli::{MockArgs, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs};
+use crate::cli::{MockArgs, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeShopArgs, ServeTwitterArgs};
 use crate::message::{Exit, Problem};
 use crate::output;
 
@@ -24,6 +24,10 @@ pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(
 
 pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     serve_one(&args.mock, None, Arc::new(Chess::new(args.games as usize, args.identities)), shutdown)
+}
+
+pub(crate) fn shop(args: &ServeShopArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+    serve_one(&args.mock, None, Arc::new(Shop::new(args.wrong_total, args.expire)), shutdown)
 }
 
 pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<(), Problem> {

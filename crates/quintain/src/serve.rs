@@ -66,6 +66,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
         ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
         ServeKind::MockEvernote(args) => crate::mock::evernote(*args, &shutdown)?,
         ServeKind::MockChess(args) => crate::mock::chess(*args, &shutdown)?,
+        ServeKind::MockShop(args) => crate::mock::shop(&args, &shutdown)?,
         ServeKind::MockTwitter(args) => crate::mock::twitter(*args, &shutdown)?,
         ServeKind::Hostile(args) => {
             let kind = (args.kind)(args.after);

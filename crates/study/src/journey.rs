@@ -49,6 +49,9 @@ pub struct Step {
     pub url: String,
     /// Operation to call.
     pub call: Call,
+    /// Whether it is called only in a client's first journey, and not counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
     /// Pause since the response before it, ns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub think_ns: u64,

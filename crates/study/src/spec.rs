@@ -197,7 +197,8 @@ impl Target {
 
     /// Requests of a whole session, which a rate starts; 1 without a journey.
     pub fn requests_per_session(&self) -> u64 {
-        if let Target::Journey { journey, .. } = self { journey.steps.len().max(1) as u64 } else { 1 }
+        let Target::Journey { journey, .. } = self else { return 1 };
+        journey.steps.iter().filter(|step| !step.once).count().max(1) as u64
     }
 
     /// Address of the server: `host:port`, `unix:` and a path, or the URL of a journey's first target, if any.

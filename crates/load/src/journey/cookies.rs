@@ -5,10 +5,10 @@ const COOKIES_MAX: usize = 50;
 /// Maximum length of name and value together, as that section asks for at least.
 const COOKIE_BYTES_MAX: usize = 4096;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Jar(Vec<Cookie>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Cookie {
     name: String,
     value: String,

@@ -43,6 +43,7 @@ pub(crate) struct Step {
     method: String,
     headers: Vec<(String, Template)>,
     body: Body,
+    pub(crate) once: bool,
     pub(crate) think_ns: u64,
     take: Vec<(usize, Taken, String)>,
     expect: Vec<(Path, String, Given)>,
@@ -149,6 +150,16 @@ impl Program {
         let first = server(self.steps.first()?)?;
         let is_only = self.steps.iter().all(|step| server(step) == Some(first));
         is_only.then(|| self.targets[first].as_str())
+    }
+
+    /// The first step of a client's later journeys.
+    pub(crate) fn first_repeated(&self) -> usize {
+        self.steps.iter().take_while(|step| step.once).count()
+    }
+
+    /// Slots of the values that `once` steps take.
+    pub(crate) fn kept_slots(&self) -> impl Iterator<Item = usize> {
+        self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|(slot, ..)| *slot))
     }
 
     /// Whether values come from headers or cookies.
@@ -328,9 +339,18 @@ fn prepare_step(
     }
     let asked = RequestMethod::parse(&method);
     match (url, body) {
-        (Some(url), Some(body)) if mistakes.is_empty() => {
-            Ok(Step { operation, url, asked, method, headers, body, think_ns: step.think_ns, take, expect })
-        }
+        (Some(url), Some(body)) if mistakes.is_empty() => Ok(Step {
+            operation,
+            url,
+            asked,
+            method,
+            headers,
+            body,
+            once: step.once,
+            think_ns: step.think_ns,
+            take,
+            expect,
+        }),
         _ => Err(mistakes),
     }
 }

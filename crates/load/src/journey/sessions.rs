@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use codecs::value::Value;
 use net::Nanos;
 use stats::Rng;
 use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement};
@@ -18,7 +19,7 @@ use super::program::{Answer, Program};
 use super::resolver;
 use super::values::Values;
 use crate::measurement::merged;
-use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
+use crate::protocol::{CacheOutcome, Class, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Fault, OrFault};
 use crate::worker::Done;
 
@@ -64,6 +65,8 @@ pub(crate) struct Stream {
     /// When the next session is due.
     due: Nanos,
     session: Option<Box<Session>>,
+    /// What the `once` steps have left: values and cookies.
+    kept: Option<(Vec<Value>, Jar)>,
     /// The call that is in flight, or comes next.
     request: Vec<u8>,
     is_in_flight: bool,
@@ -144,7 +147,7 @@ impl Plan {
         if let Stop::Requests { requests, .. } = spec.stop
             && measurement.stop_reason == format!("{requests} requests")
         {
-            measurement.stop_reason = format!("{} requests", requests * calls);
+            measurement.stop_reason = format!("{requests} journeys");
         }
         let stages = measurement.shape.iter_mut().flat_map(|stage| [&mut stage.from_per_s, &mut stage.to_per_s]);
         stages.chain(&mut measurement.offered_per_s).for_each(|rate_per_s| *rate_per_s *= calls as f64);
@@ -198,6 +201,7 @@ impl Sessions {
         self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
         self.completed = None;
         stream.is_in_flight = false;
+        let is_once = stream.session.as_ref().is_some_and(|session| self.plan.program.steps[session.step].once);
         let part = std::mem::take(&mut stream.head);
         let head = if part.is_empty() { bytes } else { &part };
         let head = head.get(..response.head_bytes as usize).unwrap_or_default();
@@ -206,12 +210,14 @@ impl Sessions {
         stream.head.clear();
         stream.body.clear();
         let fault = judged.err().map(|(fault, why)| {
-            stream.session = None;
+            (stream.session, stream.kept) = (None, None);
             self.problem = Some(why);
             fault
         });
         let (status, last) = (response.status, !response.keep_alive);
-        Parsed::Answer { used, fault, status, last, seen: CacheOutcome::NOTHING }
+        // A filling request of a cache is not counted either.
+        let class = if is_once { Class::Fill } else { CacheOutcome::NOTHING.class };
+        Parsed::Answer { used, fault, status, last, seen: CacheOutcome { class, ..CacheOutcome::NOTHING } }
     }
 
     /// Checks the response, and prepares the next call if one follows.
@@ -228,6 +234,10 @@ impl Sessions {
         program.judge(step, &mut session.values, &answer, SEQUENCE).map_err(named)?;
         session.step += 1;
         if session.step < program.steps.len() {
+            if session.step == program.first_repeated() && session.step > 0 {
+                let values = program.kept_slots().map(|slot| session.values.slots[slot].clone()).collect();
+                stream.kept = Some((values, session.cookies.clone()));
+            }
             session.thinks_until = at + program.steps[session.step].think_ns;
             let Session { step, values, cookies, .. } = &mut **session;
             return self.plan.compose(*step, values, cookies, &mut stream.request).map_err(named);
@@ -274,6 +284,7 @@ impl Protocol for Sessions {
             client,
             due: 0,
             session: None,
+            kept: None,
             request: Vec::new(),
             is_in_flight: false,
         }
@@ -299,12 +310,16 @@ impl Protocol for Sessions {
     }
 
     fn abandon(&mut self, stream: &mut Stream) {
-        stream.session = None;
+        (stream.session, stream.kept) = (None, None);
         self.completed = None;
     }
 
     fn completed(&self) -> Option<Nanos> {
         self.completed
+    }
+
+    fn is_caused(&self, step: u32) -> bool {
+        self.plan.program.steps[step as usize].once
     }
 
     fn last(&self) -> Option<Last> {
@@ -327,11 +342,23 @@ impl Protocol for Sessions {
                 Identities::Reused => stream.client,
             };
             self.number += self.workers;
-            let mut values = self.plan.values(number);
-            let cookies = Jar::default();
-            let composed = self.plan.compose(0, &mut values, &cookies, &mut stream.request);
-            debug_assert!(composed.is_ok(), "{composed:?}: the plan has tried it");
-            stream.session = Some(Box::new(Session { step: 0, values, cookies, due: stream.due, thinks_until: 0 }));
+            let mut session = Session {
+                step: 0,
+                values: self.plan.values(number),
+                cookies: Jar::default(),
+                due: stream.due,
+                thinks_until: 0,
+            };
+            if let Some((values, cookies)) = &stream.kept {
+                let program = &self.plan.program;
+                session.step = program.first_repeated();
+                session.cookies = cookies.clone();
+                program.kept_slots().zip(values).for_each(|(slot, value)| session.values.slots[slot] = value.clone());
+            }
+            let Session { step, values, cookies, .. } = &mut session;
+            let composed = self.plan.compose(*step, values, cookies, &mut stream.request);
+            debug_assert!(composed.is_ok(), "{composed:?}: it was composed before, with another number");
+            stream.session = Some(Box::new(session));
         }
         stream.is_in_flight = true;
         out.extend_from_slice(&stream.request);

@@ -39,7 +39,7 @@ struct Answers<F>(F);
 impl<F: Fn(&MockRequest<'_>) -> (u16, String) + Send + Sync + 'static> Service for Answers<F> {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         let (status, text) = (self.0)(request);
-        MockAnswer { status, content_type: "application/json", body: text.into_bytes(), allow: None }
+        MockAnswer { status, content_type: "application/json", body: text.into_bytes(), field: None }
     }
 }
 

@@ -262,3 +262,25 @@ headers = { X-Sid = "{sid}" }
     let least = 4 * (MS + ROUND_TRIP) + 20 * MS;
     assert!((least..least + 5 * MS).contains(&session.min.unwrap()), "{session:?}");
 }
+
+#[test]
+fn clients_log_in_once_and_again_after_an_error() {
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 2_000, max_ns: 60 * S }, ..shop() };
+    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
+    **journey = study::parse_journey(&SHOP.replacen("name = \"login\"", "name = \"login\"\nonce = true", 1)).unwrap();
+    assert_eq!(spec.target.requests_per_session(), 2);
+    let (measurement, served) = load(&spec, |_, _, _, _| {});
+    assert_eq!(served.calls, [("list", 1_000), ("login", 4), ("order", 1_000)].into());
+    assert_eq!((served.strangers, measurement.requests, errors(&measurement)), (0, 2_000, vec![]));
+    assert_eq!((measurement.sent, measurement.stop_reason.as_str()), (2_000, "1000 journeys"));
+    let journey = measurement.journey.unwrap();
+    assert_eq!((journey.completed, journey.operations[0].requests), (1_000, 0));
+
+    let (measurement, served) = load(&spec, |number, call, _, reply| {
+        if call == "list" && number == 500 {
+            *reply = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n".to_vec();
+        }
+    });
+    assert_eq!(served.calls, [("list", 1_000), ("login", 5), ("order", 999)].into());
+    assert_eq!((served.strangers, errors(&measurement)), (0, vec![("status", 1)]));
+}

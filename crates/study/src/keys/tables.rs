@@ -590,6 +590,8 @@ static STEP: Keys = Keys {
         key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("headers; values are templates"),
         key("take", Named(&Text), "{ store = \"result[0].noteStoreUrl\" }", NONE)
             .text("names for parts of the response: a path from `body` in REST, `result` elsewhere; for REST also `header.NAME`, `cookie.NAME` and `match(REGEX)`"),
+        key("once", Flag, "true", Is("false"))
+            .text("call it in a client's first journey and after a failed one, without counting it, and keep its values and cookies"),
         key("think", Duration(0, HOUR), "\"1s\"", Is("\"0s\"")).text("pause between the response before and this call"),
         key("expect", Named(&JSON), "{ \"result.totalNotes\" = 1 }", NONE)
             .text("expected parts of the response, as templates; for REST also `status`, otherwise 200 to 299"),

@@ -127,6 +127,13 @@ impl Reader<'_> {
             top.mistake("step", format!("{} steps, expected 1 to {STEPS_MAX}", steps.len()), None);
             return journey;
         }
+        let is_once = |step: &&Section| step.flag("once") == Some(true);
+        let first_other = steps.iter().flatten().position(|step| !is_once(&step)).unwrap_or(0);
+        if steps.iter().flatten().all(|step| is_once(&step)) {
+            top.mistake("step", "all steps have `once`", "a journey needs a step that is repeated".to_owned());
+        } else if let Some(late) = steps.iter().flatten().skip(first_other).find(is_once) {
+            late.mistake("once", "a step with `once` follows one without", "move it to the start".to_owned());
+        }
         journey.steps = steps.iter().flatten().filter_map(|step| self.step(step, &journey.schemas)).collect();
         journey
     }
@@ -187,7 +194,17 @@ impl Reader<'_> {
         }
         let headers = headers.into_iter().map(|header| (header.name, header.text)).collect();
         let think_ns = step.duration_ns("think").unwrap_or_default();
-        Some(Step { operation, line: line as u32, url: url?, call, think_ns, headers, take, expect })
+        Some(Step {
+            operation,
+            line: line as u32,
+            url: url?,
+            call,
+            once: step.flag("once").unwrap_or_default(),
+            think_ns,
+            headers,
+            take,
+            expect,
+        })
     }
 
     fn call(&self, step: &Section, schemas: &[Schema]) -> Option<(Call, String)> {
