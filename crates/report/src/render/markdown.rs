@@ -1,70 +1,51 @@
-use std::fmt::Write as _;
-
 use analysis::visible;
 
-use crate::document::{Block, Cell, Document, Table};
+use crate::document::{Block, Cell, Document, Item, Table};
 
 pub(crate) fn markdown(document: &Document) -> String {
     let mut out = format!("# {}\n\n", plain(&document.question));
     for banner in &document.banners {
-        let _ = writeln!(out, "**{}**\n", plain(&banner.text));
+        out += &format!("**{}**\n\n", plain(&banner.text));
         if !banner.command.is_empty() {
-            let _ = writeln!(out, "Resume with:\n\n{}", code(&banner.command));
+            out += &format!("Resume with:\n\n{}\n", code(&banner.command));
         }
     }
-    for (sentence, _) in &document.answer {
-        let _ = writeln!(out, "- {}", plain(sentence));
-    }
+    out.extend(document.answer.iter().map(|(sentence, _)| format!("- {}\n", plain(sentence))));
     if document.answer.is_empty() {
-        let _ = writeln!(out, "{}", plain(&document.no_answer));
+        out += &format!("{}\n", plain(&document.no_answer));
     }
     out.push('\n');
     out += &pairs(&document.facts);
     for section in &document.sections {
         let text = blocks(section.blocks.iter().map(|(_, block)| block));
         if !text.is_empty() {
-            let _ = write!(out, "\n## {}\n{text}", plain(&section.heading));
+            out += &format!("\n## {}\n{text}", plain(&section.heading));
         }
     }
-    let _ = writeln!(out, "\nStudy {}, {}, {}.", plain(&document.study), plain(&document.what), document.started);
-    out
+    let (study, what) = (plain(&document.study), plain(&document.what));
+    out + &format!("\nStudy {study}, {what}, {}.\n", document.started)
 }
 
 fn blocks<'a>(blocks: impl Iterator<Item = &'a Block>) -> String {
-    let mut out = String::new();
-    for block in blocks {
-        match block {
-            Block::Heading(text) => {
-                let _ = writeln!(out, "\n### {}", plain(text));
-            }
-            Block::Text(text) | Block::Note(text) => {
-                let _ = writeln!(out, "\n{}", plain(text));
-            }
-            Block::List(items) => {
-                out.push('\n');
-                for item in items {
-                    let _ = writeln!(out, "- {}", plain(&item.text));
-                    item.details.iter().for_each(|detail| {
-                        let _ = writeln!(out, "  - {}", plain(detail));
-                    });
-                }
-            }
-            Block::Pairs(all) => {
-                out.push('\n');
-                out += &pairs(all);
-            }
-            Block::Table(found) => out += &table(found),
-            Block::Code(text) => {
-                let _ = write!(out, "\n{}", code(text));
-            }
-            Block::Fold(title, inner) => {
-                let inner = self::blocks(inner.iter());
-                let _ = write!(out, "\n<details><summary>{}</summary>\n{inner}\n</details>\n", plain(title));
-            }
-            Block::Figures(_) => {}
+    let text = |block: &Block| match block {
+        Block::Heading(text) => format!("\n### {}\n", plain(text)),
+        Block::Text(text) | Block::Note(text) => format!("\n{}\n", plain(text)),
+        Block::List(items) => format!("\n{}", items.iter().map(item).collect::<String>()),
+        Block::Pairs(all) => format!("\n{}", pairs(all)),
+        Block::Table(found) => table(found),
+        Block::Code(text) => format!("\n{}", code(text)),
+        Block::Fold(title, inner) => {
+            let inner = self::blocks(inner.iter());
+            format!("\n<details><summary>{}</summary>\n{inner}\n</details>\n", plain(title))
         }
-    }
-    out
+        Block::Figures(_) => String::new(),
+    };
+    blocks.map(text).collect()
+}
+
+fn item(item: &Item) -> String {
+    let details = item.details.iter().map(|detail| format!("  - {}\n", plain(detail))).collect::<String>();
+    format!("- {}\n{details}", plain(&item.text))
 }
 
 fn pairs(all: &[(String, String)]) -> String {
@@ -75,11 +56,8 @@ fn table(table: &Table) -> String {
     let title = if table.title.is_empty() { String::new() } else { format!("\n### {}\n", plain(&table.title)) };
     let heads = table.heads.iter().map(|head| plain(&head.text)).collect::<Vec<_>>().join(" | ");
     let rules = table.heads.iter().map(|head| if head.right { "---:" } else { "---" }).collect::<Vec<_>>().join("|");
-    let mut out = format!("{title}\n| {heads} |\n|{rules}|\n");
-    for row in &table.rows {
-        let _ = writeln!(out, "| {} |", row.iter().map(cell).collect::<Vec<_>>().join(" | "));
-    }
-    out
+    let row = |row: &Vec<Cell>| format!("| {} |\n", row.iter().map(cell).collect::<Vec<_>>().join(" | "));
+    format!("{title}\n| {heads} |\n|{rules}|\n{}", table.rows.iter().map(row).collect::<String>())
 }
 
 fn cell(cell: &Cell) -> String {
