@@ -11,8 +11,7 @@ pub(crate) struct Svg {
 impl Svg {
     /// Begins an element; finish it with [`Element::open`], [`Element::empty`] or [`Element::text`].
     pub(crate) fn element(&mut self, name: &'static str) -> Element<'_> {
-        self.text.push('<');
-        self.text.push_str(name);
+        let _ = write!(self.text, "<{name}");
         Element { svg: self, name }
     }
 
@@ -72,9 +71,7 @@ impl Svg {
     }
 
     fn end_tag(&mut self, name: &str) {
-        self.text.push_str("</");
-        self.text.push_str(name);
-        self.text.push('>');
+        let _ = write!(self.text, "</{name}>");
     }
 }
 
@@ -86,9 +83,7 @@ pub(crate) struct Element<'svg> {
 
 impl Element<'_> {
     pub(crate) fn attr(self, name: &str, value: &str) -> Self {
-        self.svg.text.push(' ');
-        self.svg.text.push_str(name);
-        self.svg.text.push_str("=\"");
+        let _ = write!(self.svg.text, " {name}=\"");
         escape(&mut self.svg.text, value);
         self.svg.text.push('"');
         self

@@ -8,9 +8,7 @@ use crate::svg::escape;
 /// and state how many are missing.
 pub(super) fn section(section: &Section, figures: &FigureParts, hints: bool, rows: usize) -> String {
     let mut html = String::from(if section.folded { "<details class=\"section\"><summary>" } else { "" });
-    html.push_str("<h2");
-    attribute(&mut html, "id", section.anchor);
-    html.push('>');
+    begin(&mut html, "h2", &[("id", section.anchor)]);
     escape(&mut html, &titled(section));
     html.push_str(if section.folded { "</h2></summary>\n" } else { "</h2>\n" });
     let writer = Writer { figures, hints, rows };
@@ -99,9 +97,7 @@ pub(super) fn text(html: &mut String, text: &str) {
 }
 
 fn element(html: &mut String, name: &str, class: &str, content: &str) {
-    let _ = write!(html, "<{name}");
-    attribute(html, "class", class);
-    html.push('>');
+    begin(html, name, &[("class", class)]);
     match name {
         // A study file or command can contain backticks.
         "pre" => escape(html, content),
@@ -121,10 +117,7 @@ fn left_out(html: &mut String, name: &str, all: usize, shown: usize) {
 fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     html.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
     for head in &table.heads {
-        html.push_str("<th");
-        attribute(html, "class", if head.right { "n" } else { "" });
-        attribute(html, "title", &head.hint);
-        html.push('>');
+        begin(html, "th", &[("class", if head.right { "n" } else { "" }), ("title", &head.hint)]);
         escape(html, &head.text);
     }
     html.push_str("</thead><tbody>");
@@ -132,10 +125,8 @@ fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
         // Omitted end tags of cells and rows make a table of 500 rows a third smaller.
         html.push_str("<tr>");
         for (cell, head) in row.iter().zip(&table.heads) {
-            html.push_str("<td");
-            attribute(html, "class", &classes(cell, head.right));
-            attribute(html, "title", if hints || head.room == Room::Keep { &cell.hint } else { "" });
-            html.push('>');
+            let hint = if hints || head.room == Room::Keep { &cell.hint } else { "" };
+            begin(html, "td", &[("class", &classes(cell, head.right)), ("title", hint)]);
             text(html, &cell.text);
             for tag in &cell.tags {
                 html.push_str(" <span class=\"tag bad\">");
@@ -164,12 +155,15 @@ fn classes(cell: &Cell, right: bool) -> String {
     [shape, tone].into_iter().filter(|class| !class.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn attribute(html: &mut String, name: &str, value: &str) {
-    if !value.is_empty() {
+/// A start tag, with those of its attributes that have a value.
+fn begin(html: &mut String, name: &str, attributes: &[(&str, &str)]) {
+    let _ = write!(html, "<{name}");
+    for (name, value) in attributes.iter().filter(|(_, value)| !value.is_empty()) {
         let _ = write!(html, " {name}=\"");
         escape(html, value);
         html.push('"');
     }
+    html.push('>');
 }
 
 #[cfg(test)]
