@@ -1,7 +1,5 @@
 //! Results of a search without a study (`quintain load --find`), as JSON and for a terminal.
 
-use std::fmt::Write as _;
-
 use analysis::search::{FindReport, rate};
 
 use crate::paint::{Paint, Style};
@@ -11,9 +9,7 @@ pub fn find_terminal(report: &FindReport, style: &Style) -> String {
     let paint = Paint(style);
     let search = &report.search;
     let mut out = String::new();
-    let mut line = |name: &str, text: String| {
-        let _ = writeln!(out, "  {}  {text}", paint.dim(&format!("{name:<11}")));
-    };
+    let mut line = |name: &str, text: String| out += &paint.line(name, &text);
     line("load", format!("{}, open loop", report.target));
     line("objective", search.objective.clone());
     let end = |end: Option<analysis::findings::SearchEnd>, missing: &Option<String>| match end {

@@ -1,7 +1,5 @@
 //! One load without a study (`quintain load`), as JSON and for a terminal.
 
-use std::fmt::Write as _;
-
 use analysis::display_names::{SERVER_OR_PATH, limit_word};
 use analysis::failed_requests::{FailedRequests, count_and_share, explanation};
 use analysis::findings::{AgentFinding, Clock, MedianRange};
@@ -34,9 +32,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         out = crate::paint::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
     }
     let mut lines = String::new();
-    let mut line = |name: &str, text: String| {
-        let _ = writeln!(lines, "  {}  {text}", paint.dim(&format!("{name:<11}")));
-    };
+    let mut line = |name: &str, text: String| lines += &paint.line(name, &text);
     line("load", load_words(&report));
     if has_results {
         rate_and_latency_lines(&report, &paint, &mut line);
@@ -48,7 +44,11 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         cache_lines(cache, &mut line);
     }
     if let Some(journey) = &report.journey {
-        journey_lines(journey, &mut line);
+        let JourneyReport { completed, abandoned, session_ns, operations, .. } = journey;
+        let time = session_ns.as_ref().map_or_else(String::new, |time| format!(", {}", p50_and_p99(time)));
+        let abandoned = if *abandoned == 0 { String::new() } else { format!(", {abandoned} abandoned at an error") };
+        line("journeys", format!("{completed} to the end{time}{abandoned}"));
+        operation_lines("", operations, &mut line);
     }
     let valid = match failed.count() {
         _ if !has_results => ", none valid",
@@ -119,10 +119,9 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
 pub fn load_limits_terminal(limits: &[LoadLimit], style: &Style) -> String {
     let paint = Paint(style);
     let lines = limits.iter().enumerate().map(|(at, limit)| {
-        let name = paint.dim(if at == 0 { "limits     " } else { "           " });
         let text = limit.to_string();
         let text = if limit.outcome == LoadLimitOutcome::Passes { text } else { paint.bad(&text) };
-        format!("  {name}  {text}\n")
+        paint.line(if at == 0 { "limits" } else { "" }, &text)
     });
     crate::paint::wrap(&lines.collect::<String>(), style.width, 15)
 }
@@ -330,21 +329,20 @@ fn stage_lines(stages: &[StageReport], line: &mut dyn FnMut(&str, String)) {
             true => rate(stage.from_per_s),
             false => format!("{} to {}", rate(stage.from_per_s), rate(stage.to_per_s)),
         };
-        let errors = match stage.errors {
-            0 => String::new(),
-            errors => format!(", errors: {}", count_and_share(errors, stage.requests)),
-        };
+        let errors = errors_words(stage.errors, stage.requests);
         let latency = [("p50", stage.p50_ns), ("p95", stage.p95_ns), ("p99", stage.p99_ns)];
         let latency = latency.into_iter().filter_map(|(name, ns)| Some(format!(", {name} {}", quantity(ns?, "ns"))));
         let (answered, latency) = (rate(stage.rate_per_s), latency.collect::<String>());
         line(if at == 0 { "stages" } else { "" }, format!("{offered} offered: {answered} answered{latency}{errors}"));
     }
     if !stages.is_empty() {
-        line(
-            "",
-            "responses count in the stage in which they arrive; stages of one load are not repetitions".to_owned(),
-        );
+        let words = "responses count in the stage in which they arrive; stages of one load are not repetitions";
+        line("", words.to_owned());
     }
+}
+
+fn errors_words(errors: u64, requests: u64) -> String {
+    if errors == 0 { String::new() } else { format!(", errors: {}", count_and_share(errors, requests)) }
 }
 
 fn p50_and_p99(spread: &SpreadNs) -> String {
@@ -353,25 +351,12 @@ fn p50_and_p99(spread: &SpreadNs) -> String {
     format!("p50 {p50}, p99 {p99}")
 }
 
-fn journey_lines(journey: &JourneyReport, line: &mut dyn FnMut(&str, String)) {
-    let abandoned = match journey.abandoned {
-        0 => String::new(),
-        abandoned => format!(", {abandoned} abandoned at an error"),
-    };
-    let time = journey.session_ns.as_ref().map_or_else(String::new, |time| format!(", {}", p50_and_p99(time)));
-    line("journeys", format!("{} to the end{time}{abandoned}", journey.completed));
-    operation_lines("", &journey.operations, line);
-}
-
 fn operation_lines(head: &str, operations: &[OperationReport], line: &mut dyn FnMut(&str, String)) {
     let width = operations.iter().map(|operation| operation.name.chars().count()).max().unwrap_or(0);
     let asked = |operation: &OperationReport| operation.requests.saturating_add(operation.errors);
     let all = number::total(operations.iter().map(asked)).max(1);
     for (at, operation) in operations.iter().enumerate() {
-        let errors = match operation.errors {
-            0 => String::new(),
-            errors => format!(", errors: {}", count_and_share(errors, operation.requests)),
-        };
+        let errors = errors_words(operation.errors, operation.requests);
         let latency = p50_and_p99(&operation.latency_ns);
         // The operations of a journey have the same share.
         let share = match head {

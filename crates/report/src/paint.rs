@@ -22,6 +22,11 @@ impl Paint<'_> {
         if self.0.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
+    /// A line of a report on a load: a name and its text.
+    pub(crate) fn line(&self, name: &str, text: &str) -> String {
+        format!("  {}  {text}\n", self.dim(&format!("{name:<11}")))
+    }
+
     pub(crate) fn bold(&self, text: &str) -> String {
         self.wrapped("1", text)
     }
@@ -40,17 +45,9 @@ impl Paint<'_> {
 }
 
 pub(crate) fn columns(text: &str) -> usize {
-    let mut shown = 0;
-    let mut code = false;
-    for c in text.chars() {
-        match c {
-            '\x1b' => code = true,
-            'm' if code => code = false,
-            _ if code => {}
-            _ => shown += 1,
-        }
-    }
-    shown
+    let (first, coded) = text.split_once('\x1b').unwrap_or((text, ""));
+    let shown = coded.split('\x1b').filter_map(|part| part.split_once('m')).map(|(_, shown)| shown.chars().count());
+    first.chars().count() + shown.sum::<usize>()
 }
 
 /// Wraps lines at spaces, with indented continuations. Words that are too long stay whole.
