@@ -15,8 +15,8 @@ pub(crate) fn table(f: &Findings) -> Option<Table> {
             range(&agent.latency_p50_ns, "ns"),
             range(&agent.latency_p99_ns, "ns"),
             range(&agent.rate_per_s, "1/s"),
-            percents(&agent.share),
-            percents(&agent.busy),
+            range(&agent.share, "%"),
+            range(&agent.busy, "%"),
             limited_by(agent),
         ]
     };
@@ -28,18 +28,10 @@ pub(crate) fn table(f: &Findings) -> Option<Table> {
 /// `1.27 [1.20, 1.31] ms`.
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
     let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
-    let (divisor, name) = number::scale(unit, *median);
-    let decimals = if median / divisor < 10.0 { 2 } else { 1 };
+    let (divisor, name) = if unit == "%" { (0.01, unit) } else { number::scale(unit, *median) };
+    let decimals = usize::from(median / divisor < 10.0) + usize::from(unit != "%");
     let [median, min, max] = [median, min, max].map(|value| format!("{:.decimals$}", value / divisor));
     format!("{median} [{min}, {max}] {name}")
-}
-
-/// `33 [32, 34] %`.
-fn percents(found: &Option<MedianRange>) -> String {
-    let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
-    let [median, min, max] = [median, min, max].map(|share| share * 100.0);
-    let decimals = if median < 10.0 { 1 } else { 0 };
-    format!("{median:.decimals$} [{min:.decimals$}, {max:.decimals$}] %")
 }
 
 fn limited_by(agent: &AgentFinding) -> String {

@@ -2,15 +2,8 @@ use crate::document::{Head, Table};
 use analysis::findings::{Findings, Row};
 use analysis::number::drawable;
 
-const CAUSES: [(&str, &str); 5] = [
-    ("compulsory", "miss_compulsory"),
-    ("capacity", "miss_capacity"),
-    ("invalidation", "miss_invalidation"),
-    ("expiry", "miss_expiry"),
-    ("refused", "miss_refused"),
-];
-
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
+    let causes = || study::METRICS.iter().filter_map(|metric| Some((metric.name, metric.name.strip_prefix("miss_")?)));
     let mean = |row: &Row, metric: &str| row.mean(metric).filter(|mean| drawable(*mean));
     let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some());
     let cells = |row: &Row| {
@@ -21,11 +14,11 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
         let half =
             |metric: &str| row.estimate(metric).map(|estimate| estimate.half_width()).filter(|half| drawable(*half));
         let misses = mean(row, "hit_ratio").map(|ratio| share(1.0 - ratio, half("hit_ratio")));
-        let causes = CAUSES.iter().map(|(_, metric)| mean(row, metric).map(|found| share(found, half(metric))));
+        let causes = causes().map(|(metric, _)| mean(row, metric).map(|found| share(found, half(metric))));
         let cells = [misses].into_iter().chain(causes).map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
         [row.label.clone()].into_iter().chain(cells).collect()
     };
-    let numbers = ["misses"].into_iter().chain(CAUSES.map(|(cause, _)| cause)).map(Head::number);
+    let numbers = ["misses"].into_iter().chain(causes().map(|(_, cause)| cause)).map(Head::number);
     let heads = [Head::text("design point")].into_iter().chain(numbers);
     Table::plain("Why GETs missed, % of GETs", heads, rows.map(cells)).unless_empty()
 }
