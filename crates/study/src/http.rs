@@ -42,7 +42,7 @@ pub fn target(text: &str) -> Result<String, Invalid> {
     let Some(character) = wrong else { return Ok(text.to_owned()) };
     let hint = match character {
         '#' => "fragments are never sent; write `%23` for a literal `#`".to_owned(),
-        _ => format!("percent-encode it: `{}`", encoded(character)),
+        _ => format!("percent-encode it: `{}`", percent_encoded(character)),
     };
     Err(Invalid::new(format!("{character:?} is not allowed in the path `{text}`")).hint(hint))
 }
@@ -258,7 +258,8 @@ pub(crate) fn bounded(what: &str, text: &str) -> Result<(), Invalid> {
     (bytes <= TEXT_MAX_BYTES).then_some(()).ok_or_else(error)
 }
 
-fn encoded(character: char) -> String {
+/// The UTF-8 bytes of a character as `%XX`.
+pub fn percent_encoded(character: char) -> String {
     let mut bytes = [0; 4];
     character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

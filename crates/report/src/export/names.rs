@@ -1,5 +1,3 @@
-use std::fmt::Write;
-
 use analysis::Findings;
 use analysis::findings::Row;
 use study::record::IdlePolicy;
@@ -37,17 +35,9 @@ pub(super) fn file(name: &str, row: &Row, ending: &str) -> String {
 
 /// Keeps letters, digits and a few signs; encodes other bytes as `%XX`.
 pub(super) fn word(text: &str) -> String {
-    let mut word = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_alphanumeric() || "-_.+:@".contains(letter) {
-            word.push(letter);
-        } else {
-            for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
-                let _ = write!(word, "%{byte:02X}");
-            }
-        }
-    }
-    word
+    let is_kept = |letter: char| letter.is_alphanumeric() || "-_.+:@".contains(letter);
+    let part = |letter: char| if is_kept(letter) { letter.to_string() } else { study::http::percent_encoded(letter) };
+    text.chars().map(part).collect()
 }
 
 #[cfg(test)]
