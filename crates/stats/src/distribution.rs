@@ -113,13 +113,7 @@ impl Distribution {
             Self::Constant { value } => value,
             Self::Exponential { mean } => rng.exponential(mean),
             Self::Lognormal { median, sigma } => median * (sigma * rng.normal()).exp(),
-            Self::Bimodal { low, high, high_share } => {
-                if rng.unit_f64() < high_share {
-                    high
-                } else {
-                    low
-                }
-            }
+            Self::Bimodal { low, high, high_share } => [low, high][usize::from(rng.unit_f64() < high_share)],
             Self::Uniform { low, high } => low + (high - low) * rng.unit_f64(),
             Self::Gamma { shape, scale } => scale * standard_gamma(shape, rng),
             Self::GeneralisedExtremeValue { .. } | Self::GeneralisedPareto { .. } => self.quantile(rng.open_f64()),
@@ -154,13 +148,7 @@ impl Distribution {
             Self::Exponential { mean } => -mean * (-p).ln_1p(),
             Self::Lognormal { median, sigma } if sigma > 0.0 => median * (sigma * special::normal_quantile(p)).exp(),
             Self::Lognormal { median, .. } => median,
-            Self::Bimodal { low, high, high_share } => {
-                if p <= 1.0 - high_share {
-                    low
-                } else {
-                    high
-                }
-            }
+            Self::Bimodal { low, high, high_share } => [low, high][usize::from(p > 1.0 - high_share)],
             Self::Uniform { low, high } => low + (high - low) * p,
             Self::Gamma { shape, scale } => scale * special::gamma_quantile(shape, p),
             Self::GeneralisedExtremeValue { location, scale, shape } => {
@@ -178,10 +166,11 @@ impl Distribution {
             Self::Exponential { mean } if mean > 0.0 => -(-x.max(0.0) / mean).exp_m1(),
             Self::Exponential { .. } => step(0.0),
             Self::Lognormal { median, sigma } if sigma > 0.0 && median > 0.0 => {
-                if x <= 0.0 {
-                    return 0.0;
+                if x > 0.0 {
+                    special::normal_cdf((x / median).ln() / sigma)
+                } else {
+                    0.0
                 }
-                special::normal_cdf((x / median).ln() / sigma)
             }
             Self::Lognormal { median, .. } => step(median),
             Self::Bimodal { low, high, high_share } => (1.0 - high_share) * step(low) + high_share * step(high),

@@ -395,47 +395,30 @@ impl<'a> Board<'a> {
 
     fn wanted(&self, trials: &[Trial]) -> Next {
         let trial = |rate_per_s, purpose| Next::Trial(Step { purpose, rate_per_s: Some(rate_per_s) });
-        if self.rules.from_per_s.is_none() && trials.is_empty() {
-            return Next::Trial(Step { purpose: Purpose::Pilot, rate_per_s: None });
-        }
-        if let Some(Trial::Step { rate_per_s, purpose, outcome: Outcome::Failed }) = trials.last() {
-            return trial(*rate_per_s, *purpose);
-        }
-        if self.rates.is_empty() {
-            return trial(self.rules.start_rate(self.pilot_per_s), Purpose::Bracket);
-        }
         let (low, ceiling) = (self.low().map(|rate| rate.rate_per_s), self.ceiling());
         let inside = |rate: &&Rate| {
             low.is_none_or(|low| low < rate.rate_per_s) && ceiling.is_none_or(|ceiling| rate.rate_per_s < ceiling)
         };
-        if let Some(open) = self.rates.iter().filter(inside).find(|rate| rate.is_open()) {
-            return trial(open.rate_per_s, Purpose::Repeat);
-        }
-        // A single failure below a rate that holds is repeated before the search relies on it.
-        if let Some(high) = self.high().filter(|high| !high.confirmed)
-            && self.with(Verdict::Holds).any(|rate| rate.rate_per_s > high.rate_per_s)
-        {
-            return trial(high.rate_per_s, Purpose::Repeat);
-        }
-        if let Some(rate) = self.bracket() {
-            return trial(rate, Purpose::Bracket);
-        }
-        let gap = self.gap();
-        if let Some(rate) = gap {
-            return trial(rate, Purpose::Bisect);
-        }
-        if let Some(high) = self.high().filter(|high| !high.confirmed && self.wall().is_none()) {
-            return trial(high.rate_per_s, Purpose::Repeat);
-        }
-        if let Some(low) = self.low().filter(|low| !low.confirmed) {
-            return trial(low.rate_per_s, Purpose::Confirm);
-        }
+        let open = self.rates.iter().filter(inside).find(|rate| rate.is_open());
+        let high = self.high().filter(|high| !high.confirmed);
+        let is_below_held = |high: &&Rate| self.with(Verdict::Holds).any(|rate| rate.rate_per_s > high.rate_per_s);
         let narrow = |low: f64, high: f64| high <= low * (1.0 + self.rules.resolution) * (1.0 + 1e-9);
-        let ended = match (low, ceiling) {
-            (Some(low), Some(ceiling)) if !narrow(low, ceiling) => Ended::Noise,
-            _ => Ended::Found,
-        };
-        Next::Done(self.found(ended))
+        match trials.last() {
+            None if self.rules.from_per_s.is_none() => Next::Trial(Step { purpose: Purpose::Pilot, rate_per_s: None }),
+            Some(Trial::Step { rate_per_s, purpose, outcome: Outcome::Failed }) => trial(*rate_per_s, *purpose),
+            _ if self.rates.is_empty() => trial(self.rules.start_rate(self.pilot_per_s), Purpose::Bracket),
+            _ if let Some(open) = open => trial(open.rate_per_s, Purpose::Repeat),
+            // A single failure below a rate that holds is repeated before the search relies on it.
+            _ if let Some(high) = high.filter(is_below_held) => trial(high.rate_per_s, Purpose::Repeat),
+            _ if let Some(rate) = self.bracket() => trial(rate, Purpose::Bracket),
+            _ if let Some(rate) = self.gap() => trial(rate, Purpose::Bisect),
+            _ if let Some(high) = high.filter(|_| self.wall().is_none()) => trial(high.rate_per_s, Purpose::Repeat),
+            _ if let Some(low) = self.low().filter(|low| !low.confirmed) => trial(low.rate_per_s, Purpose::Confirm),
+            _ => Next::Done(self.found(match low.zip(ceiling) {
+                Some((low, ceiling)) if !narrow(low, ceiling) => Ended::Noise,
+                _ => Ended::Found,
+            })),
+        }
     }
 
     /// The next rate to extend the range, if an end is still missing.

@@ -50,16 +50,12 @@ fn deviance(x: f64, m: f64) -> f64 {
 /// Regularised incomplete beta function I_x(a, b), given both `x` and `y = 1 - x` so that neither tail loses digits.
 /// Continued fraction: DLMF 8.17.22, evaluated by Lentz's method.
 pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
+    match (x, y) {
+        (..=0.0, _) => 0.0,
+        (_, ..=0.0) => 1.0,
+        _ if x > (a + 1.0) / (a + b + 2.0) => 1.0 - incomplete_beta_below(b, a, y, x),
+        _ => incomplete_beta_below(a, b, x, y),
     }
-    if y <= 0.0 {
-        return 1.0;
-    }
-    if x > (a + 1.0) / (a + b + 2.0) {
-        return 1.0 - incomplete_beta_below(b, a, y, x);
-    }
-    incomplete_beta_below(a, b, x, y)
 }
 
 /// [`incomplete_beta`] for `x` below the mean; the fraction converges in about the square root of the larger parameter.
@@ -94,28 +90,20 @@ fn incomplete_beta_below(a: f64, b: f64, x: f64, y: f64) -> f64 {
 }
 
 pub(crate) fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
-    if k >= n {
-        return 1.0;
-    }
-    incomplete_beta((n - k) as f64, (k + 1) as f64, 1.0 - q, q)
+    if k >= n { 1.0 } else { incomplete_beta((n - k) as f64, (k + 1) as f64, 1.0 - q, q) }
 }
 
 /// P(X ≥ k) for X binomial(n, q), precise for small results.
 pub(crate) fn binomial_upper(k: u64, n: u64, q: f64) -> f64 {
-    if k == 0 {
-        return 1.0;
+    match k {
+        0 => 1.0,
+        _ if k > n => 0.0,
+        _ => incomplete_beta(k as f64, (n - k + 1) as f64, q, 1.0 - q),
     }
-    if k > n {
-        return 0.0;
-    }
-    incomplete_beta(k as f64, (n - k + 1) as f64, q, 1.0 - q)
 }
 
 /// P(X ≤ x) for X standard normal.
 pub fn normal_cdf(x: f64) -> f64 {
-    if x.is_nan() {
-        return f64::NAN;
-    }
     let upper = normal_upper(x.abs());
     if x > 0.0 { 1.0 - upper } else { upper }
 }
