@@ -3,7 +3,7 @@
 
 use stats::adjust;
 use stats::claims::BLOCKS_MIN;
-use stats::effects::{Contrast, Factorial, POWER, Scale, Source, Trial, factorial};
+use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
 use study::plan::{Design, EffectsPlan, Level};
 use study::record::IdlePolicy;
 
@@ -170,14 +170,14 @@ fn analysis(
                 why => why.to_string(),
             })?;
             let mut analysis = bare(&found, scale, &[]);
-            let tested = (1..points.len()).map(|index| found.change(0, 0, index).p_value()).collect::<Vec<_>>();
+            let tested = (1..points.len()).map(|index| found.change(0, 0, index, None).p_value()).collect::<Vec<_>>();
             let adjusted = adjust::holm(&tested);
             for (index, point) in points.iter().enumerate().skip(1) {
                 let factor = point.iter().position(|level| *level > 0).unwrap_or(0);
                 let levels = &input.factors[factor].levels;
                 let (from, to) = (levels[0].clone(), levels[point[factor]].clone());
                 let name = input.factors[factor].name.clone();
-                let change = shown.change(name, from, to, None, &found.change(0, 0, index));
+                let change = shown.change(name, from, to, None, &found.change(0, 0, index, None));
                 let p_adjusted = Some(adjusted[index - 1]);
                 analysis.changes.extend(change.map(|change| EffectChange { p_adjusted, ..change }));
             }
@@ -222,24 +222,12 @@ impl Shown {
 }
 
 fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
-    let is_effect = |source: Source| !matches!(source, Source::Blocks | Source::Error);
+    let is_effect = |source: SourceKind| !matches!(source, SourceKind::Blocks | SourceKind::Error);
     let tested = found.terms.iter().map(|term| term.p_value.filter(|_| is_effect(term.source)));
     let adjusted = adjust::holm_of_some(tested);
-    let name = |factor: usize| factors.get(factor).map_or_else(String::new, |factor| factor.name.clone());
     let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| EffectSource {
-        kind: match term.source {
-            Source::Main(_) if factors.is_empty() => SourceKind::Points,
-            Source::Main(_) => SourceKind::Main,
-            Source::Interaction(..) => SourceKind::Interaction,
-            Source::Higher => SourceKind::Higher,
-            Source::Blocks => SourceKind::Blocks,
-            Source::Error => SourceKind::Error,
-        },
-        factors: match term.source {
-            Source::Main(factor) if !factors.is_empty() => vec![name(factor)],
-            Source::Interaction(a, b) => vec![name(a), name(b)],
-            _ => Vec::new(),
-        },
+        kind: if factors.is_empty() && term.source == SourceKind::Main { SourceKind::Points } else { term.source },
+        factors: term.factors.iter().filter_map(|factor| Some(factors.get(*factor)?.name.clone())).collect(),
         share: term.share,
         squares: term.squares,
         df: term.df,
@@ -287,11 +275,11 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
             let change = |at, contrast: &Contrast| {
                 shown.change(factor.name.clone(), from_level.clone(), to_level.clone(), at, contrast)
             };
-            analysis.changes.extend(change(None, &found.change(a, 0, to)));
+            analysis.changes.extend(change(None, &found.change(a, 0, to, None)));
             for (b, other) in factors.iter().enumerate().filter(|(b, _)| *b != a) {
                 for (index, level) in other.levels.iter().enumerate() {
                     let at = ChangeAt { factor: other.name.clone(), level: level.clone() };
-                    analysis.changes.extend(change(Some(at), &found.change_at(a, 0, to, (b, index))));
+                    analysis.changes.extend(change(Some(at), &found.change(a, 0, to, Some((b, index)))));
                 }
             }
         }
@@ -663,7 +651,7 @@ mod tests {
                 values(row, "throughput").map(|(block, value)| Trial { levels: levels.clone(), block, value }).collect()
             };
             let trials = input.rows.iter().flat_map(|row| -> Vec<Trial> { of(row) }).collect::<Vec<_>>();
-            factorial(&[4], &trials, Scale::Ratio).unwrap().change(0, 0, point).p_value()
+            factorial(&[4], &trials, Scale::Ratio).unwrap().change(0, 0, point, None).p_value()
         };
         // Points in the order of the factors' first levels: clients, maxmem, build.
         let raw = [1, 2, 3].map(raw);

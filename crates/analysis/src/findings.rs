@@ -26,7 +26,7 @@ use study::record::{
 use study::{Metric, WarningKind};
 
 pub use stats::Estimate;
-pub use stats::effects::Scale as EffectScale;
+pub use stats::effects::{Scale as EffectScale, Source as SourceKind};
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
 pub use self::agents::{AgentFinding, MedianRange};
@@ -630,6 +630,16 @@ pub enum Mark {
 }
 
 impl Mark {
+    /// The mark of a trial that was limited by something other than the server.
+    pub fn of(limit: Limit) -> Option<Mark> {
+        match limit {
+            Limit::Generator => Some(Mark::GeneratorBound),
+            Limit::Network => Some(Mark::NetworkBound),
+            Limit::Shared => Some(Mark::Shared),
+            Limit::Subject | Limit::Proxy | Limit::Neither | Limit::Latency => None,
+        }
+    }
+
     /// Returns a short description.
     pub fn text(self) -> &'static str {
         match self {
@@ -914,24 +924,6 @@ pub struct EffectSource {
     pub p: Option<f64>,
     /// p-value adjusted for all effects tested for this metric (Holm); `None` for sources that are not factors.
     pub p_adjusted: Option<f64>,
-}
-
-/// Kinds of [`EffectSource`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SourceKind {
-    /// Main effect of one factor.
-    Main,
-    /// Interaction of two factors.
-    Interaction,
-    /// Interactions of three or more factors, pooled.
-    Higher,
-    /// Design points of a one-at-a-time design, pooled.
-    Points,
-    /// Effect of blocks on all points.
-    Blocks,
-    /// Variation between trials of the same point.
-    Error,
 }
 
 /// Effect of a level.

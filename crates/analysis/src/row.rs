@@ -174,7 +174,7 @@ fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>
         in_flight: measured.map_or(0, |measured| measured.unfinished),
         unsent: measured.map_or(0, |measured| measured.unsent),
         limited_by,
-        marks: limited_by.and_then(mark).into_iter().chain(hung).collect(),
+        marks: limited_by.and_then(Mark::of).into_iter().chain(hung).collect(),
         outlier_in: Vec::new(),
         contended: probes::contended(record),
         failed: match &record.outcome {
@@ -325,19 +325,10 @@ fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     Some(LimitFinding { limit, counts, reasons, path_unknown })
 }
 
-fn mark(limit: Limit) -> Option<Mark> {
-    match limit {
-        Limit::Generator => Some(Mark::GeneratorBound),
-        Limit::Network => Some(Mark::NetworkBound),
-        Limit::Shared => Some(Mark::Shared),
-        Limit::Subject | Limit::Proxy | Limit::Neither | Limit::Latency => None,
-    }
-}
-
 fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark> {
     let counts = found.into_iter().flat_map(|found| &found.counts);
     let all = counts.clone().map(|(_, count)| count).sum::<usize>();
-    let half = counts.filter(|(_, count)| 2 * **count >= all).filter_map(|(limit, _)| mark(*limit));
+    let half = counts.filter(|(_, count)| 2 * **count >= all).filter_map(|(limit, _)| Mark::of(*limit));
     let hung = trials.iter().any(|trial| trial.marks.contains(&Mark::Hung)).then_some(Mark::Hung);
     half.chain(hung).collect()
 }
@@ -353,7 +344,7 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     let measured = records.iter().filter(|record| record.measurement().is_some());
     let differ = agents::differ(measured.map(|record| record.agents.as_slice()), nodes);
     if let Some(found) = &row.limited_by {
-        let marked = found.counts.iter().filter_map(|(limit, trials)| Some((*limit, mark(*limit)?, *trials)));
+        let marked = found.counts.iter().filter_map(|(limit, trials)| Some((*limit, Mark::of(*limit)?, *trials)));
         for (limit, mark, trials) in marked {
             let kind = match mark {
                 Mark::Shared => WarningKind::SharedCpus,

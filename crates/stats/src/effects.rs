@@ -15,7 +15,7 @@
 //!     values.map(|value| Trial { levels: vec![memory, cache], block: 0, value })
 //! });
 //! let found = factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Difference).unwrap();
-//! assert_eq!(found.terms[0].source, Source::Main(0));
+//! assert_eq!(found.terms[0].source, Source::Main);
 //! assert_eq!(format!("{:.2}", found.terms[0].share), "0.79");
 //! assert_eq!(format!("{:.1}", found.main(0, 1).point), "21.5");
 //! ```
@@ -97,25 +97,31 @@ impl std::fmt::Display for Refusal {
 }
 
 /// A source of variation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "SourceKind", description = "Kinds of [`EffectSource`].")]
 pub enum Source {
-    /// A factor, by its index.
-    Main(usize),
-    /// The interaction of two factors.
-    Interaction(usize, usize),
-    /// All interactions of three or more factors.
+    /// Main effect of one factor.
+    Main,
+    /// Interaction of two factors.
+    Interaction,
+    /// Interactions of three or more factors, pooled.
     Higher,
-    /// Rounds of the plan, which affect all points alike.
+    /// Design points of a one-at-a-time design, pooled.
+    Points,
+    /// Effect of blocks on all points.
     Blocks,
-    /// Differences between trials of one point.
+    /// Variation between trials of the same point.
     Error,
 }
 
 /// A row of the analysis of variance.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Term {
     /// The source of the variation.
     pub source: Source,
+    /// The factors of a main effect or an interaction, by their indices.
+    pub factors: Vec<usize>,
     /// Sum of squares, type III; of logarithms with [`Scale::Ratio`].
     pub squares: f64,
     /// Degrees of freedom.
@@ -254,7 +260,7 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     let variance = residual / df as f64;
 
     let mut terms = Vec::new();
-    let mut add = |source, squares: f64, df: usize| {
+    let mut add = |source, factors, squares: f64, df: usize| {
         let squares = if squares > tiny { squares } else { 0.0 };
         let f = squares / df as f64 / variance;
         let p_value = match (squares > 0.0, variance > 0.0) {
@@ -263,16 +269,17 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
             (true, true) => f_upper(f, df as f64, (data.len() - points - fitted.blocks + 1) as f64),
         };
         let f = if squares > 0.0 { f } else { 0.0 };
-        terms.push(Term { source, squares, df, share: 0.0, f: Some(f), p_value: Some(p_value) });
+        terms.push(Term { source, factors, squares, df, share: 0.0, f: Some(f), p_value: Some(p_value) });
     };
-    for source in sources(levels) {
-        let rows = hypothesis(levels, source);
-        add(source, squares(&rows, &fitted.means, &fitted.covariance), rows.len());
+    for (source, factors) in sources(levels) {
+        let rows = hypothesis(levels, source, &factors);
+        add(source, factors, squares(&rows, &fitted.means, &fitted.covariance), rows.len());
     }
     if blocked.is_some() {
-        add(Source::Blocks, plain.residual - fitted.residual, fitted.blocks - 1);
+        add(Source::Blocks, Vec::new(), plain.residual - fitted.residual, fitted.blocks - 1);
     }
-    terms.push(Term { source: Source::Error, squares: residual, df, share: 0.0, f: None, p_value: None });
+    let (source, factors) = (Source::Error, Vec::new());
+    terms.push(Term { source, factors, squares: residual, df, share: 0.0, f: None, p_value: None });
     let sum = terms.iter().map(|term| term.squares).sum::<f64>();
     terms.iter_mut().for_each(|term| term.share = term.squares / sum);
 
@@ -355,21 +362,20 @@ fn connected(data: &[Datum], points: usize) -> bool {
     }
 }
 
-fn sources(levels: &[usize]) -> Vec<Source> {
+fn sources(levels: &[usize]) -> Vec<(Source, Vec<usize>)> {
     let varied = (0..levels.len()).filter(|&factor| levels[factor] > 1).collect::<Vec<_>>();
-    let mut sources = varied.iter().map(|&factor| Source::Main(factor)).collect::<Vec<_>>();
+    let mut sources = varied.iter().map(|&factor| (Source::Main, vec![factor])).collect::<Vec<_>>();
     for (place, &a) in varied.iter().enumerate() {
-        sources.extend(varied[place + 1..].iter().map(|&b| Source::Interaction(a, b)));
+        sources.extend(varied[place + 1..].iter().map(|&b| (Source::Interaction, vec![a, b])));
     }
     if varied.len() > 2 {
-        sources.push(Source::Higher);
+        sources.push((Source::Higher, Vec::new()));
     }
     sources
 }
 
 /// Contrasts of the point means that are all zero if the source has no effect.
-fn hypothesis(levels: &[usize], source: Source) -> Vec<Vec<f64>> {
-    let factors = levels.len();
+fn hypothesis(levels: &[usize], source: Source, factors: &[usize]) -> Vec<Vec<f64>> {
     let of = |set: &dyn Fn(usize) -> bool| {
         let mut rows = vec![vec![1.0]];
         for (factor, &count) in levels.iter().enumerate() {
@@ -383,13 +389,12 @@ fn hypothesis(levels: &[usize], source: Source) -> Vec<Vec<f64>> {
         rows
     };
     match source {
-        Source::Main(a) => of(&|factor| factor == a),
-        Source::Interaction(a, b) => of(&|factor| factor == a || factor == b),
+        Source::Main | Source::Interaction => of(&|factor| factors.contains(&factor)),
         Source::Higher => {
-            let sets = (0u32..1 << factors).filter(|set| set.count_ones() > 2);
+            let sets = (0u32..1 << levels.len()).filter(|set| set.count_ones() > 2);
             sets.flat_map(|set| of(&|factor| set >> factor & 1 == 1)).collect()
         }
-        Source::Blocks | Source::Error => Vec::new(),
+        Source::Points | Source::Blocks | Source::Error => Vec::new(),
     }
 }
 
@@ -527,52 +532,42 @@ impl Factorial {
 
     /// Main effect: a level's mean over all levels of the other factors, minus the mean of all points.
     pub fn main(&self, factor: usize, level: usize) -> Contrast {
-        let count = self.count(factor, level);
-        self.contrast(&self.weights(|other, at| (other == factor).then(|| deviation(at, level, count))))
+        self.deviations(&[(factor, level)])
     }
 
     /// Interaction of two different factors' levels: their mean, minus the mean of all points and both main effects.
     pub fn interaction(&self, (a, of_a): (usize, usize), (b, of_b): (usize, usize)) -> Contrast {
         assert_ne!(a, b, "a factor does not interact with itself");
-        let (count_a, count_b) = (self.count(a, of_a), self.count(b, of_b));
-        self.contrast(&self.weights(|factor, at| match factor {
-            _ if factor == a => Some(deviation(at, of_a, count_a)),
-            _ if factor == b => Some(deviation(at, of_b, count_b)),
+        self.deviations(&[(a, of_a), (b, of_b)])
+    }
+
+    fn deviations(&self, of: &[(usize, usize)]) -> Contrast {
+        of.iter().for_each(|&(factor, level)| self.check(factor, level));
+        self.contrast(&self.weights(|factor, at| {
+            let (_, level) = of.iter().find(|(of, _)| *of == factor)?;
+            Some(one_if(at == *level) - 1.0 / self.levels[factor] as f64)
+        }))
+    }
+
+    /// Change between two levels of a factor, at one level of another factor or averaged over all levels of the others.
+    /// Panics if both factors are the same.
+    pub fn change(&self, factor: usize, from: usize, to: usize, at: Option<(usize, usize)>) -> Contrast {
+        assert!(at.is_none_or(|(other, _)| other != factor), "a factor has one level");
+        at.into_iter().chain([(factor, from.max(to))]).for_each(|(factor, level)| self.check(factor, level));
+        self.contrast(&self.weights(|of, place| match at {
+            _ if of == factor => Some(one_if(place == to) - one_if(place == from)),
+            Some((other, level)) if of == other => Some(one_if(place == level)),
             _ => None,
         }))
     }
 
-    /// Change between two levels of a factor, averaged over all levels of the others.
-    pub fn change(&self, factor: usize, from: usize, to: usize) -> Contrast {
-        self.count(factor, from.max(to));
-        self.contrast(&self.weights(|other, at| (other == factor).then(|| step(at, from, to))))
-    }
-
-    /// Change between two levels of a factor at one level of another. Panics if both factors are the same.
-    pub fn change_at(&self, factor: usize, from: usize, to: usize, (other, level): (usize, usize)) -> Contrast {
-        assert_ne!(factor, other, "a factor has one level");
-        self.count(factor, from.max(to));
-        self.count(other, level);
-        self.contrast(&self.weights(|of, at| match of {
-            _ if of == factor => Some(step(at, from, to)),
-            _ if of == other => Some(f64::from(u8::from(at == level))),
-            _ => None,
-        }))
-    }
-
-    fn count(&self, factor: usize, level: usize) -> usize {
-        let count = self.levels[factor];
-        assert!(level < count, "level {level} of {count}");
-        count
+    fn check(&self, factor: usize, level: usize) {
+        assert!(level < self.levels[factor], "level {level} of {}", self.levels[factor]);
     }
 }
 
-fn deviation(at: usize, level: usize, count: usize) -> f64 {
-    f64::from(u8::from(at == level)) - 1.0 / count as f64
-}
-
-fn step(at: usize, from: usize, to: usize) -> f64 {
-    f64::from(u8::from(at == to)) - f64::from(u8::from(at == from))
+fn one_if(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
 }
 
 #[cfg(test)]
@@ -609,9 +604,9 @@ mod tests {
     #[test]
     fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
-        let [memory, cache, both, error] = found.terms[..] else { panic!("{:?}", found.terms) };
-        assert_eq!((memory.source, cache.source), (Source::Main(0), Source::Main(1)));
-        assert_eq!((both.source, error.source), (Source::Interaction(0, 1), Source::Error));
+        let [memory, cache, both, error] = &found.terms[..] else { panic!("{:?}", found.terms) };
+        assert_eq!((&*memory.factors, &*cache.factors), (&[0][..], &[1][..]));
+        assert_eq!((both.source, error.source), (Source::Interaction, Source::Error));
         for (term, squares, f, p) in [
             (memory, 5547.0, 435.05882352941, 2.9277e-08),
             (cache, 1083.0, 84.941176470588, 1.5557e-05),
@@ -698,7 +693,7 @@ mod tests {
         of(found.main(1, 0), -2.194444444444, -2.483920091487, -1.904968797401);
         of(found.interaction((0, 1), (1, 0)), 1.890277777778, 1.457790808964, 2.322764746592);
         // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has the change 1 to 2 as the difference of a1 and a2.
-        close(found.change(0, 0, 1).point, -1.6625 + 6.145833333333);
+        close(found.change(0, 0, 1, None).point, -1.6625 + 6.145833333333);
     }
 
     // l <- lm(log(v) ~ blk + a*b); drop1(l, .~., test="F"); confint(l)
@@ -732,34 +727,40 @@ mod tests {
         }
         let found = factorial(&[2, 3, 2], &trials, Scale::Difference).unwrap();
         let expected = [
-            (Source::Main(0), 581.299204193),
-            (Source::Main(1), 2572.467569229),
-            (Source::Main(2), 55.092682453),
-            (Source::Interaction(0, 1), 11.181639013),
-            (Source::Interaction(0, 2), 5.875679348),
-            (Source::Interaction(1, 2), 1.085485167),
-            (Source::Higher, 0.207152562),
-            (Source::Blocks, 0.230590062),
-            (Source::Error, 9.894409938),
+            ((Source::Main, vec![0]), 581.299204193),
+            ((Source::Main, vec![1]), 2572.467569229),
+            ((Source::Main, vec![2]), 55.092682453),
+            ((Source::Interaction, vec![0, 1]), 11.181639013),
+            ((Source::Interaction, vec![0, 2]), 5.875679348),
+            ((Source::Interaction, vec![1, 2]), 1.085485167),
+            ((Source::Higher, vec![]), 0.207152562),
+            ((Source::Blocks, vec![]), 0.230590062),
+            ((Source::Error, vec![]), 9.894409938),
         ];
         assert_eq!(found.error_df, 20);
         for (source, squares) in expected {
-            close(found.terms.iter().find(|term| term.source == source).unwrap().squares, squares);
+            close(
+                found.terms.iter().find(|term| (term.source, term.factors.clone()) == source).unwrap().squares,
+                squares,
+            );
         }
     }
 
     #[test]
     fn changes_are_differences_of_means() {
         let found = factorial(&[2, 2], &workstation(), Scale::Difference).unwrap();
-        close(found.change(0, 0, 1).point, 43.0);
-        close(found.change(0, 1, 0).point, -43.0);
-        close(found.change_at(0, 0, 1, (1, 0)).point, 33.0);
-        close(found.change_at(0, 0, 1, (1, 1)).point, 53.0);
+        close(found.change(0, 0, 1, None).point, 43.0);
+        close(found.change(0, 1, 0, None).point, -43.0);
+        close(found.change(0, 0, 1, Some((1, 0))).point, 33.0);
+        close(found.change(0, 0, 1, Some((1, 1))).point, 53.0);
         // Two groups of 6 trials differ: sqrt(12.75 * (1/6 + 1/6)).
-        close(found.change(0, 0, 1).standard_error, (12.75f64 / 3.0).sqrt());
-        close(found.change_at(0, 0, 1, (1, 1)).standard_error, (12.75f64 * 2.0 / 3.0).sqrt());
+        close(found.change(0, 0, 1, None).standard_error, (12.75f64 / 3.0).sqrt());
+        close(found.change(0, 0, 1, Some((1, 1))).standard_error, (12.75f64 * 2.0 / 3.0).sqrt());
         // (t(.975, 8) + t(.8, 8)) * se; scipy 1.17 gives 2.306004135204166 and 0.8888895176660304.
-        close(found.change(0, 0, 1).detectable(0.95, 0.8), (2.306004135204166 + 0.8888895176660304) * 4.25f64.sqrt());
+        close(
+            found.change(0, 0, 1, None).detectable(0.95, 0.8),
+            (2.306004135204166 + 0.8888895176660304) * 4.25f64.sqrt(),
+        );
     }
 
     #[test]

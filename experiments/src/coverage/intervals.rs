@@ -276,7 +276,7 @@ fn effect(rng: &mut Rng, trials: usize, is_lossy: bool) -> Option<Estimate> {
         }
     }
     let found = effects::factorial(&[3, 2], &values, Scale::Ratio).ok()?;
-    Some(found.change(0, 0, 2).ratio(LEVEL))
+    Some(found.change(0, 0, 2, None).ratio(LEVEL))
 }
 
 /// The simulated law of scalability; its peak is at 9.7.
