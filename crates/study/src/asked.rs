@@ -8,46 +8,34 @@ impl Plan {
     /// cost; searches ask for the capacity; a miss-ratio curve asks how it grows. A one-at-a-time design or interaction
     /// figures ask for effects. A factor of words asks for the best level, and a factor of numbers for growth.
     pub fn asked(&self) -> Asked {
-        if let Some(gate) = &self.gate {
-            return Asked { kind: AskedKind::Gate, factor: Some(gate.of.clone()) };
-        }
+        let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
         let is_varied = |name: &str| self.levels(name).len() > 1;
         let direct = Level::Text(DIRECT.to_owned());
-        let can_add = is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
+        let can_add = || is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
         // A choice of levels may leave the stated question unanswerable; then infer another.
         let can_be_answered = |asked: &&Asked| match asked.kind {
-            AskedKind::Added => can_add,
+            AskedKind::Added => can_add(),
             AskedKind::Best | AskedKind::Growth => asked.factor.as_deref().is_some_and(is_varied),
             AskedKind::Capacity | AskedKind::Effects | AskedKind::Values | AskedKind::Gate => true,
         };
-        if let Some(asked) = self.answer.as_ref().filter(can_be_answered) {
-            return asked.clone();
-        }
-        let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
-        let varied = |name: &&String| is_varied(name);
-        if can_add {
-            return of(AskedKind::Added, Some(THROUGH));
-        }
-        let searched = |point: &crate::Point| point.load.search.is_some();
         let mut own = (0..self.points.len()).filter(|&at| !self.comes_first(at)).map(|at| &self.points[at]).peekable();
-        if own.peek().is_some() && own.all(searched) {
-            return of(AskedKind::Capacity, None);
-        }
-        if let Some(curve) = self.figures.iter().find(|figure| figure.kind == FigureKind::MissRatio) {
-            return of(AskedKind::Growth, curve.x.as_deref());
-        }
-        let interaction = self.figures.iter().any(|figure| figure.kind == FigureKind::Interaction);
-        if interaction || self.effects.design == Design::OneAtATime {
-            return of(AskedKind::Effects, None);
-        }
-        let is_numeric = |name: &&String| self.levels(name).iter().all(|level| level.as_f64().is_some());
-        let mut factors = self.factors.iter().filter(varied);
-        if let Some(contender) = factors.clone().find(|name| !is_numeric(name)) {
-            return of(AskedKind::Best, Some(contender));
-        }
-        match factors.next() {
-            Some(number) => of(AskedKind::Growth, Some(number)),
-            None => of(AskedKind::Values, None),
+        let is_searched = own.peek().is_some() && own.all(|point| point.load.search.is_some());
+        let figure = |kind| self.figures.iter().find(|figure| figure.kind == kind);
+        let has_words = |name: &&String| self.levels(name).iter().any(|level| level.as_f64().is_none());
+        let mut factors = self.factors.iter().filter(|name| is_varied(name));
+        match &self.gate {
+            Some(gate) => of(AskedKind::Gate, Some(&gate.of)),
+            None if let Some(asked) = self.answer.as_ref().filter(can_be_answered) => asked.clone(),
+            None if can_add() => of(AskedKind::Added, Some(THROUGH)),
+            None if is_searched => of(AskedKind::Capacity, None),
+            None if let Some(curve) = figure(FigureKind::MissRatio) => of(AskedKind::Growth, curve.x.as_deref()),
+            None if figure(FigureKind::Interaction).is_some() || self.effects.design == Design::OneAtATime => {
+                of(AskedKind::Effects, None)
+            }
+            None if let Some(contender) = factors.clone().find(has_words) => of(AskedKind::Best, Some(contender)),
+            None => {
+                factors.next().map_or_else(|| of(AskedKind::Values, None), |number| of(AskedKind::Growth, Some(number)))
+            }
         }
     }
 

@@ -2,10 +2,12 @@
 
 use config::Invalid;
 
+use crate::journey::template::is_name;
+
 /// Represents a quoted character in [`Word::bare`]. Texts of studies cannot contain it.
 const QUOTED: char = '\0';
 
-const BUILTINS: [&str; 6] = ["cd", "exec", "export", "set", "source", "ulimit"];
+const BUILTINS: [&str; 5] = ["exec", "export", "set", "source", "ulimit"];
 
 #[derive(Default)]
 struct Word {
@@ -92,41 +94,31 @@ fn scan(command: &str) -> Result<Vec<Word>, Invalid> {
 
 fn of_shell(first: bool, word: &Word) -> Option<Invalid> {
     let bare = word.bare.as_str();
-    let found = |what: &str, hint: &str| {
-        Some(Invalid::new(format!("{what} needs a shell, and commands are started without one")).hint(hint))
-    };
     let shell = "start a shell yourself, `sh -c '...'`, or quote it to pass it through unchanged";
     let operator = ["&&", "||"].into_iter().find(|operator| bare.contains(operator));
     let operator = operator.or_else(|| ["|", "&", ";"].into_iter().find(|operator| bare == *operator));
-    if let Some(operator) = operator.or_else(|| bare.ends_with(';').then_some(";")) {
-        return found(&format!("`{operator}`"), shell);
-    }
+    let operator = operator.or_else(|| bare.ends_with(';').then_some(";"));
     let redirected = bare.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('&');
-    if redirected.starts_with(['<', '>']) {
-        return found(&format!("`{}`", word.text), shell);
-    }
     let begins_name = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '(');
     let variable = bare.match_indices('$').any(|(at, _)| bare[at + 1..].starts_with(begins_name));
-    if variable || bare.contains('`') {
-        return found(&format!("`{}`", word.text), "write out the value, or start a shell: `sh -c '...'`");
-    }
     // `*:80` is an address.
-    if bare.match_indices('*').any(|(at, _)| !bare[at + 1..].starts_with(':')) || bare == "~" || bare.starts_with("~/")
-    {
-        return found(&format!("`{}`", word.text), "write out the names, or start a shell: `sh -c '...'`");
-    }
-    let name = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    let is_pattern = bare.match_indices('*').any(|(at, _)| !bare[at + 1..].starts_with(':'));
+    let text = word.text.as_str();
+    let (what, hint) = match bare {
+        _ if let Some(operator) = operator => (operator, shell),
+        _ if redirected.starts_with(['<', '>']) => (text, shell),
+        _ if variable || bare.contains('`') => (text, "write out the value, or start a shell: `sh -c '...'`"),
+        _ if is_pattern || bare == "~" || bare.starts_with("~/") => {
+            (text, "write out the names, or start a shell: `sh -c '...'`")
+        }
+        _ if first && bare.split_once('=').is_some_and(|(before, _)| is_name(before)) => {
+            (text, "set variables in the `environment` table")
+        }
+        "cd" if first => (bare, "set the working directory with `directory`"),
+        _ if first && BUILTINS.contains(&bare) => (bare, shell),
+        _ => return None,
     };
-    if first && bare.split_once('=').is_some_and(|(before, _)| name(before)) {
-        return found(&format!("`{}`", word.text), "set variables in the `environment` table");
-    }
-    if first && BUILTINS.contains(&bare) {
-        let hint = if bare == "cd" { "set the working directory with `directory`" } else { shell };
-        return found(&format!("`{bare}`"), hint);
-    }
-    None
+    Some(Invalid::new(format!("`{what}` needs a shell, and commands are started without one")).hint(hint))
 }
 
 #[cfg(test)]

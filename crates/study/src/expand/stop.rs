@@ -10,14 +10,13 @@ const DEFAULT_MAX_NS: u64 = 60_000_000_000;
 const VOLLEY_MAX_NS: u64 = 180_000_000_000;
 
 pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
-    if load.is_word("warmup", "steady") || is_cache && !load.has("warmup") {
-        return Some(Warmup::Steady { max_ns: STEADY_MAX_NS });
-    }
-    if !load.has("warmup") {
-        return Some(Warmup::DurationNs(WARMUP_NS));
-    }
-    if !load.is_table("warmup") {
-        return load.duration_ns("warmup").map(Warmup::DurationNs);
+    match load.has("warmup") {
+        has if load.is_word("warmup", "steady") || is_cache && !has => {
+            return Some(Warmup::Steady { max_ns: STEADY_MAX_NS });
+        }
+        false => return Some(Warmup::DurationNs(WARMUP_NS)),
+        true if !load.is_table("warmup") => return load.duration_ns("warmup").map(Warmup::DurationNs),
+        true => {}
     }
     let table = load.section("warmup")?;
     table.check_keys();

@@ -96,17 +96,15 @@ fn verify(subject: &Section) -> Option<VerifyPlan> {
 }
 
 fn cpus(subject: &Section) -> Cpus {
-    if subject.is_word("cpus", "all") {
-        return Cpus::All;
-    }
-    if !subject.is_table("cpus") {
-        return Cpus::Exactly(subject.small("cpus").unwrap_or_default());
-    }
-    let up_to = subject.section("cpus").and_then(|table| {
+    let up_to = |table: Section| {
         table.check();
         table.small("up_to")
-    });
-    Cpus::UpTo(up_to.unwrap_or_default())
+    };
+    match subject.is_table("cpus") {
+        true => Cpus::UpTo(subject.section("cpus").and_then(up_to).unwrap_or_default()),
+        false if subject.is_word("cpus", "all") => Cpus::All,
+        false => Cpus::Exactly(subject.small("cpus").unwrap_or_default()),
+    }
 }
 
 fn build(section: &Section) -> Option<String> {

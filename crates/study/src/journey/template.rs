@@ -46,16 +46,16 @@ fn part(inner: &str) -> Result<Option<Part>, String> {
         let number = text.parse::<u64>().ok().filter(|number| (low..=high).contains(number));
         number.ok_or_else(|| format!("`{{{inner}}}`: `{}` is not a number from {low} to {high}", text.escape_debug()))
     };
-    if inner == "number" {
-        return Ok(Some(Part::Number { times: 1 }));
-    }
-    if let Some(times) = inner.strip_prefix("number*") {
-        return Ok(Some(Part::Number { times: number(times, 1, 1_000_000)? }));
-    }
-    if let Some(length) = inner.strip_prefix("random:") {
-        return Ok(Some(Part::Random { length: number(length, 1, u64::from(RANDOM_MAX))? as u32 }));
-    }
-    Ok(is_name(inner).then(|| Part::Name(inner.to_owned())))
+    Ok(match inner {
+        "number" => Some(Part::Number { times: 1 }),
+        _ if let Some(times) = inner.strip_prefix("number*") => {
+            Some(Part::Number { times: number(times, 1, 1_000_000)? })
+        }
+        _ if let Some(length) = inner.strip_prefix("random:") => {
+            Some(Part::Random { length: number(length, 1, u64::from(RANDOM_MAX))? as u32 })
+        }
+        _ => is_name(inner).then(|| Part::Name(inner.to_owned())),
+    })
 }
 
 /// Whether a text can be a name: a letter or `_`, then letters, digits and `_`.
