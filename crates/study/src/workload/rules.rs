@@ -4,16 +4,17 @@ use crate::keys::WORKLOAD;
 impl Workload {
     /// All errors: numbers out of range and incompatible parts. A workload without any can be sampled.
     pub fn problems(&self) -> Vec<Problem> {
-        let mut found = Vec::new();
-        let mut add = |key, message: String, hint| found.push(Problem { key, message, hint });
-        let share = |share: f64| (0.0..=1.0).contains(&share);
         let (operations, keys) = (&self.operations, &self.keys);
         let (exponent, hot_share) = match keys.popularity {
             Popularity::Zipf { exponent } => (Some(exponent), None),
             Popularity::HotSet { share, .. } => (None, Some(share)),
             _ => (None, None),
         };
-        for (key, value) in [
+        let checked = |(key, value): (_, Option<f64>)| {
+            let message = WORKLOAD.at(key).kind.check_range(value?).err()?;
+            Some(Problem { key, message, hint: None })
+        };
+        let ranges = [
             ("operations.get", Some(operations.get)),
             ("operations.set", Some(operations.set)),
             ("operations.delete", Some(operations.delete)),
@@ -28,60 +29,43 @@ impl Workload {
             ("keys.invalidation", Some(keys.invalidation)),
             ("keys.max", Some(keys.max_bytes as f64)),
             ("values.max", Some(self.values.max_bytes as f64)),
-        ] {
-            if let Some(Err(message)) = value.map(|value| WORKLOAD.at(key).kind.check_range(value)) {
-                add(key, message, None);
+        ];
+        let mut found = ranges.into_iter().filter_map(checked).collect::<Vec<_>>();
+        let mut rule = |broken: bool, key, message: &str, hint| {
+            if broken {
+                found.push(Problem { key, message: message.to_owned(), hint });
             }
+        };
+        let hint = Some("for example `operations = { get = 0.9, set = 0.1 }`");
+        rule(operations.total() == 0.0, "operations", "no operation has a weight", hint);
+        let is_fine = |ttl: &Ttl| (0.0..=1.0).contains(&ttl.share) && (1..=trace::TTL_MAX_S).contains(&ttl.seconds);
+        let shares = self.ttl.iter().map(|ttl| ttl.share).sum::<f64>();
+        let message = "times to live must be 1s to 30 days, and their shares must sum to at most 1";
+        rule(!self.ttl.iter().all(is_fine) || shares > 1.0 + 1e-9, "ttl", message, None);
+        let trace = |is_wrong: fn(&Trace) -> bool| self.trace.as_ref().is_some_and(is_wrong);
+        let has_no_times = trace(|trace| trace.gaps == Gaps::Recorded && trace.format == trace::Format::Plain);
+        rule(has_no_times, "trace.gaps", "a `plain` trace has no times", Some("drop `gaps`"));
+        let is_idle = trace(|trace| trace.gaps == Gaps::None && trace.speed != 1.0);
+        rule(is_idle, "trace.speed", "only works with recorded gaps", Some("add `gaps = \"recorded\"`"));
+        let (law, reuses) = (keys.popularity, keys.reuse.is_some());
+        rule(keys.count == 0 && !reuses, "keys.count", "must be at least 1 without `keys.reuse`", None);
+        let message = "`recency` needs `keys.reuse`: only keys created during the load have ages";
+        let hint = Some("add `reuse = 0.96`, or choose `zipf`");
+        rule(law == Popularity::Recency && !reuses, "keys.popularity", message, hint);
+        if let Popularity::HotSet { keys: hot, .. } = law {
+            rule(reuses, "keys.popularity", "`hot-set` cannot be combined with `keys.reuse`", None);
+            let message = format!("must be 1 to {}, the number of keys, not {hot}", keys.count);
+            rule(hot == 0 || hot > keys.count, "keys.hot_keys", &message, None);
         }
-        if operations.total() == 0.0 {
-            let hint = Some("for example `operations = { get = 0.9, set = 0.1 }`");
-            add("operations", "no operation has a weight".to_owned(), hint);
-        }
-        let ttl_fine = |ttl: &Ttl| share(ttl.share) && (1..=trace::TTL_MAX_S).contains(&ttl.seconds);
-        if !self.ttl.iter().all(ttl_fine) || self.ttl.iter().map(|ttl| ttl.share).sum::<f64>() > 1.0 + 1e-9 {
-            add("ttl", "times to live must be 1s to 30 days, and their shares must sum to at most 1".to_owned(), None);
-        }
-        if let Some(Trace { format, gaps, speed, .. }) = &self.trace {
-            if *gaps == Gaps::Recorded && *format == trace::Format::Plain {
-                add("trace.gaps", "a `plain` trace has no times".to_owned(), Some("drop `gaps`"));
-            }
-            if *gaps == Gaps::None && *speed != 1.0 {
-                let hint = Some("add `gaps = \"recorded\"`");
-                add("trace.speed", "only works with recorded gaps".to_owned(), hint);
-            }
-        }
-        if keys.count == 0 && keys.reuse.is_none() {
-            add("keys.count", "must be at least 1 without `keys.reuse`".to_owned(), None);
-        }
-        match keys.popularity {
-            Popularity::Recency if keys.reuse.is_none() => {
-                let hint = Some("add `reuse = 0.96`, or choose `zipf`");
-                let message = "`recency` needs `keys.reuse`: only keys created during the load have ages";
-                add("keys.popularity", message.to_owned(), hint);
-            }
-            Popularity::HotSet { keys: hot, .. } => {
-                if keys.reuse.is_some() {
-                    add("keys.popularity", "`hot-set` cannot be combined with `keys.reuse`".to_owned(), None);
-                }
-                if hot == 0 || hot > keys.count {
-                    add("keys.hot_keys", format!("must be 1 to {}, the number of keys, not {hot}", keys.count), None);
-                }
-            }
-            Popularity::Loop if keys.reuse.is_some() => {
-                add("keys.popularity", "`loop` cannot be combined with `keys.reuse`".to_owned(), None);
-            }
-            _ => {}
-        }
-        if keys.shift_every.is_some() && keys.reuse.is_some() {
-            let hint = Some("with `reuse` the popular keys change anyway");
-            add("keys.shift_every", "cannot be combined with `keys.reuse`".to_owned(), hint);
-        }
-        if keys.new == NewKey::Set && keys.reuse.is_none() {
-            add("keys.new", "only works with `keys.reuse`".to_owned(), None);
-        }
+        let is_loop = law == Popularity::Loop;
+        rule(is_loop && reuses, "keys.popularity", "`loop` cannot be combined with `keys.reuse`", None);
+        let hint = Some("with `reuse` the popular keys change anyway");
+        let is_shifted = keys.shift_every.is_some();
+        rule(is_shifted && reuses, "keys.shift_every", "cannot be combined with `keys.reuse`", hint);
+        rule(keys.new == NewKey::Set && !reuses, "keys.new", "only works with `keys.reuse`", None);
         for (key, size) in [("keys.size", &keys.size), ("values.size", &self.values.size)] {
             if let Err(must) = size.law() {
-                add(key, must, None);
+                rule(true, key, &must, None);
             }
         }
         found
