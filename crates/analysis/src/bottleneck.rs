@@ -142,39 +142,30 @@ fn own_lag(measurement: &Measurement) -> Option<f64> {
 }
 
 fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdict {
-    if let Some(share) = own_lag(measurement) {
-        let share = percent(share);
-        return verdict(Limit::Generator, format!("its own send lag at p99 is {share} of the p99 latency"));
-    }
-    let seconds = measurement.duration_ns as f64 / 1e9;
-    let asked = offered * seconds;
-    let tolerance = allowed_shortfall(asked);
+    let asked = offered * (measurement.duration_ns as f64 / 1e9);
+    let least = asked - allowed_shortfall(asked);
     let answered = measurement.requests as f64;
     let share = percent(answered / asked.max(1.0));
-    if answered >= asked - tolerance {
-        return verdict(Limit::Neither, format!("{share} of the offered load was answered"));
-    }
-    let missed = format!("only {share} of the offered load was answered");
-    if answered + errors_total(measurement) as f64 >= asked - tolerance {
-        return verdict(Limit::Subject, format!("{missed}, the rest failed"));
-    }
-    if subject.is_some_and(|share| share > BUSY) {
-        return verdict(Limit::Subject, format!("{missed}, its CPUs were busy"));
-    }
-    if let Some(clients) = mostly_backing_off(measurement) {
-        return verdict(Limit::Subject, format!("{missed}, {clients}"));
-    }
-    if let Some(wait) = cpu_wait(measurement) {
-        return verdict(Limit::Generator, format!("{missed}, {wait}"));
-    }
-    if p99(&measurement.lag_connection) > p99(&measurement.lag_thread) {
-        return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to respond"));
-    }
+    let missed = |why: &str| format!("only {share} of the offered load was answered, {why}");
     let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
-    if measurement.unsent > 0 && measurement.unfinished >= room {
-        return verdict(Limit::Subject, format!("{missed}, every connection was waiting for a response at the end"));
-    }
-    verdict(Limit::Generator, format!("{missed}, and the server was not saturated"))
+    let (limit, reason) = match () {
+        () if let Some(lag) = own_lag(measurement) => {
+            (Limit::Generator, format!("its own send lag at p99 is {} of the p99 latency", percent(lag)))
+        }
+        () if answered >= least => (Limit::Neither, format!("{share} of the offered load was answered")),
+        () if answered + errors_total(measurement) as f64 >= least => (Limit::Subject, missed("the rest failed")),
+        () if subject.is_some_and(|share| share > BUSY) => (Limit::Subject, missed("its CPUs were busy")),
+        () if let Some(clients) = mostly_backing_off(measurement) => (Limit::Subject, missed(&clients)),
+        () if let Some(wait) = cpu_wait(measurement) => (Limit::Generator, missed(&wait)),
+        () if p99(&measurement.lag_connection) > p99(&measurement.lag_thread) => {
+            (Limit::Subject, missed("no connection was free: it was slow to respond"))
+        }
+        () if measurement.unsent > 0 && measurement.unfinished >= room => {
+            (Limit::Subject, missed("every connection was waiting for a response at the end"))
+        }
+        () => (Limit::Generator, missed("and the server was not saturated")),
+    };
+    verdict(limit, reason)
 }
 
 /// Scheduled requests that may be missing: a share, or the variation of a Poisson count.
@@ -184,48 +175,46 @@ pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
 
 fn closed(measurement: &Measurement, subject: Option<Option<f64>>, calibration: Option<&Calibration>) -> Verdict {
     let (watched, subject) = (subject.is_some(), subject.flatten());
-    if subject.is_some_and(|share| share > BUSY) {
-        return verdict(Limit::Subject, "its CPUs were busy".to_owned());
-    }
-    if generator_wanting(measurement).is_some_and(|share| share > BUSY) {
-        if !generator_busy(measurement).is_some_and(|share| share > BUSY) {
-            return verdict(Limit::Generator, "it had no CPU of its own".to_owned());
-        }
-        let beside = match (watched, subject) {
-            (true, Some(_)) => "it was saturated while the server had spare CPU",
-            _ => "it was busy, and the server's spare CPU is unknown",
-        };
-        return verdict(Limit::Generator, beside.to_owned());
-    }
-    if let Some(wait) = cpu_wait(measurement) {
-        return verdict(Limit::Generator, wait);
-    }
+    let is_busy = |share: Option<f64>| share.is_some_and(|share| share > BUSY);
     let rate = measurement.rate_per_s();
     let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);
-    // A rate that the null server limited does not bound the generator.
-    if let Some(near) = near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) {
-        let share = percent(rate / near.rate_max_per_s);
-        let server = if near.server.is_empty() { "a null server" } else { &near.server };
-        let reason = format!("the rate is {share} of its maximum here over {} against {server}", near.protocol);
-        return verdict(Limit::Generator, reason);
-    }
-    if let Some(clients) = mostly_backing_off(measurement) {
-        return verdict(Limit::Subject, clients);
-    }
     let all = f64::from(measurement.clients);
     let thinking = thinking(measurement);
-    if thinking > all / 2.0 {
-        return verdict(Limit::Neither, format!("{} were in their think time", on_average(thinking, measurement)));
-    }
     let clients = match backing_off(measurement).is_some() || thinking > 0.0 {
         true => on_average(all - measurement.in_backoff_mean - thinking, measurement),
         false => count(u64::from(measurement.clients), "client"),
     };
-    // Without the server's CPU usage only one case is certain: at most one client per worker.
-    if watched || measurement.clients <= measurement.threads {
-        return verdict(Limit::Latency, format!("nothing was saturated: {clients} waited for responses"));
-    }
-    verdict(Limit::Subject, format!("{clients} waited for responses while the generator had CPU to spare"))
+    let (limit, reason) = match () {
+        () if is_busy(subject) => (Limit::Subject, "its CPUs were busy".to_owned()),
+        () if is_busy(generator_wanting(measurement)) => {
+            let reason = match (is_busy(generator_busy(measurement)), watched && subject.is_some()) {
+                (false, _) => "it had no CPU of its own",
+                (true, true) => "it was saturated while the server had spare CPU",
+                (true, false) => "it was busy, and the server's spare CPU is unknown",
+            };
+            (Limit::Generator, reason.to_owned())
+        }
+        () if let Some(wait) = cpu_wait(measurement) => (Limit::Generator, wait),
+        // A rate that the null server limited does not bound the generator.
+        () if let Some(near) =
+            near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) =>
+        {
+            let share = percent(rate / near.rate_max_per_s);
+            let server = if near.server.is_empty() { "a null server" } else { &near.server };
+            let reason = format!("the rate is {share} of its maximum here over {} against {server}", near.protocol);
+            (Limit::Generator, reason)
+        }
+        () if let Some(clients) = mostly_backing_off(measurement) => (Limit::Subject, clients),
+        () if thinking > all / 2.0 => {
+            (Limit::Neither, format!("{} were in their think time", on_average(thinking, measurement)))
+        }
+        // Without the server's CPU usage only one case is certain: at most one client per worker.
+        () if watched || measurement.clients <= measurement.threads => {
+            (Limit::Latency, format!("nothing was saturated: {clients} waited for responses"))
+        }
+        () => (Limit::Subject, format!("{clients} waited for responses while the generator had CPU to spare")),
+    };
+    verdict(limit, reason)
 }
 
 pub(crate) fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String {

@@ -353,28 +353,27 @@ impl Tester<'_> {
         let names = [&self.gate.base, &pair.candidate];
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
         let rows = rows.collect::<Vec<_>>();
-        // A missing measurement is a better reason than any mark of the other side.
-        if let Some((row, name)) = rows.iter().find(|(row, _)| row.n == 0) {
-            return Some(format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded")));
-        }
+        let unmeasured = rows.iter().find(|(row, _)| row.n == 0);
         // Other work on the machine may be the reason why an absolute limit is exceeded.
         let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
             && found.is_some_and(|found| found.verdict == Verdict::Worse);
         let forbidding = |row: &Row| veto::forbidding(row, asked.metric, is_broken);
-        if let Some((marks, name)) = rows.iter().find_map(|(row, name)| Some((forbidding(row)?, name))) {
-            return Some(format!("{name} is {marks}"));
-        }
-        if self.plan.trials.quick {
-            return Some("a quick run gives none".to_owned());
-        }
         let is_over = self.trials.is_over || self.trials.is_given_up(pair.points);
-        match found {
-            None if is_over => Some("no pair of trials has this metric".to_owned()),
-            Some(found) if is_over && found.pairs < gate::FIRST_LOOK as usize => {
-                Some(format!("{}, {} needed", count(found.pairs as u64, "pair"), gate::FIRST_LOOK))
+        Some(match found {
+            // A missing measurement is a better reason than any mark of the other side.
+            _ if let Some((row, name)) = unmeasured => {
+                format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded"))
             }
-            _ => None,
-        }
+            _ if let Some((marks, name)) = rows.iter().find_map(|(row, name)| Some((forbidding(row)?, name))) => {
+                format!("{name} is {marks}")
+            }
+            _ if self.plan.trials.quick => "a quick run gives none".to_owned(),
+            None if is_over => "no pair of trials has this metric".to_owned(),
+            Some(found) if is_over && found.pairs < gate::FIRST_LOOK as usize => {
+                format!("{}, {} needed", count(found.pairs as u64, "pair"), gate::FIRST_LOOK)
+            }
+            _ => return None,
+        })
     }
 }
 
