@@ -1,5 +1,7 @@
 //! Suggests the command that would compare what stored runs cannot: both sides in one run.
 
+use std::fmt::Display;
+
 use study::Plan;
 use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point, ProcessPlan};
 use study::record::Run;
@@ -109,7 +111,7 @@ fn command(point: &Point) -> String {
 
 /// Returns flags and URL of `quintain load`.
 fn load(point: &Point) -> Result<Vec<String>, &'static str> {
-    let LoadPlan { protocol, http, workload, journey, arrivals, search, share, .. } = &point.load;
+    let LoadPlan { protocol, http, workload, journey, search, share, .. } = &point.load;
     match () {
         () if !point.proxies.is_empty() => return Err("it passes proxies"),
         () if journey.is_some() => return Err("it is a journey"),
@@ -118,102 +120,83 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
         () => {}
     }
     let load = &point.load;
-    let mut words = vec!["-c".to_owned(), load.clients.to_string()];
-    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    if let Some(threads) = load.threads.filter(|threads| *threads > 1) {
-        flag("-t", threads.to_string());
-    }
-    match arrivals {
-        Arrivals::Closed { think_ns: 0 } => {}
-        Arrivals::Closed { think_ns } => flag("--set", format!("load.think={}", time_text(*think_ns))),
-        Arrivals::Poisson { rate_per_s } => flag("--rate", rate_per_s.to_string()),
-        Arrivals::Constant { rate_per_s } => {
-            flag("--rate", rate_per_s.to_string());
-            flag("--set", "load.arrivals=constant".to_owned());
-        }
-        Arrivals::Recorded => return Err("it is a trace"),
-    }
-    match load.stop {
-        Stop::Duration { duration_ns } => flag("-d", time_text(duration_ns)),
-        Stop::Requests { requests, .. } => flag("--set", format!("load.stop.requests={requests}")),
-        Stop::Interval { relative, .. } => flag("--set", format!("load.stop.relative={relative}")),
-        Stop::Volley { .. } => flag("-d", "1s".to_owned()),
-    }
-    match load.warmup {
-        Warmup::DurationNs(ns) => flag("--warmup", time_text(ns)),
-        Warmup::Steady { .. } => flag("--warmup", "steady".to_owned()),
-        Warmup::Requests(requests) => flag("--set", format!("load.warmup.requests={requests}")),
-    }
-    if load.pipeline > 1 {
-        flag("--pipeline", load.pipeline.to_string());
-    }
-    match load.connection {
-        Connection::KeepAlive => {}
-        Connection::PerRequest => words.push("--no-keepalive".to_owned()),
-        Connection::Requests(requests) => {
-            words.extend(["--set".to_owned(), format!("load.requests_per_connection={requests}")]);
-        }
-    }
-    let mut key = |name: &str, value: &str| words.extend(["--set".to_owned(), format!("load.{name}={value}")]);
-    match load.backend {
-        Backend::Auto => {}
-        Backend::Epoll => key("backend", "epoll"),
-        Backend::IoUring => key("backend", "io_uring"),
-    }
-    match http {
-        Some(http) => words.extend(of_http(http)?),
-        None if protocol.scheme().is_empty() => return Err("its protocol has no URL"),
-        None => words.push(format!("{}://", protocol.scheme())),
-    }
-    Ok(words)
+    let flags = [
+        flag("-c", load.clients),
+        load.threads.filter(|threads| *threads > 1).and_then(|threads| flag("-t", threads)),
+        load.arrivals.offered_per_s().and_then(|rate_per_s| flag("--rate", rate_per_s)),
+        match load.arrivals {
+            Arrivals::Closed { think_ns: 0 } | Arrivals::Poisson { .. } => None,
+            Arrivals::Closed { think_ns } => set("think", time_text(think_ns)),
+            Arrivals::Constant { .. } => set("arrivals", "constant"),
+            Arrivals::Recorded => return Err("it is a trace"),
+        },
+        match load.stop {
+            Stop::Duration { duration_ns } => flag("-d", time_text(duration_ns)),
+            Stop::Requests { requests, .. } => set("stop.requests", requests),
+            Stop::Interval { relative, .. } => set("stop.relative", relative),
+            Stop::Volley { .. } => flag("-d", "1s"),
+        },
+        match load.warmup {
+            Warmup::DurationNs(ns) => flag("--warmup", time_text(ns)),
+            Warmup::Steady { .. } => flag("--warmup", "steady"),
+            Warmup::Requests(requests) => set("warmup.requests", requests),
+        },
+        Some(load.pipeline).filter(|depth| *depth > 1).and_then(|depth| flag("--pipeline", depth)),
+        match load.connection {
+            Connection::KeepAlive => None,
+            Connection::PerRequest => Some(vec!["--no-keepalive".to_owned()]),
+            Connection::Requests(requests) => set("requests_per_connection", requests),
+        },
+        match load.backend {
+            Backend::Auto => None,
+            Backend::Epoll => set("backend", "epoll"),
+            Backend::IoUring => set("backend", "io_uring"),
+        },
+        match http {
+            Some(http) => Some(of_http(http)?),
+            None if protocol.scheme().is_empty() => return Err("its protocol has no URL"),
+            None => Some(vec![format!("{}://", protocol.scheme())]),
+        },
+    ];
+    Ok(flags.into_iter().flatten().flatten().collect())
+}
+
+fn flag(name: &str, value: impl Display) -> Option<Vec<String>> {
+    Some(vec![name.to_owned(), value.to_string()])
+}
+
+fn set(key: &str, value: impl Display) -> Option<Vec<String>> {
+    flag("--set", format!("load.{key}={value}"))
 }
 
 fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     let [request] = http.requests.as_slice() else { return Err("it is a mix of requests") };
-    let mut words = Vec::new();
-    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
     // `--body` implies POST. A file is set by key, which implies no method.
-    let unsaid = if matches!(request.body, Some(BodyPlan::Text(_))) { "POST" } else { "GET" };
-    if request.method != unsaid {
-        flag("-X", request.method.clone());
-    }
-    for (name, value) in &request.headers {
-        flag("-H", format!("{name}: {value}"));
-    }
-    match &request.body {
-        None => {}
-        Some(BodyPlan::Text(text)) => flag("--body", text.clone()),
-        Some(BodyPlan::File(file)) => flag("--set", format!("load.body_file={file}")),
-    }
+    let implied = if matches!(request.body, Some(BodyPlan::Text(_))) { "POST" } else { "GET" };
+    let mut flags = vec![Some(&request.method).filter(|method| *method != implied).and_then(|it| flag("-X", it))];
+    flags.extend(request.headers.iter().map(|(name, value)| flag("-H", format!("{name}: {value}"))));
+    flags.push(request.body.as_ref().and_then(|body| match body {
+        BodyPlan::Text(text) => flag("--body", text),
+        BodyPlan::File(file) => set("body_file", file),
+    }));
     if let Some(status) = &http.expect.status {
-        flag("--expect-status", status.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+        flags.push(flag("--expect-status", status.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")));
     }
     if let Some(body) = &http.expect.body {
-        let body = std::str::from_utf8(body).map_err(|_| "the expected body is not text")?;
-        flag("--set", format!("load.expect_body={body}"));
+        flags.push(set("expect_body", std::str::from_utf8(body).map_err(|_| "the expected body is not text")?));
     }
-    let scheme = match &http.tls {
-        None => "http",
-        Some(tls) => {
-            if let Some(file) = &tls.ca_file {
-                flag("--set", format!("load.ca_file={file}"));
-            }
-            if let Some(client) = &tls.client {
-                flag("--set", format!("load.cert_file={}", client.cert_file));
-                flag("--set", format!("load.key_file={}", client.key_file));
-            }
-            if tls.insecure {
-                words.push("--insecure".to_owned());
-            }
-            if !tls.resume {
-                words.extend(["--set".to_owned(), "load.resume=false".to_owned()]);
-            }
-            "https"
-        }
-    };
-    let path = if request.path == "/" { "" } else { &request.path };
-    words.push(format!("{scheme}://{path}"));
-    Ok(words)
+    if let Some(tls) = &http.tls {
+        flags.extend([
+            tls.ca_file.as_ref().and_then(|file| set("ca_file", file)),
+            tls.client.as_ref().and_then(|client| set("cert_file", &client.cert_file)),
+            tls.client.as_ref().and_then(|client| set("key_file", &client.key_file)),
+            tls.insecure.then(|| vec!["--insecure".to_owned()]),
+            if tls.resume { None } else { set("resume", false) },
+        ]);
+    }
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}", if request.path == "/" { "" } else { &request.path });
+    Ok(flags.into_iter().flatten().flatten().chain([url]).collect())
 }
 
 #[cfg(test)]
