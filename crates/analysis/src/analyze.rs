@@ -295,26 +295,22 @@ fn fewer_processors(findings: &Findings) -> Option<String> {
 }
 
 fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |kind, text: String| warnings.push(Warning::new(kind, text, 0));
     let policies = findings.all_rows().filter_map(|row| row.idle).collect::<Vec<_>>();
-    if policies.windows(2).any(|two| two[0] != two[1]) {
-        let text = "trials ran under two idle policies: each policy has its own rows; do not compare them";
-        warn(WarningKind::IdlePolicies, text.to_owned());
-    }
-    if strange > 0 {
-        let trials = crate::number::count(strange as u64, "trial");
-        warn(WarningKind::StrangeTrials, format!("{trials} of design points that are not in the plan: excluded"));
-    }
-    if let Some(states) = findings.states.as_ref().filter(|states| states.alarm) {
-        warn(WarningKind::States, states.sentence.clone());
-    }
-    if let Some(text) = findings.probes.as_ref().and_then(|probed| probed.warning.clone()) {
-        warn(WarningKind::Contended, text);
-    }
-    if let Some(text) = fewer_processors(findings) {
-        warn(WarningKind::FewerCpus, text);
-    }
+    let both = "trials ran under two idle policies: each policy has its own rows; do not compare them";
+    let trials = crate::number::count(strange as u64, "trial");
+    let alarm = findings.states.as_ref().filter(|states| states.alarm);
+    let found = [
+        (WarningKind::IdlePolicies, policies.windows(2).any(|two| two[0] != two[1]).then(|| both.to_owned())),
+        (
+            WarningKind::StrangeTrials,
+            (strange > 0).then(|| format!("{trials} of design points that are not in the plan: excluded")),
+        ),
+        (WarningKind::States, alarm.map(|states| states.sentence.clone())),
+        (WarningKind::Contended, findings.probes.as_ref().and_then(|probed| probed.warning.clone())),
+        (WarningKind::FewerCpus, fewer_processors(findings)),
+    ];
+    let mut warnings =
+        found.into_iter().filter_map(|(kind, text)| Some(Warning::new(kind, text?, 0))).collect::<Vec<_>>();
     warnings.extend(differ);
     let of_rows = warning::of_report(findings.all_rows()).into_iter();
     // The generator is the same for all rows.
