@@ -136,6 +136,13 @@ pub(crate) fn escape(out: &mut String, text: &str) {
     }
 }
 
+/// `text` as XML or HTML character data.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    escape(&mut out, text);
+    out
+}
+
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Path(String);
 

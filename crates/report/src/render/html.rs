@@ -116,11 +116,6 @@ impl<'a> Page<'a> {
             let folded = sections.iter().find(|section| section.anchor == anchor && section.folded);
             folded.map(|section| section.heading.as_str())
         };
-        let sentence = |text: &str| {
-            let mut html = String::new();
-            blocks::text(&mut html, text);
-            html
-        };
         let alerts = sections.iter().filter(|section| section.count.is_some_and(|count| count > 0));
         let html = |folded: bool| {
             let of_kind = sections.iter().filter(move |section| section.folded == folded);
@@ -130,7 +125,11 @@ impl<'a> Page<'a> {
             document,
             css: format!("{}{}", include_str!("../../templates/report.css"), style::css(Sheet::Page)),
             script: include_str!("../../templates/report.js"),
-            answer: document.answer.iter().map(|(text, anchor)| (sentence(text), *anchor, heading(anchor))).collect(),
+            answer: document
+                .answer
+                .iter()
+                .map(|(text, anchor)| (blocks::text(text), *anchor, heading(anchor)))
+                .collect(),
             links: alerts.map(|section| (section.anchor, blocks::titled(section))).collect(),
             open: html(false),
             folded: html(true),

@@ -805,10 +805,7 @@ fn only_results_and_their_figures_are_unfolded() {
 
 #[test]
 fn code_between_backticks_is_marked() {
-    let mut html = String::new();
-    super::blocks::text(&mut html, "run `quintain doctor <x>`, or `one");
-    assert_eq!(html, "run `quintain doctor &lt;x&gt;`, or `one");
-    html.clear();
-    super::blocks::text(&mut html, "run `quintain doctor <x>`.");
-    assert_eq!(html, "run <code>quintain doctor &lt;x&gt;</code>.");
+    let text = super::blocks::text;
+    assert_eq!(text("run `quintain doctor <x>`, or `one"), "run `quintain doctor &lt;x&gt;`, or `one");
+    assert_eq!(text("run `quintain doctor <x>`."), "run <code>quintain doctor &lt;x&gt;</code>.");
 }
