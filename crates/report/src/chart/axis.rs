@@ -26,17 +26,13 @@ impl Axis {
         let (low, high) = values
             .filter(|value| analysis::number::drawable(*value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        if low > high || (low == 0.0 && high == 0.0) {
-            return Axis::linear(0.0, 1.0, unit, label);
+        match (low, high) {
+            _ if low > high || (low == 0.0 && high == 0.0) => Axis::linear(0.0, 1.0, unit, label),
+            _ if low > 0.0 && high / low >= LOG_FROM => Axis::log(low, high, unit, label, TARGET + 1),
+            _ if low >= 0.0 && low < 0.6 * high => Axis::linear(0.0, high, unit, label),
+            _ if low > 0.0 => Axis::linear(low, high, unit, &format!("{label} (not from 0)")),
+            _ => Axis::linear(low, high, unit, label),
         }
-        if low > 0.0 && high / low >= LOG_FROM {
-            return Axis::log(low, high, unit, label, TARGET + 1);
-        }
-        if low >= 0.0 && low < 0.6 * high {
-            return Axis::linear(0.0, high, unit, label);
-        }
-        let note = if low > 0.0 { format!("{label} (not from 0)") } else { label.to_owned() };
-        Axis::linear(low, high, unit, &note)
     }
 
     pub(crate) fn linear(low: f64, high: f64, unit: &str, label: &str) -> Axis {

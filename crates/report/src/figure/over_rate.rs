@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 
 use study::plan::{FigureKind, Level};
-use study::record::IdlePolicy;
 
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, bars, is_drawable};
@@ -19,8 +18,6 @@ const SAME: f64 = 0.01;
 /// Points that only differ in the rate.
 struct Line<'a> {
     row: &'a Row,
-    key: Vec<Option<&'a Level>>,
-    idle: Option<IdlePolicy>,
     points: Vec<Point<'a>>,
 }
 
@@ -138,21 +135,21 @@ fn offered(row: &Row) -> Option<f64> {
 }
 
 fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
-    let mut lines: Vec<Line<'a>> = Vec::new();
     let apart = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate)).collect::<Vec<_>>();
-    // Rows come first: a line has the label of one of them.
-    for row in findings.rows.iter().chain(&findings.capacities) {
-        let points = points(findings, row);
+    let keyed = |row: &'a Row| {
         let key = apart.iter().map(|factor| row.factors.get(&factor.name)).collect::<Vec<_>>();
-        match lines.iter_mut().find(|line| line.key == key && line.idle == row.idle) {
-            Some(line) => line.points.extend(points),
-            None if points.is_empty() => {}
-            None => lines.push(Line { row, key, idle: row.idle, points }),
-        }
-    }
-    for line in &mut lines {
-        line.points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
-    }
+        let points = points(findings, row);
+        (!points.is_empty()).then_some(((key, row.idle), (row, points)))
+    };
+    let line = |(_, rows): (_, Vec<(&'a Row, Vec<Point<'a>>)>)| {
+        let row = rows[0].0;
+        let mut points = rows.into_iter().flat_map(|(_, points)| points).collect::<Vec<_>>();
+        points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+        Line { row, points }
+    };
+    // Rows come first: a line has the label of one of them.
+    let rows = findings.rows.iter().chain(&findings.capacities);
+    let mut lines = grouped(rows.filter_map(keyed)).into_iter().map(line).collect::<Vec<_>>();
     let several = |line: &Line<'_>| match line.points.as_slice() {
         [first, .., last] => last.rate_per_s > first.rate_per_s * (1.0 + SAME),
         _ => false,
