@@ -1,26 +1,15 @@
 //! Names of enum values for people.
 
 use serde::Serialize;
-use study::record::{IdlePolicy, Limit};
+use study::record::Limit;
 
 /// Returns the name of a limit for people.
-pub fn limit_word(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Subject => "server",
-        other => other.name(),
-    }
+pub fn limit_word(limit: Limit) -> String {
+    if limit == Limit::Subject { "server".to_owned() } else { serde_name(limit) }
 }
 
 /// The name of [`Limit::Subject`] if the path to the server was not measured.
 pub const SERVER_OR_PATH: &str = "server or the path to it";
-
-/// Returns the name of an idle policy.
-pub fn idle_word(idle: IdlePolicy) -> &'static str {
-    match idle {
-        IdlePolicy::Machine => "machine",
-        IdlePolicy::Spin => "spin",
-    }
-}
 
 /// The name of a variant in JSON.
 pub fn serde_name(variant: impl Serialize) -> String {

@@ -80,7 +80,7 @@ pub struct LoadReport {
     /// Time from requesting a connection until it is open, ns; includes connections opened before measuring.
     pub connect_ns: SpreadNs,
     /// Responses whose whole body was checked.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "study::is_default")]
     pub checked: u64,
     /// Time from the write of a request to the first part of its response, ns, of responses that
     /// arrived in several parts; `null` if there are none.
@@ -132,10 +132,6 @@ pub struct LoadReport {
     pub limits: Vec<LoadLimit>,
     /// Warnings, one sentence each.
     pub warnings: Vec<String>,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Requests that were due and had no response when measuring ended.

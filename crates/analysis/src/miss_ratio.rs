@@ -7,7 +7,7 @@ use stats::trend::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Reference, Run};
 
-use crate::display_names::{NAMED, idle_word};
+use crate::display_names::{NAMED, serde_name};
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
 use crate::group::{distinct, grouped};
 use crate::number::quantity;
@@ -91,7 +91,7 @@ impl All<'_> {
                 _ => "measured".to_owned(),
             };
             if let Some(idle) = idle.filter(|_| both) {
-                label += &format!(", idle {}", idle_word(idle));
+                label += &format!(", idle {}", serde_name(idle));
             }
             let of_it = rows.iter().copied().filter(|row| key(row) == (series, idle)).collect::<Vec<_>>();
             self.curve(label, series, &of_it)

@@ -198,7 +198,7 @@ fn cpu_per_request_ns(measurement: &Measurement) -> f64 {
 
 fn text(calibration: &Calibration, records: &[Record]) -> String {
     let Calibration { protocol, server, backend, threads, rate_max_clients, .. } = calibration;
-    let idle = analysis::display_names::idle_word(calibration.idle);
+    let idle = analysis::display_names::serde_name(calibration.idle);
     let mut text = format!("{protocol} against {server}: {backend}, {threads} thread(s), idle policy {idle}\n\n");
     text += "  clients        rate   CPU/request      mean latency\n";
     let mut measured = records.iter().filter_map(Record::measurement).collect::<Vec<_>>();

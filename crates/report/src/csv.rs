@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use analysis::display_names::{idle_word, serde_name};
+use analysis::display_names::serde_name;
 use analysis::findings::{
     EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, MetricInfo, Row, TrialFinding,
 };
-use study::record::Limit;
 
 /// One row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty fields.
 pub fn csv(findings: &Findings) -> String {
@@ -22,10 +21,10 @@ pub fn csv(findings: &Findings) -> String {
     for row in findings.all_rows() {
         let mut cells = vec![findings.run.clone(), row.point.to_string()];
         cells.extend(levels(findings, row));
-        cells.extend([row.idle.map_or("", idle_word).to_owned(), row.state.word().to_owned(), row.n.to_string()]);
+        cells.extend([row.idle.map_or(String::new(), serde_name), row.state.word().to_owned(), row.n.to_string()]);
         cells.push(row.failures.iter().map(|failure| failure.count).sum::<usize>().to_string());
         cells.extend([row.requests, row.errors_total()].map(|count| count.to_string()));
-        cells.push(row.limited_by.as_ref().map_or("", |found| found.limit.name()).to_owned());
+        cells.push(row.limited_by.as_ref().map_or(String::new(), |found| serde_name(found.limit)));
         cells.extend([list(row.marks.iter().map(|mark| mark.text())), row.clock.map_or(String::new(), serde_name)]);
         for metric in &findings.metrics {
             let found = row.metrics.get(&metric.name);
@@ -65,7 +64,7 @@ pub fn csv_trials(findings: &Findings) -> String {
         let mut cells = vec![findings.run.clone(), trial.order.to_string(), trial.block.to_string()];
         cells.extend([trial.started.clone(), row.point.to_string()]);
         cells.extend(levels(findings, row));
-        cells.extend([row.idle.map_or("", idle_word), trial.limited_by.map_or("", Limit::name)].map(str::to_owned));
+        cells.extend([row.idle.map_or(String::new(), serde_name), trial.limited_by.map_or(String::new(), serde_name)]);
         cells.extend([list(trial.marks.iter().map(|mark| mark.text())), trial.outlier_in.join("; ")]);
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(metric.name.as_str()).copied())));
         cells.extend([trial.failed.clone().unwrap_or_default(), list(trial.at_least.iter())]);
@@ -84,8 +83,8 @@ pub fn csv_effects(findings: &Findings) -> String {
         .to_owned();
     for effects in &findings.effects {
         for found in &effects.analyses {
-            let (idle, design, scale) = (idle_word(effects.idle), effects.design.word(), serde_name(found.scale));
-            let start = [&findings.run, &effects.metric, idle, design, &scale].map(str::to_owned);
+            let (idle, design, scale) = (serde_name(effects.idle), serde_name(effects.design), serde_name(found.scale));
+            let start = [findings.run.clone(), effects.metric.clone(), idle, design, scale];
             let mut row = |what: String, names: [&str; 5], numbers: [Option<f64>; 5], estimate: Option<&Estimate>| {
                 let names = names.map(str::to_owned);
                 out += &line([start.as_slice(), &[what], &names, &numbers.map(number), &ends(estimate)].concat());
@@ -120,9 +119,8 @@ pub fn csv_added(findings: &Findings) -> String {
     let mut out = "run,through,place,metric,unit,blocks,direct_mean,through_mean,difference,difference_low,\
                    difference_high,ratio,ratio_low,ratio_high,p_adjusted,shown\n"
         .to_owned();
-    for (found, metric) in
-        findings.added.iter().flat_map(|found| found.metrics.iter().map(move |metric| (found, metric)))
-    {
+    let metrics = findings.added.iter().flat_map(|found| found.metrics.iter().map(move |metric| (found, metric)));
+    for (found, metric) in metrics {
         let unit = findings.unit(&metric.metric);
         let mut cells = [&findings.run, &found.through, &found.place, &metric.metric, unit].map(str::to_owned).to_vec();
         cells.push(metric.blocks.to_string());
@@ -138,9 +136,8 @@ pub fn csv_added(findings: &Findings) -> String {
 /// One row per point of each series over requests; every row repeats the slope.
 pub fn csv_over_requests(findings: &Findings) -> String {
     let mut out = "run,point,label,what,unit,requests,mean,low,high,slope_per_1000,slope_low,slope_high\n".to_owned();
-    for (found, point) in
-        findings.over_requests.iter().flat_map(|found| found.points.iter().map(move |point| (found, point)))
-    {
+    let points = findings.over_requests.iter().flat_map(|found| found.points.iter().map(move |point| (found, point)));
+    for (found, point) in points {
         let row = &findings.rows[found.row];
         let mut cells = vec![findings.run.clone(), row.point.to_string(), row.label.clone()];
         cells.extend([found.what.clone(), found.unit.clone()]);
@@ -173,9 +170,8 @@ pub fn csv_miss_ratios(findings: &Findings) -> String {
             cells.push(point.p_adjusted.map_or(String::new(), |_| point.strays.to_string()));
             out += &line(cells);
         }
-        for (policy, point) in
-            found.policies.iter().flat_map(|policy| policy.points.iter().map(move |point| (policy, point)))
-        {
+        let points = found.policies.iter().flat_map(|policy| policy.points.iter().map(move |point| (policy, point)));
+        for (policy, point) in points {
             let mut cells = start("simulated", &policy.name);
             cells.extend([point.capacity_bytes.to_string(), String::new(), String::new(), point.replays.to_string()]);
             cells.push(number(Some(point.miss_ratio)));

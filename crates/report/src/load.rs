@@ -95,10 +95,10 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         line("volley", format!("{:.2}us {:.2}us {}", volley.mean_us, volley.stddev_us, volley.samples));
     }
     let limit = match (report.generator.limited_by, report.generator.path_unknown) {
-        (Limit::Subject, true) => SERVER_OR_PATH,
+        (Limit::Subject, true) => SERVER_OR_PATH.to_owned(),
         (limit, _) => limit_word(limit),
     };
-    let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };
+    let limit = if report.generator.limited_by == Limit::Generator { paint.bad(&limit) } else { paint.bold(&limit) };
     line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
     for (at, agent) in report.agents.iter().enumerate() {
         line(if at == 0 { "generators" } else { "" }, agent_words(agent));

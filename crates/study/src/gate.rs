@@ -52,17 +52,13 @@ pub struct Gate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
     /// Share of requests that a candidate may fail in addition to the baseline's share.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub allow_errors: f64,
     /// Outcome of an undecided candidate.
     pub undecided: Undecided,
     /// A level equal to the baseline, to see which differences this machine shows without any; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
-}
-
-fn is_zero(share: &f64) -> bool {
-    *share == 0.0
 }
 
 /// Outcome of a candidate without evidence that it fails or passes.

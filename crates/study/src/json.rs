@@ -6,6 +6,11 @@ use crate::record::{Calibration, Record, Run};
 use crate::seam::{Heard, Told};
 use crate::spec::LoadSpec;
 
+/// Whether a field has its default value, which is not stored.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// A type with a JSON form.
 pub trait Json: Sized {
     /// Parses a value. Fails if the text is not the JSON form of this type.

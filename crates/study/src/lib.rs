@@ -84,7 +84,7 @@ pub use calls::Calls;
 pub use config::{Diagnostic, units};
 pub use expand::{ExpandOptions, expand, parse_workload};
 pub use journey::Journey;
-pub use json::Json;
+pub use json::{Json, is_default};
 pub use metric::{Better, METRICS, Metric};
 pub use objective::Objective;
 pub use parse::{Profile, Study, TEXT_MAX_BYTES, parse, parse_journey, preset_journey};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::search::Step;
@@ -105,13 +104,6 @@ pub enum Design {
 /// Designs by their words in a study.
 pub const DESIGNS: [(&str, Design); 2] = [("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
 
-impl Design {
-    /// The word in a study.
-    pub fn word(self) -> &'static str {
-        word_of(&DESIGNS, &self)
-    }
-}
-
 /// One design point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
@@ -129,7 +121,7 @@ pub struct Point {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionPlan>,
     /// CPUs reserved for companions, the same at every point.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub companion_cpus: u32,
     /// The load.
     pub load: LoadPlan,
@@ -230,11 +222,6 @@ pub struct LoadPlan {
     pub window_ns: u64,
     /// Timeout of a request, ns.
     pub timeout_ns: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// HTTP requests. The lab adds the `Host` header once the server's port is known.

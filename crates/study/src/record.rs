@@ -758,21 +758,6 @@ pub enum Limit {
     Network,
 }
 
-impl Limit {
-    /// Its name in records and data tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Limit::Subject => "subject",
-            Limit::Generator => "generator",
-            Limit::Neither => "neither",
-            Limit::Shared => "shared",
-            Limit::Proxy => "proxy",
-            Limit::Latency => "latency",
-            Limit::Network => "network",
-        }
-    }
-}
-
 /// Results of the load engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -896,10 +881,10 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<LoggedRequest>,
     /// Requests that the log would also have, but for its size.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_left_out: u64,
     /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] asks.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub checked: u64,
     /// Time from the write of a request to the first part of its response, as coarse as windows, ns.
     /// Only of responses that arrived in several parts, since the latency of the others is the same
@@ -913,10 +898,6 @@ pub struct Measurement {
     /// The rate over the measured time, if it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Requests that were due and had no response, valid or not, when measuring ended. A request is due if its response

@@ -57,7 +57,7 @@ pub struct LoadSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate: bool,
     /// Log one of this many requests on average; 0: none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_one_in: u32,
     /// Open loop: the rate over the measured time; empty: that of [`LoadSpec::arrivals`], which is
     /// otherwise the mean. The warm-up has the first rate.
@@ -303,12 +303,8 @@ pub struct Expect {
     pub length: Option<(u64, u64)>,
     /// Checks of the whole body (JSON, regular expression, length, and a body with values) apply to
     /// one of this many requests on average; 0 and 1: to all.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub check_one_in: u32,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// I/O backend of the generator.

@@ -85,7 +85,7 @@ pub struct GateTest {
     /// Typical value of the candidate: the baseline's value times the ratio.
     pub candidate_value: Option<f64>,
     /// Most frequent kind of failed request for baseline and candidate, such as `status 503`; empty if none failed.
-    #[serde(skip_serializing_if = "no_failures")]
+    #[serde(skip_serializing_if = "study::is_default")]
     pub failed_by: [String; 2],
     /// Number of additional pairs that would probably decide; `None` if decided or unknown.
     pub more_pairs: Option<u64>,
@@ -98,8 +98,4 @@ impl GateTest {
     pub fn is_about_errors(&self) -> bool {
         Metric::named(&self.metric).is_some_and(Metric::is_error_share)
     }
-}
-
-fn no_failures(failed_by: &[String; 2]) -> bool {
-    failed_by.iter().all(String::is_empty)
 }

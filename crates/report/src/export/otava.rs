@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::Findings;
+use analysis::display_names::serde_name;
 use analysis::findings::Row;
 use serde::Serialize;
 
@@ -47,9 +48,9 @@ pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
         let value = |row: &Row, metric: &str| row.metrics.get(metric)?.mean.filter(|mean| mean.is_finite());
         let mut text = csv::line(heads);
         for (run, row) in &runs {
-            let limit = row.limited_by.as_ref().map_or("", |found| found.limit.name());
+            let limit = row.limited_by.as_ref().map_or(String::new(), |found| serde_name(found.limit));
             let mut cells = vec![run.started.clone(), run.run.clone(), run.revision.clone().unwrap_or_default()];
-            cells.extend([run.quintain.clone(), limit.to_owned()]);
+            cells.extend([run.quintain.clone(), limit]);
             cells.extend(latest.metrics.iter().map(|metric| csv::number(value(row, &metric.name))));
             text += &csv::line(cells);
         }

@@ -6,7 +6,7 @@ use study::record::IdlePolicy;
 
 use super::place_of;
 use crate::chart::style;
-use analysis::display_names::idle_word;
+use analysis::display_names::serde_name;
 use analysis::findings::{Factor, Findings, Row};
 
 pub(crate) struct Colours<'a> {
@@ -64,7 +64,7 @@ impl<'a> Colours<'a> {
 
     pub(crate) fn named(&self, first: usize, names: Vec<String>) -> BTreeMap<usize, String> {
         let both = |name: String| {
-            [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", idle_word(idle)))
+            [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", serde_name(idle)))
         };
         let names = if self.idle { names.into_iter().flat_map(both).collect() } else { names };
         names.into_iter().enumerate().map(|(place, name)| (first + place, name)).collect()

@@ -37,5 +37,6 @@ fn range(found: &Option<MedianRange>, unit: &str) -> String {
 fn limited_by(agent: &AgentFinding) -> String {
     let Some((limit, most)) = agent.limits.iter().max_by_key(|(_, count)| **count) else { return String::new() };
     let all = agent.limits.values().sum::<usize>();
-    if *most == all { limit_word(*limit).to_owned() } else { format!("{} ({most}/{all})", limit_word(*limit)) }
+    let word = limit_word(*limit);
+    if *most == all { word } else { format!("{word} ({most}/{all})") }
 }

@@ -1,8 +1,7 @@
-use analysis::display_names::{SERVER_OR_PATH, idle_word, limit_word};
+use analysis::display_names::{SERVER_OR_PATH, limit_word, serde_name};
 use analysis::findings::{Estimate, Findings, Mark, MetricFinding, Row};
 use analysis::number;
 use study::Metric;
-use study::record::Limit;
 
 use crate::document::{Cell, Head, Room, Tone};
 
@@ -38,7 +37,7 @@ pub(crate) fn point_cells(f: &Findings, row: &Row) -> Vec<Cell> {
         cells.push(Cell::new(if row.label.is_empty() { "(single design point)" } else { &row.label }));
     }
     if has_both_policies(f) {
-        cells.push(Cell::new(row.idle.map_or("–", idle_word)));
+        cells.push(Cell::new(row.idle.map_or("–".to_owned(), serde_name)));
     }
     if has_fewer_cpus(f) {
         cells.push(Cell::new(match row.cpus_wanted {
@@ -96,17 +95,8 @@ pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
 /// The limit, and marks that it does not imply. Red if the row is not a statement about the server.
 pub(crate) fn limit_cell(row: &Row) -> Cell {
     let hint = row.limited_by.as_ref().map_or_else(String::new, |found| found.reasons.join("; "));
-    let limit = row.limited_by.as_ref().map(|found| found.limit);
-    let is_said = |mark: &Mark| {
-        let said = match mark {
-            Mark::GeneratorBound => Limit::Generator,
-            Mark::NetworkBound => Limit::Network,
-            Mark::Shared => Limit::Shared,
-            Mark::Hung => return false,
-        };
-        limit == Some(said)
-    };
-    let tags = row.marks.iter().filter(|mark| !is_said(mark)).map(|mark| mark.text().to_owned()).collect();
+    let implied = row.limited_by.as_ref().and_then(|found| Mark::of(found.limit));
+    let tags = row.marks.iter().filter(|mark| Some(**mark) != implied).map(|mark| mark.text().to_owned()).collect();
     let tone = if row.marks.is_empty() { Tone::Plain } else { Tone::Bad };
     Cell { tags, ..Cell::new(limited_by(row)).hint(hint).tone(tone) }
 }
@@ -115,6 +105,6 @@ pub(crate) fn limit_cell(row: &Row) -> Cell {
 pub(crate) fn limited_by(row: &Row) -> String {
     let Some(found) = &row.limited_by else { return String::new() };
     let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());
-    let word = if found.path_unknown { SERVER_OR_PATH } else { limit_word(found.limit) };
-    if most == all { word.to_owned() } else { format!("{word} ({most}/{all})") }
+    let word = if found.path_unknown { SERVER_OR_PATH.to_owned() } else { limit_word(found.limit) };
+    if most == all { word } else { format!("{word} ({most}/{all})") }
 }

@@ -1,4 +1,4 @@
-use analysis::display_names::idle_word;
+use analysis::display_names::serde_name;
 use analysis::effects::change;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};
 use analysis::number::{p_value, percent};
@@ -53,7 +53,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
     let rows = found.places.iter().flat_map(of_place);
     let name = study::Metric::noun_of(&found.metric);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
-    let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
+    let idle = if several { format!(", idle {}", serde_name(found.idle)) } else { String::new() };
     let name = analysis::display_names::capitalised(name);
     Table::plain(format!("{name}, compared with the best{idle}"), heads, rows)
 }

@@ -40,7 +40,7 @@ fn tables(findings: &Findings) -> Vec<Table> {
         }
         let of = &metric.noun;
         let idle = match findings.effects.iter().any(|other| other.idle != effects.idle) {
-            true => format!(", idle {}", analysis::display_names::idle_word(effects.idle)),
+            true => format!(", idle {}", analysis::display_names::serde_name(effects.idle)),
             false => String::new(),
         };
         let title = |what: &str| format!("{what} {of}{idle}");
