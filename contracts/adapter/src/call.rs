@@ -148,7 +148,7 @@ impl InFlightCall {
 
     /// The metadata that another adapter sent with its request, if the sender is trusted.
     fn request_metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
-        let metadata = metadata::decode_request(block, self.context("")).ok();
+        let metadata = metadata::decode_request(block, self.context(""));
         let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
             Caller::Certified(name) => bound(metadata, name),
             Caller::Nobody | Caller::Unproved(_) => metadata,
@@ -158,7 +158,7 @@ impl InFlightCall {
 
     /// The metadata that another adapter sent with its reply, or `None` if it is invalid.
     fn reply_metadata(&self, block: &[u8]) -> Option<Vec<Identified>> {
-        let entries = metadata::decode_reply(block, self.context(&self.app.watch.label)).ok();
+        let entries = metadata::decode_reply(block, self.context(&self.app.watch.label));
         self.count_refused(entries.filter(|entries| has_labels(entries)))
     }
 

@@ -82,29 +82,6 @@ pub fn is_label(text: &str) -> bool {
     (1..=LABEL_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// An error in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MetadataError {
-    /// It is truncated.
-    #[error("truncated metadata: it ends after {0} bytes")]
-    Short(usize),
-    /// Trailing bytes.
-    #[error("{0} trailing bytes after the metadata")]
-    Long(usize),
-    /// An unsupported version.
-    #[error("unsupported metadata version {0}, expected {VERSION}")]
-    Version(u8),
-    /// This length or count exceeds this limit.
-    #[error("{0} is over the limit of {1}")]
-    Limit(&'static str, usize),
-    /// A text that is not UTF-8.
-    #[error("the text at byte {0} is not UTF-8")]
-    Utf8(usize),
-    /// A reference to a missing label, or an undefined flag.
-    #[error("the byte at {0} refers to something that does not exist")]
-    Reference(usize),
-}
-
 /// Encodes the block of a request.
 pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16);
@@ -134,30 +111,26 @@ pub fn encode_reply(entries: &[Identified], known: CallContext<'_>) -> Vec<u8> {
 }
 
 /// Decodes the block of a request, ignoring [`CallContext::sender`]. Memory is bounded by a small
-/// multiple of the block's length. Fails with the first error in the block.
-pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Result<RequestMetadata, MetadataError> {
+/// multiple of the block's length. `None` if the block is invalid or over a limit.
+pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Option<RequestMetadata> {
     let mut reader = Reader::new(block)?;
     let flags = reader.head()?;
     let sender = reader.text()?.to_owned();
     let mut table = Table::new(&sender);
     let invoked = if flags & 1 == 0 { vec![sender.clone()] } else { table.take(&mut reader)? };
     let entries = if flags & 2 == 0 { Vec::new() } else { reader.entries(known, &mut table)? };
-    reader.end()?;
-    Ok(RequestMetadata { sender, invoked, entries })
+    reader.end().then_some(RequestMetadata { sender, invoked, entries })
 }
 
-/// Decodes the block of a reply. Fails like [`decode_request`].
-pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<Vec<Identified>, MetadataError> {
+/// Decodes the block of a reply. `None` like [`decode_request`].
+pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Option<Vec<Identified>> {
     if block.is_empty() {
-        return Ok(Vec::new());
+        return Some(Vec::new());
     }
     let mut reader = Reader::new(block)?;
-    if reader.head()? != 2 {
-        return Err(MetadataError::Reference(0));
-    }
+    reader.head().filter(|flags| *flags == 2)?;
     let entries = reader.entries(known, &mut Table::new(known.sender))?;
-    reader.end()?;
-    Ok(entries)
+    reader.end().then_some(entries)
 }
 
 /// The size of a call's metadata as Whip counts it, to compare with its paper: `16 + |sender|` for the request, `16 +
@@ -254,86 +227,70 @@ impl Table {
         }
     }
 
-    fn take(&mut self, reader: &mut Reader<'_>) -> Result<Vec<String>, MetadataError> {
-        let count = reader.count("the number of labels", LABELS_MAX)?;
+    fn take(&mut self, reader: &mut Reader<'_>) -> Option<Vec<String>> {
         let mut labels = Vec::new();
-        for _ in 0..count {
-            let at = reader.at;
-            let label = match reader.count("a label number", usize::MAX >> 8)? {
+        for _ in 0..reader.count(LABELS_MAX)? {
+            labels.push(match reader.count(usize::MAX >> 8)? {
                 0 => {
                     self.labels.push(reader.text()?.to_owned());
-                    self.labels.last()
+                    self.labels.last()?.clone()
                 }
-                known => self.labels.get(known - 1),
-            };
-            labels.push(label.cloned().ok_or(MetadataError::Reference(at))?);
+                known => self.labels.get(known - 1)?.clone(),
+            });
         }
-        Ok(labels)
+        Some(labels)
     }
 }
 
 pub(crate) struct Reader<'b> {
-    block: &'b [u8],
-    at: usize,
+    rest: &'b [u8],
 }
 
 impl<'b> Reader<'b> {
-    pub(crate) fn new(block: &'b [u8]) -> Result<Self, MetadataError> {
-        if block.len() > BLOCK_MAX_BYTES {
-            return Err(MetadataError::Limit("the length of the metadata", BLOCK_MAX_BYTES));
-        }
-        Ok(Self { block, at: 0 })
+    pub(crate) fn new(block: &'b [u8]) -> Option<Self> {
+        (block.len() <= BLOCK_MAX_BYTES).then_some(Self { rest: block })
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, MetadataError> {
-        Ok(self.take(1)?[0])
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
     }
 
-    fn head(&mut self) -> Result<u8, MetadataError> {
+    fn head(&mut self) -> Option<u8> {
         let head = self.byte()?;
-        match (head >> 4, head & 15) {
-            (VERSION, flags @ 0..=3) => Ok(flags),
-            (VERSION, _) => Err(MetadataError::Reference(0)),
-            (other, _) => Err(MetadataError::Version(other)),
-        }
+        (head >> 4 == VERSION && head & 15 <= 3).then_some(head & 15)
     }
 
-    pub(crate) fn count(&mut self, what: &'static str, limit: usize) -> Result<usize, MetadataError> {
+    pub(crate) fn count(&mut self, limit: usize) -> Option<usize> {
         let mut count = 0_usize;
         for shift in [0, 7, 14, 21, 28] {
             let byte = self.byte()?;
             count |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                return if count > limit { Err(MetadataError::Limit(what, limit)) } else { Ok(count) };
+                return (count <= limit).then_some(count);
             }
         }
-        Err(MetadataError::Limit(what, limit))
+        None
     }
 
-    pub(crate) fn text(&mut self) -> Result<&'b str, MetadataError> {
-        let count = self.count("the length of a string", TEXT_MAX_BYTES)?;
-        let at = self.at;
-        std::str::from_utf8(self.take(count)?).map_err(|_| MetadataError::Utf8(at))
+    pub(crate) fn text(&mut self) -> Option<&'b str> {
+        let count = self.count(TEXT_MAX_BYTES)?;
+        std::str::from_utf8(self.take(count)?).ok()
     }
 
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'b [u8], MetadataError> {
-        let bytes = self.block.get(self.at..self.at + count).ok_or(MetadataError::Short(self.block.len()))?;
-        self.at += count;
-        Ok(bytes)
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
+        self.rest.split_off(..count)
     }
 
-    fn entries(&mut self, known: CallContext<'_>, table: &mut Table) -> Result<Vec<Identified>, MetadataError> {
-        let count = self.count("the number of entries", ENTRIES_MAX)?;
+    fn entries(&mut self, known: CallContext<'_>, table: &mut Table) -> Option<Vec<Identified>> {
         let mut entries: Vec<Identified> = Vec::new();
-        for _ in 0..count {
-            let at = self.at;
+        for _ in 0..self.count(ENTRIES_MAX)? {
             let flags = self.byte()?;
             let before = entries.last();
             let mut reference = |code: u8, known: &str, before: Option<&String>| match (code, before) {
-                (0, _) => Ok(known.to_owned()),
-                (1, Some(before)) => Ok(before.clone()),
+                (0, _) => Some(known.to_owned()),
+                (1, before) => before.cloned(),
                 (2, _) => self.text().map(str::to_owned),
-                _ => Err(MetadataError::Reference(at)),
+                _ => None,
             };
             let endpoint = reference(flags & 3, known.receiver, before.map(|before| &before.endpoint))?;
             let service = reference(flags >> 2 & 3, known.service, before.map(|before| &before.service))?;
@@ -346,13 +303,10 @@ impl<'b> Reader<'b> {
             };
             entries.push(Identified { endpoint, service, index, peer, secret: flags & 64 != 0, labels });
         }
-        Ok(entries)
+        Some(entries)
     }
 
-    pub(crate) fn end(&self) -> Result<(), MetadataError> {
-        match self.block.len() - self.at {
-            0 => Ok(()),
-            left => Err(MetadataError::Long(left)),
-        }
+    pub(crate) fn end(&self) -> bool {
+        self.rest.is_empty()
     }
 }

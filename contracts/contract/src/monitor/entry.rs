@@ -3,7 +3,7 @@
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::store::Key;
-use crate::metadata::{MetadataError, Reader, put_count, put_text};
+use crate::metadata::{Reader, put_count, put_text};
 
 pub(crate) type NameId = u32;
 
@@ -103,17 +103,13 @@ impl Entry {
 
     /// Decodes an entry of a store. `None` if it is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        Self::read(bytes).ok()
-    }
-
-    fn read(bytes: &[u8]) -> Result<Self, MetadataError> {
         let mut reader = Reader::new(bytes)?;
-        let name = |reader: &mut Reader<'_>| Ok(reader.count("a name", u32::MAX as usize)? as NameId);
+        let name = |reader: &mut Reader<'_>| Some(reader.count(u32::MAX as usize)? as NameId);
         let flags = reader.byte()?;
         let (endpoint, service) = (name(&mut reader)?, name(&mut reader)?);
         let index = if flags & 1 == 0 { None } else { Some(reader.text()?.to_owned()) };
-        let count = reader.count("the number of labels", bytes.len())?;
-        let labels = (0..count).map(|_| name(&mut reader)).collect::<Result<Vec<_>, _>>()?;
+        let count = reader.count(bytes.len())?;
+        let labels = (0..count).map(|_| name(&mut reader)).collect::<Option<Vec<_>>>()?;
         let peer = if flags & 4 == 0 { None } else { Some(name(&mut reader)?) };
         let mut origins = Vec::new();
         for _ in 0..flags >> 4 & 7 {
@@ -122,12 +118,12 @@ impl Entry {
                 1 => Origin::Request(name(&mut reader)?),
                 2 => Origin::Reply(*reader.take(12)?.first_chunk().expect("12 bytes were taken")),
                 3 => Origin::Carried(name(&mut reader)?),
-                _ => return Err(MetadataError::Reference(0)),
+                _ => return None,
             });
         }
-        reader.end()?;
         let (secret, more_origins, is_orphan) = (flags & 2 != 0, flags & 8 != 0, flags & 0x80 != 0);
-        Ok(Self { endpoint, service, index, secret, labels, peer, origins, more_origins, is_orphan })
+        let read = Self { endpoint, service, index, secret, labels, peer, origins, more_origins, is_orphan };
+        reader.end().then_some(read)
     }
 }
 
