@@ -52,18 +52,18 @@ fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
         None => 0,
     };
     match byte() % 9 {
-        1 => tape.opaque(),
+        1 => tape.add(Value::Opaque),
         2 => {
             let value = byte() & 1 == 1;
-            tape.bool(value)
+            tape.add(Value::Bool(value))
         }
         3 => {
             let value = i64::from(byte() as i8);
-            tape.int(value << (8 * (value & 7)))
+            tape.add(Value::Int(value << (8 * (value & 7))))
         }
         4 => {
             let value = f64::from_bits(u64::from_le_bytes(std::array::from_fn(|_| byte())));
-            tape.float(value)
+            tape.add(Value::Float(value))
         }
         kind @ (5 | 8) => {
             let length = usize::from(byte());
@@ -79,7 +79,7 @@ fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
             }
             if kind == 6 { tape.map_of(items) } else { tape.list(items.into_iter().map(|(_, item)| item)) }
         }
-        _ => tape.missing(),
+        _ => tape.add(Value::Missing),
     }
 }
 

@@ -271,7 +271,7 @@ pub(crate) enum Unread {
 impl Unread {
     fn put(self, tape: &mut Tape<'_>) -> TapeId {
         match self {
-            Self::Over => tape.opaque(),
+            Self::Over => tape.add(Value::Opaque),
             Self::Malformed(what) => tape.malformed(what),
         }
     }

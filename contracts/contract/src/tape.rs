@@ -99,12 +99,8 @@ pub struct Id(u32);
 
 #[derive(Clone, Debug)]
 enum Cell<'m> {
-    Missing,
-    Opaque,
+    Value(Value<'m>),
     Malformed(Cow<'m, str>),
-    Bool(bool),
-    Int(i64),
-    Float(f64),
     Text(Cow<'m, str>),
     Bytes(Cow<'m, [u8]>),
     Many { shape: Shape, first: u32, count: u32 },
@@ -133,34 +129,14 @@ impl<'m> Tape<'m> {
         id
     }
 
-    /// Adds a missing field or null.
-    pub fn missing(&mut self) -> Id {
-        self.push(Cell::Missing)
-    }
-
-    /// Adds an undecodable value.
-    pub fn opaque(&mut self) -> Id {
-        self.push(Cell::Opaque)
+    /// Adds a value that borrows nothing: not a text, bytes, a list or a map.
+    pub fn add(&mut self, value: Value<'static>) -> Id {
+        self.push(Cell::Value(value))
     }
 
     /// Adds a value of the wrong kind, with a description: `not valid JSON: ...`.
     pub fn malformed(&mut self, what: impl Into<Cow<'m, str>>) -> Id {
         self.push(Cell::Malformed(what.into()))
-    }
-
-    /// Adds a bool.
-    pub fn bool(&mut self, value: bool) -> Id {
-        self.push(Cell::Bool(value))
-    }
-
-    /// Adds an integer.
-    pub fn int(&mut self, value: i64) -> Id {
-        self.push(Cell::Int(value))
-    }
-
-    /// Adds a float.
-    pub fn float(&mut self, value: f64) -> Id {
-        self.push(Cell::Float(value))
     }
 
     /// Adds a text.
@@ -200,12 +176,9 @@ impl<'m> Tape<'m> {
     /// The value with a number.
     pub fn value(&self, id: Id) -> Value<'_> {
         match self.cells.get(id.0 as usize) {
-            None | Some(Cell::Missing) => Value::Missing,
-            Some(Cell::Opaque) => Value::Opaque,
+            None => Value::Missing,
+            Some(Cell::Value(value)) => *value,
             Some(Cell::Malformed(what)) => Value::Malformed(what),
-            Some(Cell::Bool(value)) => Value::Bool(*value),
-            Some(Cell::Int(value)) => Value::Int(*value),
-            Some(Cell::Float(value)) => Value::Float(*value),
             Some(Cell::Text(value)) => Value::Text(value),
             Some(Cell::Bytes(value)) => Value::Bytes(value),
             Some(Cell::Many { .. }) => Value::Node(Node { tape: self, id: id.0 }),

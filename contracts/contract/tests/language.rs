@@ -5,13 +5,13 @@ use contract::{Env, STEPS_MAX, Scratch, Tape, TapeId, Value, check};
 
 fn put(tape: &mut Tape<'static>, json: &serde_json::Value) -> TapeId {
     match json {
-        serde_json::Value::Null => tape.missing(),
-        serde_json::Value::Bool(value) => tape.bool(*value),
+        serde_json::Value::Null => tape.add(Value::Missing),
+        serde_json::Value::Bool(value) => tape.add(Value::Bool(*value)),
         serde_json::Value::Number(number) => match number.as_i64() {
-            Some(number) => tape.int(number),
-            None => tape.float(number.as_f64().unwrap()),
+            Some(number) => tape.add(Value::Int(number)),
+            None => tape.add(Value::Float(number.as_f64().unwrap())),
         },
-        serde_json::Value::String(text) if text == "<opaque>" => tape.opaque(),
+        serde_json::Value::String(text) if text == "<opaque>" => tape.add(Value::Opaque),
         serde_json::Value::String(text) => match text.strip_prefix("bytes:") {
             Some(bytes) => tape.bytes(bytes.as_bytes().to_vec()),
             None => tape.text(text.clone()),

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use codecs::rest::Parameters;
-use contract::{Tape, TapeId};
+use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
 use hyper::http::response;
@@ -34,13 +34,13 @@ pub(super) fn request<'m>(
                     pairs.map(|(name, value)| (name.to_owned(), tape.text(value.to_owned()))).collect::<Vec<_>>();
                 tape.map(fields)
             }
-            Err(_) => tape.opaque(),
+            Err(_) => tape.add(Value::Opaque),
         },
         "headers" => headers(&mut tape, &head.headers),
         "body" => body(&mut tape, content),
         name => match path.iter().find(|(known, _)| *known == name) {
             Some((_, value)) => tape.text(value.clone()),
-            None => tape.missing(),
+            None => tape.add(Value::Missing),
         },
     });
     let args = args.collect();
@@ -49,7 +49,7 @@ pub(super) fn request<'m>(
 
 pub(super) fn reply<'m>(head: &'m response::Parts, content: &'m Content<'m>) -> Reply<'m> {
     let mut tape = Tape::new();
-    let code = tape.int(i64::from(head.status.as_u16()));
+    let code = tape.add(Value::Int(i64::from(head.status.as_u16())));
     let headers = headers(&mut tape, &head.headers);
     let body = body(&mut tape, content);
     let value = tape.map([("code", code), ("headers", headers), ("body", body)]);
@@ -66,7 +66,7 @@ fn headers<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap) -> TapeId {
 fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) -> TapeId {
     let mut all = Cow::Borrowed("");
     for value in headers.get_all(name) {
-        let Ok(value) = value.to_str() else { return tape.opaque() };
+        let Ok(value) = value.to_str() else { return tape.add(Value::Opaque) };
         all = if all.is_empty() { Cow::Borrowed(value) } else { Cow::Owned(format!("{all}, {value}")) };
     }
     tape.text(all)
@@ -74,9 +74,9 @@ fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) ->
 
 fn body<'m>(tape: &mut Tape<'m>, content: &'m Content<'m>) -> TapeId {
     let bytes = match content {
-        Content::Plain(bytes) if bytes.is_empty() => return tape.missing(),
+        Content::Plain(bytes) if bytes.is_empty() => return tape.add(Value::Missing),
         Content::Plain(bytes) => bytes,
-        Content::Unread(_) | Content::Over => return tape.opaque(),
+        Content::Unread(_) | Content::Over => return tape.add(Value::Opaque),
         Content::Broken(what) => return tape.malformed(what.as_str()),
     };
     value(tape, bytes).unwrap_or_else(|why| why.put(tape))
@@ -208,31 +208,31 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
     }
 
     fn visit_unit<E>(self) -> Result<TapeId, E> {
-        Ok(self.tape.missing())
+        Ok(self.tape.add(Value::Missing))
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<TapeId, E> {
-        Ok(self.tape.bool(value))
+        Ok(self.tape.add(Value::Bool(value)))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<TapeId, E> {
         self.room.numbers += 1;
-        Ok(self.tape.int(value))
+        Ok(self.tape.add(Value::Int(value)))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<TapeId, E> {
         self.room.numbers += 1;
         Ok(match i64::try_from(value) {
-            Ok(value) => self.tape.int(value),
+            Ok(value) => self.tape.add(Value::Int(value)),
             // Wider than a clause's integers; a float would change the value.
-            Err(_) => self.tape.opaque(),
+            Err(_) => self.tape.add(Value::Opaque),
         })
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<TapeId, E> {
         let is_wide = self.room.wide.binary_search(&self.room.numbers).is_ok();
         self.room.numbers += 1;
-        Ok(if is_wide { self.tape.opaque() } else { self.tape.float(value) })
+        Ok(if is_wide { self.tape.add(Value::Opaque) } else { self.tape.add(Value::Float(value)) })
     }
 
     fn visit_borrowed_str<E>(self, value: &'m str) -> Result<TapeId, E> {

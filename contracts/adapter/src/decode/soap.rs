@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use codecs::soap::{Builtin, Envelope, Field, Limits, Response, SoapError, Type, View, Wsdl};
-use contract::{Tape, TapeId};
+use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
@@ -44,7 +44,7 @@ pub(super) fn request<'m>(
     let fields = &wsdl.complex(request.operation.input.content).fields;
     let args = (0..op.params.len()).map(|at| match (fields.get(at), request.arguments.at(at)) {
         (Some(field), Some(view)) => put_field(&mut tape, wsdl, request.arguments, field, view),
-        _ => tape.missing(),
+        _ => tape.add(Value::Missing),
     });
     let args = args.collect();
     RequestKind::Known(op.clone(), Request { tape, args })
@@ -107,7 +107,7 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
                 (None, Some([only])) if only.min > 0 && !only.is_list() => {
                     tape.malformed(format!("an envelope without `{}`", only.name))
                 }
-                (None, Some([_])) => tape.missing(),
+                (None, Some([_])) => tape.add(Value::Missing),
                 (None, _) => put(&mut tape, wsdl, all),
             };
             Reply { tape, value, is_error: false, may_be_undecided: false }
@@ -117,7 +117,7 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
             let string = tape.text(fault.string.to_owned());
             let detail = match fault.detail {
                 Some(detail) => put(&mut tape, wsdl, detail),
-                None => tape.missing(),
+                None => tape.add(Value::Missing),
             };
             let value = tape.map([("code", code), ("string", string), ("detail", detail)]);
             Reply { tape, value, is_error: true, may_be_undecided: false }
@@ -134,7 +134,7 @@ fn put_field(tape: &mut Tape<'_>, wsdl: &Wsdl, of: View<'_>, field: &Field, valu
 /// Puts a view on the tape. Recursion is bounded because the reader bounds the depth of envelopes.
 fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     if view.is_nil() {
-        return tape.missing();
+        return tape.add(Value::Missing);
     }
     if view.is_list() {
         let items = view.elements().map(|item| put(tape, wsdl, item)).collect::<Vec<_>>();
@@ -151,20 +151,20 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
         }
         Type::Any => {
             let text = view.text().map(|text| tape.text(text.to_owned()));
-            return text.unwrap_or_else(|| tape.opaque());
+            return text.unwrap_or_else(|| tape.add(Value::Opaque));
         }
     };
     let bytes = |tape: &mut Tape<'_>| view.as_bytes().map(|value| tape.bytes(value));
     // The fault does not show the text, which may be secret.
     let (id, fault) = match builtin {
         Builtin::Text => (view.as_str().map(|text| tape.text(text.to_owned())), "not text"),
-        Builtin::Boolean => (view.as_bool().map(|value| tape.bool(value)), "not a boolean"),
+        Builtin::Boolean => (view.as_bool().map(|value| tape.add(Value::Bool(value))), "not a boolean"),
         Builtin::Integer(min, max) => {
             let is_beyond = || is_beyond(view.text().unwrap_or_default(), min, max);
-            let id = view.as_i64().map(|value| tape.int(value)).or_else(|| is_beyond().then(|| tape.opaque()));
-            (id, "not an integer of its type")
+            let value = view.as_i64().map(Value::Int).or_else(|| is_beyond().then_some(Value::Opaque));
+            (value.map(|value| tape.add(value)), "not an integer of its type")
         }
-        Builtin::Float => (view.as_f64().map(|value| tape.float(value)), "not a number"),
+        Builtin::Float => (view.as_f64().map(|value| tape.add(Value::Float(value))), "not a number"),
         Builtin::Base64 => (bytes(tape), "not base64"),
         Builtin::Hex => (bytes(tape), "not hexadecimal digits"),
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use codecs::thrift::{
     Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect,
 };
-use contract::{Tape, TapeId};
+use contract::{Tape, TapeId, Value};
 
 use super::{Op, Reply, Request, RequestKind, Unread, own_name};
 
@@ -51,7 +51,7 @@ pub(super) fn request<'m>(
     let args = fields.take(op.params.len()).map(|field| match arguments.get_id(field.id) {
         Some(view) => put(&mut tape, view),
         None if arguments.raw_fields().any(|(id, _)| id == field.id) => tape.malformed(OTHER),
-        None => tape.missing(),
+        None => tape.add(Value::Missing),
     });
     let args = args.collect();
     RequestKind::Known(op.clone(), Request { tape, args })
@@ -65,14 +65,14 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
     let mut tape = Tape::new();
     let (value, is_error) = match message.outcome(schema, method) {
         Outcome::Returned(Some(view)) => (put(&mut tape, view), false),
-        Outcome::Returned(None) => (tape.missing(), false),
+        Outcome::Returned(None) => (tape.add(Value::Missing), false),
         Outcome::Threw(name, view) => {
             let thrown = put(&mut tape, view);
             (tape.map([(name, thrown)]), true)
         }
         Outcome::Failed { message, code } => {
             let message = tape.text(String::from_utf8_lossy(message));
-            let code = tape.int(i64::from(code));
+            let code = tape.add(Value::Int(i64::from(code)));
             (tape.map([("message", message), ("code", code)]), true)
         }
         Outcome::Missing => (tape.malformed(NO_OUTCOME), false),
@@ -83,9 +83,11 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
 /// Puts a view on the tape. Recursion is bounded because depth and count are checked before.
 fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
     let id = match view.wire_type() {
-        WireType::Bool => view.as_bool().map(|value| tape.bool(value)),
-        WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => view.as_i64().map(|value| tape.int(value)),
-        WireType::Double => view.as_f64().map(|value| tape.float(value)),
+        WireType::Bool => view.as_bool().map(|value| tape.add(Value::Bool(value))),
+        WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => {
+            view.as_i64().map(|value| tape.add(Value::Int(value)))
+        }
+        WireType::Double => view.as_f64().map(|value| tape.add(Value::Float(value))),
         WireType::Bytes | WireType::Uuid => match view.as_str() {
             Some(text) if view.wire_type() == WireType::Bytes => Some(tape.text(text)),
             // A string that is not UTF-8 has no text that a clause could refer to.
@@ -116,5 +118,5 @@ fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
             Some(tape.map(fields))
         }
     };
-    id.unwrap_or_else(|| tape.opaque())
+    id.unwrap_or_else(|| tape.add(Value::Opaque))
 }

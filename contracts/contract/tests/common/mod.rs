@@ -32,11 +32,11 @@ pub fn vouched(
 
 pub fn put(tape: &mut Tape<'static>, json: &Json) -> TapeId {
     match json {
-        Json::Null => tape.missing(),
-        Json::Bool(value) => tape.bool(*value),
+        Json::Null => tape.add(Value::Missing),
+        Json::Bool(value) => tape.add(Value::Bool(*value)),
         Json::Number(number) => match number.as_i64() {
-            Some(number) => tape.int(number),
-            None => tape.float(number.as_f64().unwrap()),
+            Some(number) => tape.add(Value::Int(number)),
+            None => tape.add(Value::Float(number.as_f64().unwrap())),
         },
         Json::String(text) => tape.text(text.clone()),
         Json::Array(items) => {
