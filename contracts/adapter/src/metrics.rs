@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use config::printable;
-use contract::monitor::{Counts, Tallies, Tally};
+use contract::monitor::{Counts, Tallies, VERDICTS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -140,13 +140,11 @@ impl Metrics {
     }
 
     fn families(&self, counts: Counts, tallies: &Tallies) -> Vec<Family> {
-        let verdicts = |tally: Tally| {
-            [("holds", tally.holds), ("fails", tally.fails), ("unknown", tally.unknown), ("error", tally.errors)]
-        };
         let label = |name: &'static str, value: &str| (name, printable::line(value).into_owned());
-        let all = verdicts(tallies.total()).map(|(name, count)| (vec![label("verdict", name)], count));
+        let all = VERDICTS.into_iter().zip(tallies.total());
+        let all = all.map(|(verdict, count)| (vec![label("verdict", verdict)], count));
         let by_clause = tallies.clauses.iter().flat_map(|((operation, clause), tally)| {
-            verdicts(*tally).map(|(verdict, count)| {
+            VERDICTS.into_iter().zip(*tally).map(|(verdict, count)| {
                 (vec![label("operation", operation), label("clause", clause), label("verdict", verdict)], count)
             })
         });
@@ -166,7 +164,7 @@ impl Metrics {
         let gauge = |family| Family { kind: MetricType::Gauge, ..family };
         vec![
             own("calls", "Calls forwarded.", &self.calls),
-            counter("verdicts", "Clause verdicts.", all.into()),
+            counter("verdicts", "Clause verdicts.", all.collect()),
             counter("clause_verdicts", "Verdicts by clause.", by_clause.collect()),
             counter("blamed", "Failed clauses by blamed party.", blamed.collect()),
             counter("unchecked", "Calls and tunnels not checked.", skipped.collect()),
@@ -300,7 +298,7 @@ mod tests {
     fn text_is_valid_open_metrics() {
         let mut tallies = Tallies::default();
         let odd = "a\\b\"c\nd\r\u{1b}".to_owned();
-        let tally = contract::monitor::Tally { holds: 5, fails: 2, unknown: 1, errors: 0 };
+        let tally = [5, 2, 1, 0];
         tallies.clauses.insert(("Any.GET /".to_owned(), "Any.GET /.fine".to_owned()), tally);
         tallies.blamed.insert(("Any.GET /".to_owned(), "Any.GET /.fine".to_owned(), odd), 2);
         let text = Metrics::default().text(Counts::default(), &tallies);

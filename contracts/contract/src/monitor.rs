@@ -19,7 +19,7 @@ use std::sync::Arc;
 use self::entry::{Entry, NameId, Origin};
 pub use self::event::{Call, Outcome, StepOutput, Ticket};
 use self::generations::Generations;
-pub use self::generations::{OTHER, Tallies, Tally};
+pub use self::generations::{OTHER, Tallies, Tally, VERDICTS};
 use self::keep_entry::{Introduced, Kept, Vouching};
 use self::report::{Kind, Report, ReportVerdict};
 pub use self::shown_entry::{Shown, show_entry};

@@ -129,9 +129,9 @@ fn at_7_kept_clauses_are_not_reported() {
         let mut world = calculator("calculator-plain", full, Placement::RECEIVER);
         assert!(add(&mut world, 2, 2, 4).is_empty());
         let total = world.adapters["client"].tallies().total();
-        assert_eq!((total.fails, total.unknown, total.errors), (0, 0, 0));
+        assert_eq!(total[1..], [0, 0, 0]);
         assert_eq!(world.adapters["client"].counts().refused, 0);
-        assert_eq!(total.holds, if full { 1 } else { 2 }, "with all adapters the adder's asks the precondition");
+        assert_eq!(total[0], if full { 1 } else { 2 }, "with all adapters the adder's asks the precondition");
     }
 }
 
@@ -221,7 +221,7 @@ fn undecided_clauses_are_reported_without_blame() {
     let no_index = world.call(&ask("c", "b:1", "f", json!([null, "p"]), json!({"n": 1, "apiKey": "k"}))).reports;
     insta::assert_snapshot!(text(&[missing, by_zero, no_index].concat()));
     let total = world.adapters["c"].tallies().total();
-    assert_eq!((total.unknown, total.errors, total.fails), (3, 1, 0));
+    assert_eq!(total[1..], [0, 3, 1]);
 }
 
 #[test]

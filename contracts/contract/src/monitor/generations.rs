@@ -5,35 +5,11 @@ use super::report::{Report, ReportVerdict};
 use crate::clause::{Clause, ServiceId};
 use crate::contract::{Contract, OperationId};
 
-/// Number of evaluations of a clause, by verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// It holds.
-    pub holds: u64,
-    /// It fails.
-    pub fails: u64,
-    /// Undecided: the message lacks a value.
-    pub unknown: u64,
-    /// Undecided: an impossible operation, or a limit was exceeded.
-    pub errors: u64,
-}
+/// Number of evaluations of a clause, by verdict, in the order of [`VERDICTS`].
+pub type Tally = [u64; VERDICTS.len()];
 
-impl Tally {
-    pub(super) fn count(&mut self, found: ReportVerdict) {
-        *match found {
-            ReportVerdict::Fails => &mut self.fails,
-            ReportVerdict::Unknown => &mut self.unknown,
-            ReportVerdict::Error => &mut self.errors,
-        } += 1;
-    }
-
-    pub(super) fn add(&mut self, other: Self) {
-        self.holds += other.holds;
-        self.fails += other.fails;
-        self.unknown += other.unknown;
-        self.errors += other.errors;
-    }
-}
+/// It holds, it fails, the message lacks a value, and an impossible operation or an exceeded limit.
+pub const VERDICTS: [&str; 4] = ["holds", "fails", "unknown", "error"];
 
 /// Verdicts and blame of all clauses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,9 +23,7 @@ pub struct Tallies {
 impl Tallies {
     /// The sum over all clauses.
     pub fn total(&self) -> Tally {
-        let mut total = Tally::default();
-        self.clauses.values().for_each(|tally| total.add(*tally));
-        total
+        std::array::from_fn(|at| self.clauses.values().map(|tally| tally[at]).sum())
     }
 }
 
@@ -74,7 +48,7 @@ impl Generation {
         for (names, tally) in self.contract.clause_names.iter().zip(&self.tallies) {
             let is_room = all.len() < TOLD_APART_MAX || all.contains_key(names);
             let names = if is_room { names.clone() } else { (OTHER.to_owned(), OTHER.to_owned()) };
-            all.entry(names).or_default().add(*tally);
+            all.entry(names).or_default().iter_mut().zip(tally).for_each(|(sum, count)| *sum += count);
         }
     }
 }
@@ -121,9 +95,10 @@ impl Generations {
         self.position(service).is_some()
     }
 
-    pub(super) fn tally(&mut self, operation: OperationId, clause: &Clause) -> &mut Tally {
+    /// Counts a verdict; `None` if the clause holds.
+    pub(super) fn count(&mut self, operation: OperationId, clause: &Clause, found: Option<ReportVerdict>) {
         let at = self.position(operation.service).unwrap_or(self.kept.len() - 1);
-        &mut self.kept[at].tallies[clause.number as usize]
+        self.kept[at].tallies[clause.number as usize][found.map_or(0, |found| 1 + found as usize)] += 1;
     }
 
     pub(super) fn blame(&mut self, report: &Report) {

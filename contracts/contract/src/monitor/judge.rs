@@ -58,7 +58,7 @@ impl<S: Store> Monitor<S> {
             && let Some((found, reason)) = typed.judge(call.args, step.outcome)
         {
             let report = Report { found, reason: Some(reason), ..self.report(&typed.clause, step) };
-            self.contracts.tally(call.operation, &typed.clause).count(found);
+            self.contracts.count(call.operation, &typed.clause, Some(found));
             if found == ReportVerdict::Fails {
                 self.failed(report, ticket, step);
             } else {
@@ -68,9 +68,9 @@ impl<S: Store> Monitor<S> {
         for clause in operation.clauses(kind) {
             let env = step.env();
             match clause.judge(env, self.settings.steps_max, &mut self.scratch) {
-                Ok(true) => self.contracts.tally(call.operation, clause).holds += 1,
+                Ok(true) => self.contracts.count(call.operation, clause, None),
                 Ok(false) => {
-                    self.contracts.tally(call.operation, clause).count(ReportVerdict::Fails);
+                    self.contracts.count(call.operation, clause, Some(ReportVerdict::Fails));
                     let mut report = self.report(clause, step);
                     self.put_guilty_first(&mut report, clause, env);
                     self.failed(report, ticket, step);
@@ -94,7 +94,7 @@ impl<S: Store> Monitor<S> {
 
     fn undecided(&mut self, clause: &Clause, stop: Stop, step: &mut Step<'_>) {
         let found = if stop.why.is_unknown() { ReportVerdict::Unknown } else { ReportVerdict::Error };
-        self.contracts.tally(step.call.operation, clause).count(found);
+        self.contracts.count(step.call.operation, clause, Some(found));
         let reason = Some(reason(clause, stop));
         step.output.reports.push(Report { found, reason, ..self.report(clause, step) });
     }
