@@ -56,33 +56,21 @@ pub enum Why {
     /// A value of another type than the schema declares, or without one: the expected kind, and the actual one.
     #[error("expected {0}, found {1}")]
     Kind(&'static str, &'static str),
-    /// Beyond 64 bits.
-    #[error("the number does not fit in 64 bits")]
-    Overflow,
-    /// Division or remainder by zero.
-    #[error("division by zero")]
-    ByZero,
-    /// A position beyond the end of a list.
-    #[error("index out of range")]
-    Position,
+    /// An operation without a result: division by zero, an index out of range, a value over a limit.
+    #[error("{0}")]
+    Impossible(&'static str),
     /// A text that is not a number, date or URL.
     #[error("the text is not a {0}")]
     NotA(&'static str),
     /// The step limit.
     #[error("step limit exceeded")]
     Budget,
-    /// A value nests too deep.
-    #[error("the value nests deeper than 64 levels")]
-    Depth,
-    /// The index is too long.
-    #[error("the index is longer than 1024 bytes")]
-    IndexLength,
-    /// The endpoint is empty or too long.
-    #[error("the endpoint is empty or longer than 1024 bytes")]
-    EndpointLength,
 }
 
 impl Why {
+    const OVERFLOW: Self = Self::Impossible("the number does not fit in 64 bits");
+    const DEPTH: Self = Self::Impossible("the value nests deeper than 64 levels");
+
     /// Whether the message lacks the value, as opposed to an impossible operation.
     pub fn is_unknown(self) -> bool {
         matches!(self, Self::Missing | Self::Opaque)
@@ -253,7 +241,7 @@ impl<'a> Run<'a> {
             Op::Minus(of) => match self.value(of)? {
                 Value::Int(number) => match number.checked_neg() {
                     Some(number) => Ok(Value::Int(number)),
-                    None => self.stop(id, Why::Overflow),
+                    None => self.stop(id, Why::OVERFLOW),
                 },
                 Value::Float(number) => Ok(Value::Float(-number)),
                 other => self.kind(of, "a number", other),
@@ -358,7 +346,8 @@ impl<'a> Run<'a> {
         if let Some(items) = Items::of_list(within) {
             let Value::Int(number) = key else { return self.kind(at, "an int", key) };
             let position = usize::try_from(number).ok().filter(|at| *at < items.len());
-            return position.map_or_else(|| self.stop(id, Why::Position), |at| Ok(items.at(at)));
+            return position
+                .map_or_else(|| self.stop(id, Why::Impossible("index out of range")), |at| Ok(items.at(at)));
         }
         let Value::Node(node) = within else { return self.kind(of, "a list or a map", within) };
         if let Value::Text(name) = key {
@@ -415,7 +404,10 @@ impl<'a> Run<'a> {
     fn index_text(&mut self, id: Id) -> Outcome<&'a str> {
         let value = self.needed(id)?;
         let text = self.shown(id, value)?;
-        if text.len() > NAME_MAX_BYTES { self.stop(id, Why::IndexLength) } else { Ok(text) }
+        match text.len() > NAME_MAX_BYTES {
+            true => self.stop(id, Why::Impossible("the index is longer than 1024 bytes")),
+            false => Ok(text),
+        }
     }
 
     fn walk(&mut self, identify: &Identify, step: usize, take: TakeEndpoint<'_>) {
@@ -456,7 +448,8 @@ impl<'a> Run<'a> {
             _ => self.text(identify.at)?,
         };
         if endpoint.is_empty() || endpoint.len() > NAME_MAX_BYTES {
-            return self.stop(identify.at, Why::EndpointLength);
+            let why = Why::Impossible("the endpoint is empty or longer than 1024 bytes");
+            return self.stop(identify.at, why);
         }
         let index = match identify.index {
             Some(index) => Some(self.index_text(index)?),

@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
                 let whole = number.trunc();
                 // The bound above is 2^63, which does not fit.
                 let fits = whole >= i64::MIN as f64 && whole < -(i64::MIN as f64);
-                if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::Overflow) }
+                if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::OVERFLOW) }
             }
             (Value::Text(text), float) => {
                 self.charge_bytes(id, text.len())?;

@@ -20,7 +20,7 @@ impl<'a> Run<'a> {
                 self.charge_bytes(at, out.out.len())?;
                 Ok(out.out.into_bump_str())
             }
-            Err(fmt::Error) if out.is_too_deep => self.stop(at, Why::Depth),
+            Err(fmt::Error) if out.is_too_deep => self.stop(at, Why::DEPTH),
             Err(fmt::Error) => self.stop(at, Why::Budget),
         }
     }

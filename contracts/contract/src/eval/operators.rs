@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
 
     pub(super) fn equal(&mut self, at: Id, a: Value<'a>, b: Value<'a>, depth: u16) -> Outcome<bool> {
         if depth > NESTING_MAX {
-            return self.stop(at, Why::Depth);
+            return self.stop(at, Why::DEPTH);
         }
         self.charge(at, 1)?;
         match (a, b) {
@@ -104,9 +104,9 @@ impl<'a> Run<'a> {
         match (left, right) {
             (Value::Int(left), Value::Int(right)) => {
                 if right == 0 && matches!(how, Binary::Divided | Binary::Remainder) {
-                    return self.stop(id, Why::ByZero);
+                    return self.stop(id, Why::Impossible("division by zero"));
                 }
-                how.checked(left, right).map_or_else(|| self.stop(id, Why::Overflow), |value| Ok(Value::Int(value)))
+                how.checked(left, right).map_or_else(|| self.stop(id, Why::OVERFLOW), |value| Ok(Value::Int(value)))
             }
             (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
                 let float = |value| match value {
