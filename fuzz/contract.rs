@@ -32,12 +32,12 @@ pub(crate) fn contract_eval(bytes: &[u8]) {
     let mut rest = &bytes[end + 1..];
     let message = value(&mut rest, &mut tape, 0);
     let args = [tape.value(message)];
-    let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
+    let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1", steps_max: STEPS_MAX };
     let mut scratch = Scratch::default();
     for clause in contract.clauses(operation, Kind::Precondition) {
-        let whole = clause.judge(env, STEPS_MAX, &mut scratch);
-        assert_eq!(clause.judge(env, STEPS_MAX, &mut scratch), whole);
-        let cut = clause.judge(env, 20, &mut scratch);
+        let whole = clause.judge(env, &mut scratch);
+        assert_eq!(clause.judge(env, &mut scratch), whole);
+        let cut = clause.judge(Env { steps_max: 20, ..env }, &mut scratch);
         assert!(cut.is_err() || cut == whole, "{cut:?} {whole:?}");
     }
 }

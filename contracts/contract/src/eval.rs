@@ -33,6 +33,8 @@ pub struct Env<'a> {
     pub outcome: Value<'a>,
     /// The endpoint of the request.
     pub receiver: &'a str,
+    /// Maximum number of steps per clause.
+    pub steps_max: u64,
 }
 
 /// Why an expression has no value, and its location in the contract.
@@ -84,21 +86,20 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    fn run<T>(&mut self, code: &Code, env: Env<'_>, steps: u64, evaluate: impl FnOnce(Run<'_>) -> T) -> T {
-        let result = evaluate(Run::new(code, env, steps, &self.bump));
+    fn run<T>(&mut self, code: &Code, env: Env<'_>, evaluate: impl FnOnce(Run<'_>) -> T) -> T {
+        let result = evaluate(Run::new(code, env, &self.bump));
         self.bump.reset();
         result
     }
 }
 
 impl Clause {
-    /// Whether the clause holds for a call, in at most `steps_max` steps, or why that cannot be decided. Needs no
-    /// monitor.
-    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Result<bool, Stop> {
-        if let Some(holds) = plain(&self.code, self.root, &env).filter(|_| steps_max >= PLAIN_STEPS) {
+    /// Whether the clause holds for a call, or why that cannot be decided. Needs no monitor.
+    pub fn judge(&self, env: Env<'_>, scratch: &mut Scratch) -> Result<bool, Stop> {
+        if let Some(holds) = plain(&self.code, self.root, &env).filter(|_| env.steps_max >= PLAIN_STEPS) {
             return Ok(holds);
         }
-        scratch.run(&self.code, env, steps_max, |mut run| run.truth(self.root).map_err(|NoValue| run.reason()))
+        scratch.run(&self.code, env, |mut run| run.truth(self.root).map_err(|NoValue| run.reason()))
     }
 }
 
@@ -125,8 +126,8 @@ fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     }
 }
 
-pub(crate) fn index(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Result<String, Stop> {
-    scratch.run(&clause.code, env, steps, |mut run| {
+pub(crate) fn index(clause: &Clause, env: Env<'_>, scratch: &mut Scratch) -> Result<String, Stop> {
+    scratch.run(&clause.code, env, |mut run| {
         run.index_text(clause.root).map(str::to_owned).map_err(|NoValue| run.reason())
     })
 }
@@ -138,11 +139,10 @@ pub(crate) type TakeEndpoint<'t> = &'t mut dyn FnMut(&str, Option<&str>);
 pub(crate) fn identify(
     identify: &Identify,
     env: Env<'_>,
-    steps: u64,
     scratch: &mut Scratch,
     take: TakeEndpoint<'_>,
 ) -> Result<(), Stop> {
-    scratch.run(&identify.clause.code, env, steps, |mut run| {
+    scratch.run(&identify.clause.code, env, |mut run| {
         run.walk(identify, 0, take);
         run.first_stop.map_or(Ok(()), Err)
     })
@@ -168,12 +168,12 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(code: &'a Code, env: Env<'a>, steps: u64, bump: &'a Bump) -> Self {
+    fn new(code: &'a Code, env: Env<'a>, bump: &'a Bump) -> Self {
         let locals = match code.locals {
             0 => &mut [],
             count => bump.alloc_slice_fill_copy(usize::from(count), Value::Missing),
         };
-        Self { code, env, locals, left: steps, bump, stopped: None, first_stop: None }
+        Self { code, env, locals, left: env.steps_max, bump, stopped: None, first_stop: None }
     }
 
     fn reason(&self) -> Stop {

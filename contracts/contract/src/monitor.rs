@@ -152,10 +152,6 @@ impl<'a> Step<'a> {
     fn new(call: Call<'a>, now_s: u64) -> Self {
         Self { call, outcome: Value::Missing, ticket: None, now_s, output: StepOutput::default() }
     }
-
-    fn env(&self) -> Env<'a> {
-        Env { args: self.call.args, outcome: self.outcome, receiver: self.call.endpoint }
-    }
 }
 
 impl<S: Store> Monitor<S> {
@@ -375,6 +371,11 @@ impl<S: Store> Monitor<S> {
             self.ask(Kind::Precondition, ticket, &mut step);
         }
         step.output
+    }
+
+    fn env<'a>(&self, step: &Step<'a>) -> Env<'a> {
+        let (Call { args, endpoint: receiver, .. }, outcome) = (step.call, step.outcome);
+        Env { args, outcome, receiver, steps_max: self.settings.steps_max }
     }
 
     fn is_bypassed(&self, call: Call<'_>) -> bool {

@@ -51,10 +51,10 @@ fn verdict(expression: &str, steps: u64) -> String {
     let mut tape = Tape::new();
     let id = put(&mut tape, &message());
     let args = [tape.value(id)];
-    let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
+    let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1", steps_max: steps };
     let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
     let stop = |stop: contract::Stop| format!("`{}` {}", &text[stop.span.range()], stop.why);
-    match clause.judge(env, steps, &mut Scratch::default()) {
+    match clause.judge(env, &mut Scratch::default()) {
         Ok(true) => "holds".to_owned(),
         Ok(false) => "fails".to_owned(),
         Err(why) if why.why.is_unknown() => format!("unknown: {}", stop(why)),

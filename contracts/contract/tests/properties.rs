@@ -198,14 +198,14 @@ proptest! {
         let mut tape = Tape::new();
         let ids = [put(&mut tape, &a), put(&mut tape, &b)];
         let args = ids.map(|id| tape.value(id));
-        let env = Env { args: &args, outcome: Value::Missing, receiver: "r" };
+        let env = Env { args: &args, outcome: Value::Missing, receiver: "r", steps_max: contract::STEPS_MAX };
         let mut scratch = Scratch::default();
         let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
-        let whole = clause.judge(env, contract::STEPS_MAX, &mut scratch);
-        prop_assert_eq!(clause.judge(env, contract::STEPS_MAX, &mut scratch), whole, "a clause has no memory");
+        let whole = clause.judge(env, &mut scratch);
+        prop_assert_eq!(clause.judge(env, &mut scratch), whole, "a clause has no memory");
         // With fewer steps the verdict is the same, or the limit ends the evaluation. `&&` and `||`
         // may absorb that, but cannot invert the verdict.
-        let cut = clause.judge(env, steps, &mut scratch);
+        let cut = clause.judge(Env { steps_max: steps, ..env }, &mut scratch);
         prop_assert!(cut.is_err() || cut == whole, "{:?} {:?}", cut, whole);
     }
 

@@ -24,7 +24,7 @@ impl<S: Store> Monitor<S> {
         let operation = step.call.operation;
         let contract = self.contracts.of(operation.service).clone();
         let Some(clause) = contract.op(operation).clauses(Kind::Index).next() else { return Some((None, false)) };
-        let index = eval::index(clause, step.env(), self.settings.steps_max, &mut self.scratch);
+        let index = eval::index(clause, self.env(step), &mut self.scratch);
         let index = index.map_err(|stop| self.undecided(clause, stop, step)).ok()?;
         Some((Some(index), clause.secret))
     }
@@ -42,8 +42,7 @@ impl<S: Store> Monitor<S> {
                     all.push(Introduced { endpoint, service, index, secret: identify.clause.secret });
                 }
             };
-            let (env, steps) = (step.env(), self.settings.steps_max);
-            if let Err(stop) = eval::identify(identify, env, steps, &mut self.scratch, &mut take) {
+            if let Err(stop) = eval::identify(identify, self.env(step), &mut self.scratch, &mut take) {
                 self.undecided(&identify.clause, stop, step);
             }
         }
@@ -66,8 +65,8 @@ impl<S: Store> Monitor<S> {
             }
         }
         for clause in operation.clauses(kind) {
-            let env = step.env();
-            match clause.judge(env, self.settings.steps_max, &mut self.scratch) {
+            let env = self.env(step);
+            match clause.judge(env, &mut self.scratch) {
                 Ok(true) => self.contracts.count(call.operation, clause, None),
                 Ok(false) => {
                     self.contracts.count(call.operation, clause, Some(ReportVerdict::Fails));
@@ -110,7 +109,7 @@ impl<S: Store> Monitor<S> {
     fn put_guilty_first(&mut self, report: &mut Report, clause: &Clause, env: Env<'_>) {
         let (mut parts, mut whole) = (Vec::new(), Vec::new());
         let mut scratch = std::mem::take(&mut self.scratch);
-        eval::guilty(clause, env, self.settings.steps_max, &mut scratch, &mut |name, value| {
+        eval::guilty(clause, env, &mut scratch, &mut |name, value| {
             if name.contains(['.', '[']) {
                 parts.push(self.variable(&name, value));
             } else {
