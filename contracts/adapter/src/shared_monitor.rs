@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use contract::ServiceId;
 use contract::monitor::report::{Kind, Report, ReportVerdict};
-use contract::monitor::{EndpointState, Monitor, Placement, Settings, StepOutput};
+use contract::monitor::{EndpointState, Monitor, Settings, StepOutput};
 
 use crate::config::{CheckSettings, Config, ProtocolKind};
 use crate::decode::{CurrentServices, Service, Services};
@@ -41,7 +41,7 @@ pub(crate) enum Stopped {
 impl Watch {
     pub(crate) fn new(config: &Config, services: Services, store: EntryStore, reports: Arc<Reports>) -> Self {
         let mut settings = Settings::new(&config.name);
-        settings.placement = Placement { requires: config.checks.requires, ensures: config.checks.ensures };
+        (settings.requires, settings.ensures) = (config.checks.requires, config.checks.ensures);
         settings.steps_max = config.checks.steps;
         settings.show_secrets = config.reports.show_secrets;
         let now_s = crate::clock::unix_s();

@@ -31,7 +31,7 @@ use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 use crate::tape::Value;
 
-/// The adapters that check a clause of a message between two adapters.
+/// The adapters that check a clause of a message between two adapters. If one side has no adapter, the other checks all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The adapter of the message's sender.
@@ -42,45 +42,27 @@ pub enum Side {
     Both,
 }
 
-/// Which adapter checks which clauses. If the other side has no adapter, the only one checks all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placement {
-    /// For `requires`; the message is the request.
-    pub requires: Side,
-    /// For `ensures` and `on_error`; the message is the reply.
-    pub ensures: Side,
-}
-
-impl Placement {
-    /// Preconditions at the server's adapter, postconditions at the client's, as Whip does it.
-    pub const RECEIVER: Self = Self { requires: Side::Receiver, ensures: Side::Receiver };
-}
-
 /// Settings of a monitor.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The label of this adapter.
     pub label: String,
-    /// Which clauses it checks.
-    pub placement: Placement,
+    /// Which adapters check `requires`; the message is the request.
+    pub requires: Side,
+    /// Which adapters check `ensures` and `on_error`; the message is the reply.
+    pub ensures: Side,
     /// Maximum number of steps per clause.
     pub steps_max: u64,
     /// Whether values with secret-sounding names are shown.
     pub show_secrets: bool,
-    /// Maximum length of a value in a report, in bytes.
-    pub value_max_bytes: usize,
 }
 
 impl Settings {
-    /// The defaults, for an adapter with this label.
+    /// The defaults, for an adapter with this label: preconditions at the server's adapter, postconditions at the
+    /// client's, as Whip does it.
     pub fn new(label: &str) -> Self {
-        Self {
-            label: label.to_owned(),
-            placement: Placement::RECEIVER,
-            steps_max: STEPS_MAX,
-            show_secrets: false,
-            value_max_bytes: 200,
-        }
+        let (label, requires, ensures) = (label.to_owned(), Side::Receiver, Side::Receiver);
+        Self { label, requires, ensures, steps_max: STEPS_MAX, show_secrets: false }
     }
 }
 
@@ -280,7 +262,7 @@ impl<S: Store> Monitor<S> {
         let ticket = Ticket { enhanced: peer.is_some(), other: peer_number, ..ticket };
         let mut step = Step { ticket: Some(&ticket), ..step };
         let entries = self.keep_sent(Direction::Request, &ticket, &mut step);
-        if peer.is_none() || matches!(self.settings.placement.requires, Side::Sender | Side::Both) {
+        if peer.is_none() || matches!(self.settings.requires, Side::Sender | Side::Both) {
             self.ask(Kind::Precondition, &ticket, &mut step);
         }
         let output = step.output;
@@ -313,7 +295,7 @@ impl<S: Store> Monitor<S> {
         let mut step = Step { ticket: Some(&ticket), ..step };
         let entries = metadata.map_or(&[][..], |metadata| &metadata.entries);
         self.keep_received(Direction::Request, &ticket, entries, &mut step);
-        if metadata.is_none() || matches!(self.settings.placement.requires, Side::Receiver | Side::Both) {
+        if metadata.is_none() || matches!(self.settings.requires, Side::Receiver | Side::Both) {
             self.ask(Kind::Precondition, &ticket, &mut step);
         }
         let output = step.output;
@@ -329,7 +311,7 @@ impl<S: Store> Monitor<S> {
         }
         let is_result = kind == Kind::Postcondition;
         let entries = if is_result { self.keep_sent(Direction::Reply, ticket, &mut step) } else { Vec::new() };
-        if !ticket.enhanced || matches!(self.settings.placement.ensures, Side::Sender | Side::Both) {
+        if !ticket.enhanced || matches!(self.settings.ensures, Side::Sender | Side::Both) {
             self.ask(kind, ticket, &mut step);
         }
         StepOutput { reply: ticket.enhanced.then_some(entries), ..step.output }
@@ -352,7 +334,7 @@ impl<S: Store> Monitor<S> {
         if kind == Kind::Postcondition {
             self.keep_received(Direction::Reply, ticket, metadata.unwrap_or_default(), &mut step);
         }
-        if metadata.is_none() || matches!(self.settings.placement.ensures, Side::Receiver | Side::Both) {
+        if metadata.is_none() || matches!(self.settings.ensures, Side::Receiver | Side::Both) {
             self.ask(kind, ticket, &mut step);
         }
         step.output
@@ -367,7 +349,7 @@ impl<S: Store> Monitor<S> {
         }
         ticket.other = None;
         let mut step = Step { ticket: Some(ticket), ..Step::new(call, now_s) };
-        if self.settings.placement.requires == Side::Receiver {
+        if self.settings.requires == Side::Receiver {
             self.ask(Kind::Precondition, ticket, &mut step);
         }
         step.output

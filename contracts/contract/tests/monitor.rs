@@ -2,20 +2,20 @@
 
 use crate::common::{Asked, Seen, World, ask, vouched};
 use contract::monitor::report::{Kind, Report, ReportVerdict};
-use contract::monitor::{EndpointState, MemoryStore, Monitor, Placement, Settings, Store};
+use contract::monitor::{EndpointState, MemoryStore, Monitor, Settings, Side, Store};
 use serde_json::json;
 
 /// The walkthrough's calculator: an adder that registers itself, a discovery and a client, with adapters at
 /// `discovery:38000`, `adder:38001` and `client`. With `full`, the client knows the discovery's adapter.
-fn calculator(contract: &str, full: bool, placement: Placement) -> World {
+fn calculator(contract: &str, full: bool, sides: [Side; 2]) -> World {
     let mut world = World::new(contract);
-    world.adapter_at("client", "client", placement);
+    world.adapter_at("client", "client", sides);
     let peer = full.then_some("discovery:38000");
     world.configure("client", "discovery:8000", "AdderDiscovery", &["unknown"], peer);
     if full {
-        world.adapter_at("discovery:38000", "discovery", placement);
+        world.adapter_at("discovery:38000", "discovery", sides);
         world.configure("discovery:38000", "discovery:8000", "AdderDiscovery", &["discovery"], Some("discovery:38000"));
-        world.adapter_at("adder:38001", "adder", placement);
+        world.adapter_at("adder:38001", "adder", sides);
         world.configure("adder:38001", "adder:8001", "Adder", &["adder"], Some("adder:38001"));
         world.configure("adder:38001", "discovery:8000", "AdderDiscovery", &["unknown"], Some("discovery:38000"));
         let registered =
@@ -43,7 +43,7 @@ fn text(reports: &[Report]) -> String {
 
 #[test]
 fn at_2_and_3_single_adapter_blames_unknown() {
-    let mut world = calculator("calculator-plain", false, Placement::RECEIVER);
+    let mut world = calculator("calculator-plain", false, [Side::Receiver; 2]);
     let reports = add(&mut world, 2, 2, 3);
     insta::assert_snapshot!(text(&reports), @r"
     at client: [Whip] Contract Failure: Failed postcondition result == a + b
@@ -67,7 +67,7 @@ fn at_3_without_identifies_nothing_is_checked() {
 
 #[test]
 fn at_4_with_all_adapters_the_adder_is_blamed() {
-    let mut world = calculator("calculator-plain", true, Placement::RECEIVER);
+    let mut world = calculator("calculator-plain", true, [Side::Receiver; 2]);
     let reports = add(&mut world, 2, 2, 3);
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].blamed, ["adder"]);
@@ -83,7 +83,7 @@ fn at_4_with_all_adapters_the_adder_is_blamed() {
 
 #[test]
 fn at_5_index_shows_the_vouching_party() {
-    let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
+    let mut world = calculator("calculator-indexed", true, [Side::Receiver; 2]);
     let one = add(&mut world, 1, 1, 1);
     let two = add(&mut world, 2, 2, 3);
     insta::assert_snapshot!(text(&[one, two].concat()), @r"
@@ -105,7 +105,7 @@ fn at_5_index_shows_the_vouching_party() {
 
 #[test]
 fn at_6_a_precondition_blames_the_sender_at_the_receiver() {
-    let mut world = calculator("calculator-plain", true, Placement::RECEIVER);
+    let mut world = calculator("calculator-plain", true, [Side::Receiver; 2]);
     insta::assert_snapshot!(text(&add(&mut world, 0, 0, -1)), @r"
     at adder: [Whip] Contract Failure: Failed precondition for RPC add (a > 0 && b > 0)
     	 Blaming: client (precondition failure)
@@ -126,7 +126,7 @@ fn at_6_a_precondition_blames_the_sender_at_the_receiver() {
 #[test]
 fn at_7_kept_clauses_are_not_reported() {
     for full in [false, true] {
-        let mut world = calculator("calculator-plain", full, Placement::RECEIVER);
+        let mut world = calculator("calculator-plain", full, [Side::Receiver; 2]);
         assert!(add(&mut world, 2, 2, 4).is_empty());
         let total = world.adapters["client"].tallies().total();
         assert_eq!(total[1..], [0, 0, 0]);
@@ -145,7 +145,7 @@ fn each_clause_is_checked_once_at_its_placement() {
         (Both, Both, &["client", "adder", "adder", "client"]),
     ];
     for (requires, ensures, expected) in rows {
-        let mut world = calculator("calculator-plain", true, Placement { requires, ensures });
+        let mut world = calculator("calculator-plain", true, [requires, ensures]);
         let reports = add(&mut world, 0, 0, -1);
         let adapters = reports.iter().map(|report| report.adapter.as_str()).collect::<Vec<_>>();
         assert_eq!(adapters, expected, "{requires:?} {ensures:?}");
@@ -158,7 +158,7 @@ fn each_clause_is_checked_once_at_its_placement() {
 
 #[test]
 fn a_client_without_adapter_is_unknown_to_the_server() {
-    let mut world = calculator("calculator-plain", true, Placement::RECEIVER);
+    let mut world = calculator("calculator-plain", true, [Side::Receiver; 2]);
     let asked =
         Asked { client: None, public: Some("adder:38001"), ..ask("", "adder:8001", "add", json!([0, 0]), json!(1)) };
     let reports = world.call(&asked).reports;
@@ -257,7 +257,7 @@ fn secrets_are_not_shown_unless_asked_for() {
 
 #[test]
 fn labels_survive_a_restart_with_the_store() {
-    let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
+    let mut world = calculator("calculator-indexed", true, [Side::Receiver; 2]);
     let client = world.adapters.get_mut("client").unwrap();
     let mut kept = MemoryStore::new(1 << 20, None);
     for (number, name) in client.store().names().iter().enumerate() {

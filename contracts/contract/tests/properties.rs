@@ -7,8 +7,8 @@ use contract::metadata::UNKNOWN;
 use contract::metadata::{
     CallContext, Identified, RequestMetadata, decode_reply, decode_request, encode_reply, encode_request,
 };
+use contract::monitor::Side;
 use contract::monitor::report::Kind;
-use contract::monitor::{Placement, Side};
 use contract::{Env, Scratch, Tape, Value, check};
 use proptest::prelude::*;
 use serde_json::json;
@@ -293,14 +293,14 @@ fn closure(known: &BTreeMap<Entry, BTreeSet<Provenance>>, entry: Entry) -> BTree
     parties
 }
 
-fn blame_stays_within_provenance(moves: &[Move], adapters: u8, placement: Placement) -> Result<usize, TestCaseError> {
+fn blame_stays_within_provenance(moves: &[Move], adapters: u8, sides: [Side; 2]) -> Result<usize, TestCaseError> {
     let mut world = World::of_text(CHAIN);
     let has = |party: usize| adapters >> party & 1 == 1;
     let (endpoint, address) = (|party: usize| format!("e{party}:1"), |party: usize| format!("x{party}:9"));
     let label = |party: usize| format!("p{party}");
     let mut known = BTreeMap::<Entry, BTreeSet<Provenance>>::new();
     for party in (0..PARTIES).filter(|&party| has(party)) {
-        world.adapter_at(&address(party), &label(party), placement);
+        world.adapter_at(&address(party), &label(party), sides);
         for other in 0..PARTIES {
             let vouching = if has(other) { label(other) } else { UNKNOWN.to_owned() };
             let peer = has(other).then(|| address(other));
@@ -353,9 +353,9 @@ proptest! {
     #[test]
     fn blame_is_within_provenance(moves in moves(), adapters in 0_u8..16, sender in any::<bool>()) {
         // Each clause where it can first be checked, as in the paper.
-        let first = Placement { requires: Side::Sender, ensures: Side::Sender };
-        let placement = if sender { first } else { Placement::RECEIVER };
-        blame_stays_within_provenance(&moves, adapters, placement)?;
+        let first = [Side::Sender; 2];
+        let sides = if sender { first } else { [Side::Receiver; 2] };
+        blame_stays_within_provenance(&moves, adapters, sides)?;
     }
 }
 
@@ -364,5 +364,5 @@ proptest! {
 fn the_history_has_reports() {
     let moved = |from, to, own, what, named, n| Move { from, to, own, what, named, n };
     let moves = [moved(0, 1, 0, 1, 2, 1), moved(0, 2, 1, 2, 0, 0)];
-    assert_eq!(blame_stays_within_provenance(&moves, 15, Placement::RECEIVER).unwrap(), 2);
+    assert_eq!(blame_stays_within_provenance(&moves, 15, [Side::Receiver; 2]).unwrap(), 2);
 }

@@ -18,6 +18,9 @@ use crate::tape::Value;
 
 const LINKS_MAX: usize = 32;
 
+/// Maximum length of a value in a report, in bytes.
+const VALUE_MAX_BYTES: usize = 200;
+
 impl<S: Store> Monitor<S> {
     /// The index of the member that a call uses, if it has a value, and whether it is secret.
     pub(super) fn invoked_index(&mut self, step: &mut Step<'_>) -> Option<(Option<String>, bool)> {
@@ -101,7 +104,7 @@ impl<S: Store> Monitor<S> {
     /// A value for a report, redacted if its name sounds secret.
     fn variable(&self, name: &str, value: Value<'_>) -> Variable {
         let hide: fn(&str) -> bool = if self.settings.show_secrets { |_| false } else { is_secret_name };
-        let value = if hide(name) { HIDDEN.to_owned() } else { excerpt(value, self.settings.value_max_bytes, hide) };
+        let value = if hide(name) { HIDDEN.to_owned() } else { excerpt(value, VALUE_MAX_BYTES, hide) };
         Variable { name: name.to_owned(), value }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use contract::metadata::UNKNOWN;
 use contract::metadata::{self, CallContext, Identified, RequestMetadata};
 use contract::monitor::report::Report;
-use contract::monitor::{Call, EndpointState, MemoryStore, Monitor, Outcome, Placement, Settings, Shown};
+use contract::monitor::{Call, EndpointState, MemoryStore, Monitor, Outcome, Settings, Shown, Side};
 use contract::{Contract, Tape, TapeId, Value, check};
 use serde_json::Value as Json;
 
@@ -90,11 +90,16 @@ impl World {
     }
 
     pub fn adapter(&mut self, address: &str, label: &str) -> &mut Monitor<MemoryStore> {
-        self.adapter_at(address, label, Placement::RECEIVER)
+        self.adapter_at(address, label, [Side::Receiver; 2])
     }
 
-    pub fn adapter_at(&mut self, address: &str, label: &str, placement: Placement) -> &mut Monitor<MemoryStore> {
-        let settings = Settings { placement, ..Settings::new(label) };
+    pub fn adapter_at(
+        &mut self,
+        address: &str,
+        label: &str,
+        [requires, ensures]: [Side; 2],
+    ) -> &mut Monitor<MemoryStore> {
+        let settings = Settings { requires, ensures, ..Settings::new(label) };
         let monitor = Monitor::new(self.contract.clone(), settings, MemoryStore::new(1 << 24, None), 0);
         self.adapters.entry(address.to_owned()).or_insert(monitor)
     }
