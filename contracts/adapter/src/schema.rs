@@ -139,7 +139,6 @@ fn of_thrift(schema: &thrift::Schema, only: Option<(&str, &str)>) -> Schema {
         let signature = |method: &thrift::Method| Signature {
             params: schema.structure(method.arguments).in_order().map(field).collect(),
             result: method.returns.as_ref().map(|ty| thrift_type(schema, ty)),
-            errors: schema.structure(method.result).fields.iter().filter(|field| field.id != 0).map(field).collect(),
         };
         let operations = service.methods.iter().map(|method| (method.name.clone(), signature(method))).collect();
         out.services.insert(name.to_owned(), operations);
@@ -176,7 +175,7 @@ fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
                     [_] => fields(wsdl, output.content, &mut types).pop().map(|field| field.of),
                     _ => Some(Type::Record(fields(wsdl, output.content, &mut types))),
                 });
-            operations.insert(operation.name.clone(), Signature { params, result, errors: Vec::new() });
+            operations.insert(operation.name.clone(), Signature { params, result });
         }
         match only {
             // A service of the contract maps to the WSDL service of that name, or to the only one.

@@ -64,8 +64,6 @@ pub struct Signature {
     pub params: Vec<Field>,
     /// The result, or `None` for an operation without one.
     pub result: Option<Type>,
-    /// The declared exceptions or faults: name and type.
-    pub errors: Vec<Field>,
 }
 
 /// The operations of a service by name.

@@ -152,7 +152,7 @@ fn schema_types_apply_without_declared_types() {
     let mut schema = Schema::default();
     let fields = vec![Field::new("a", Type::Int), open("b"), Field::optional("next", Type::Named("Node".to_owned()))];
     schema.types.insert("Node".to_owned(), fields);
-    let signature = Signature { params: Vec::new(), result: Some(Type::Named("Node".to_owned())), errors: Vec::new() };
+    let signature = Signature { params: Vec::new(), result: Some(Type::Named("Node".to_owned())) };
     schema.services.insert("S".to_owned(), [("f".to_owned(), signature)].into());
     let node = |tape: &mut Tape<'_>, name: &'static str| {
         let a = tape.add(Value::Int(1));

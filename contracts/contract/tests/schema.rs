@@ -12,10 +12,9 @@ fn schema() -> Schema {
     let find = Signature {
         params: vec![Field::new("token", Type::Text), Field::new("offset", Type::Int)],
         result: Some(Type::List(Box::new(Type::Named("Note".to_owned())))),
-        errors: vec![Field::new("EDAMUserException", Type::Record(Vec::new()))],
     };
     let outcomes = ["Success", "NoDrawWasOffered", "InvalidGameID"].map(str::to_owned).to_vec();
-    let play = Signature { params: Vec::new(), result: Some(Type::Choice(outcomes)), errors: Vec::new() };
+    let play = Signature { params: Vec::new(), result: Some(Type::Choice(outcomes)) };
     Schema {
         types: BTreeMap::from([("Note".to_owned(), note)]),
         services: BTreeMap::from([(
