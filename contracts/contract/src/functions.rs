@@ -38,60 +38,54 @@ pub(crate) enum ArgKind {
     Map,
 }
 
-pub(crate) enum ReturnKind {
-    Bool,
-    Int,
-    Float,
-    Text,
-    Texts,
-    /// The type of the last argument.
-    Last,
-    /// `float` if an argument is one, otherwise `int`.
-    Number,
-}
-
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) function: Function,
     pub(crate) takes: &'static [ArgKind],
     /// Whether the last argument may be repeated.
     pub(crate) more: bool,
-    pub(crate) gives: ReturnKind,
+    /// The type of the result, from those of the arguments.
+    pub(crate) gives: fn(&[Type]) -> Type,
 }
 
-const fn row(name: &'static str, function: Function, takes: &'static [ArgKind], gives: ReturnKind) -> Row {
+const fn row(name: &'static str, function: Function, takes: &'static [ArgKind], gives: fn(&[Type]) -> Type) -> Row {
     Row { name, function, takes, more: false, gives }
+}
+
+/// `float` if an argument is one, otherwise `int`.
+fn number(types: &[Type]) -> Type {
+    [Type::Any, Type::Float].into_iter().find(|of| types.contains(of)).unwrap_or(Type::Int)
 }
 
 pub(crate) static TABLE: [Row; 26] = {
     use ArgKind::{Any, Map, Number, Numeral, Pattern, Sized, Text};
     [
-        row("contains", Function::TextsAre(|text, part| text.contains(part)), &[Text, Text], ReturnKind::Bool),
-        row("ends_with", Function::TextsAre(|text, part| text.ends_with(part)), &[Text, Text], ReturnKind::Bool),
-        row("float", Function::Float, &[Numeral], ReturnKind::Float),
-        row("get", Function::Get, &[Map, Any, Any], ReturnKind::Last),
-        row("has", Function::Has, &[Any], ReturnKind::Bool),
-        row("int", Function::Int, &[Numeral], ReturnKind::Int),
-        row("is_int", Function::ValueIs(|value| matches!(value, Value::Int(_))), &[Any], ReturnKind::Bool),
-        row("is_list", Function::ValueIs(|value| value.kind() == "a list"), &[Any], ReturnKind::Bool),
-        row("is_map", Function::ValueIs(|value| value.kind() == "a map or record"), &[Any], ReturnKind::Bool),
-        row("is_text", Function::ValueIs(|value| matches!(value, Value::Text(_))), &[Any], ReturnKind::Bool),
-        row("len", Function::Len, &[Sized], ReturnKind::Int),
-        row("lower", Function::Lower, &[Text], ReturnKind::Text),
-        row("matches", Function::Matches, &[Text, Pattern], ReturnKind::Bool),
-        Row { name: "max", function: Function::Max, takes: &[Number, Number], more: true, gives: ReturnKind::Number },
-        row("mime_valid", Function::TextIs(formats::mime_valid), &[Text], ReturnKind::Bool),
-        Row { name: "min", function: Function::Min, takes: &[Number, Number], more: true, gives: ReturnKind::Number },
-        row("pgn_valid", Function::TextIs(formats::pgn_valid), &[Text], ReturnKind::Bool),
-        row("query_param", Function::QueryParam, &[Text, Text], ReturnKind::Text),
-        row("rfc3339", Function::TextIs(|text| formats::time_ms(text, true).is_some()), &[Text], ReturnKind::Bool),
-        row("rfc822_date", Function::TextIs(formats::rfc822_date), &[Text], ReturnKind::Bool),
-        row("split", Function::Split, &[Text, Pattern], ReturnKind::Texts),
-        row("starts_with", Function::TextsAre(|text, part| text.starts_with(part)), &[Text, Text], ReturnKind::Bool),
-        row("text", Function::Text, &[Any], ReturnKind::Text),
-        row("time_ms", Function::TimeMs, &[Text], ReturnKind::Int),
-        row("url_host", Function::UrlHost, &[Text], ReturnKind::Text),
-        row("uuid4", Function::TextIs(formats::uuid4), &[Text], ReturnKind::Bool),
+        row("contains", Function::TextsAre(|text, part| text.contains(part)), &[Text, Text], |_| Type::Bool),
+        row("ends_with", Function::TextsAre(|text, part| text.ends_with(part)), &[Text, Text], |_| Type::Bool),
+        row("float", Function::Float, &[Numeral], |_| Type::Float),
+        row("get", Function::Get, &[Map, Any, Any], |types| types.last().cloned().unwrap_or(Type::Any)),
+        row("has", Function::Has, &[Any], |_| Type::Bool),
+        row("int", Function::Int, &[Numeral], |_| Type::Int),
+        row("is_int", Function::ValueIs(|value| matches!(value, Value::Int(_))), &[Any], |_| Type::Bool),
+        row("is_list", Function::ValueIs(|value| value.kind() == "a list"), &[Any], |_| Type::Bool),
+        row("is_map", Function::ValueIs(|value| value.kind() == "a map or record"), &[Any], |_| Type::Bool),
+        row("is_text", Function::ValueIs(|value| matches!(value, Value::Text(_))), &[Any], |_| Type::Bool),
+        row("len", Function::Len, &[Sized], |_| Type::Int),
+        row("lower", Function::Lower, &[Text], |_| Type::Text),
+        row("matches", Function::Matches, &[Text, Pattern], |_| Type::Bool),
+        Row { name: "max", function: Function::Max, takes: &[Number, Number], more: true, gives: number },
+        row("mime_valid", Function::TextIs(formats::mime_valid), &[Text], |_| Type::Bool),
+        Row { name: "min", function: Function::Min, takes: &[Number, Number], more: true, gives: number },
+        row("pgn_valid", Function::TextIs(formats::pgn_valid), &[Text], |_| Type::Bool),
+        row("query_param", Function::QueryParam, &[Text, Text], |_| Type::Text),
+        row("rfc3339", Function::TextIs(|text| formats::time_ms(text, true).is_some()), &[Text], |_| Type::Bool),
+        row("rfc822_date", Function::TextIs(formats::rfc822_date), &[Text], |_| Type::Bool),
+        row("split", Function::Split, &[Text, Pattern], |_| Type::List(Box::new(Type::Text))),
+        row("starts_with", Function::TextsAre(|text, part| text.starts_with(part)), &[Text, Text], |_| Type::Bool),
+        row("text", Function::Text, &[Any], |_| Type::Text),
+        row("time_ms", Function::TimeMs, &[Text], |_| Type::Int),
+        row("url_host", Function::UrlHost, &[Text], |_| Type::Text),
+        row("uuid4", Function::TextIs(formats::uuid4), &[Text], |_| Type::Bool),
     ]
 };
 

@@ -2,7 +2,7 @@ use regex_lite::RegexBuilder;
 
 use crate::code::{Code, Id, Op};
 use crate::finding::{Findings, Span, suggestion};
-use crate::functions::{self, ArgKind, Function, ReturnKind};
+use crate::functions::{self, ArgKind, Function};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use crate::types::{Schema, Type};
 
@@ -267,7 +267,11 @@ impl<'c> Compiler<'c> {
             self.found.mistake("arguments", span, message);
         }
         if let Function::Matches | Function::Split = row.function {
-            return self.pattern(matches!(row.function, Function::Split), arguments, span);
+            let op = match arguments {
+                [text, pattern] => self.pattern(matches!(row.function, Function::Split), text, pattern),
+                _ => None,
+            };
+            return (self.op(op.unwrap_or(Op::Bool(false)), span), (row.gives)(&[]));
         }
         let (first, count, types) = self.operands(arguments);
         for (at, (argument, of)) in arguments.iter().zip(&types).enumerate() {
@@ -277,31 +281,11 @@ impl<'c> Compiler<'c> {
                 self.wrong_type(argument.span, message);
             }
         }
-        let gives = match row.gives {
-            ReturnKind::Bool => Type::Bool,
-            ReturnKind::Int => Type::Int,
-            ReturnKind::Float => Type::Float,
-            ReturnKind::Text => Type::Text,
-            ReturnKind::Texts => Type::List(Box::new(Type::Text)),
-            ReturnKind::Last => types.last().cloned().unwrap_or(Type::Any),
-            ReturnKind::Number if types.contains(&Type::Any) => Type::Any,
-            ReturnKind::Number if types.contains(&Type::Float) => Type::Float,
-            ReturnKind::Number => Type::Int,
-        };
         // A wrong number of arguments is an error, so this code never runs.
-        (self.op(Op::Call { function: row.function, first, count }, span), gives)
+        (self.op(Op::Call { function: row.function, first, count }, span), (row.gives)(&types))
     }
 
-    fn pattern(&mut self, splits: bool, arguments: &[Expr], span: Span) -> (Id, Type) {
-        let op = match arguments {
-            [text, pattern] => self.pattern_op(splits, text, pattern),
-            _ => None,
-        };
-        let gives = if splits { Type::List(Box::new(Type::Text)) } else { Type::Bool };
-        (self.op(op.unwrap_or(Op::Bool(false)), span), gives)
-    }
-
-    fn pattern_op(&mut self, splits: bool, text: &Expr, pattern: &Expr) -> Option<Op> {
+    fn pattern(&mut self, splits: bool, text: &Expr, pattern: &Expr) -> Option<Op> {
         let (of, kind) = self.expression(text);
         if !ArgKind::Text.accepts(&kind) {
             self.wrong_type(text.span, format!("a pattern is matched against text, found {}", kind.described()));
