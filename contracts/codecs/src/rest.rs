@@ -146,57 +146,15 @@ fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }
 
-/// The parameters of a query or a form (`application/x-www-form-urlencoded`), in order. Source: the
-/// URL standard, section 5.1.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parameters<'p> {
-    all: Vec<(Cow<'p, str>, Cow<'p, str>)>,
-}
-
-/// Why a query or a form is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ParametersError {
-    /// More parameters than this limit.
-    #[error("more than {0} parameters")]
-    TooMany(usize),
-    /// A parameter, by its number from 1, whose escapes are not valid UTF-8.
-    #[error("parameter {0} is not valid UTF-8")]
-    NotUtf8(usize),
-}
-
-impl<'p> Parameters<'p> {
-    /// Parses the text between `?` and `#`, or a form's body. `+` means a space. Empty pairs (`&&`) are skipped; a name
-    /// without `=` has an empty value. Fails if there are more than `limit` parameters or an escape is not valid UTF-8.
-    pub fn parse(text: &'p str, limit: usize) -> Result<Parameters<'p>, ParametersError> {
-        let mut all = Vec::new();
-        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-            if all.len() == limit {
-                return Err(ParametersError::TooMany(limit));
-            }
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match (plus(name), plus(value)) {
-                (Some(name), Some(value)) => all.push((name, value)),
-                _ => return Err(ParametersError::NotUtf8(all.len() + 1)),
-            }
-        }
-        Ok(Parameters { all })
-    }
-
-    /// Parses the query of `/path?query`; empty without one. Fails like [`Parameters::parse`].
-    pub fn of_target(target: &'p str, limit: usize) -> Result<Parameters<'p>, ParametersError> {
-        let target = target.split('#').next().unwrap_or_default();
-        Parameters::parse(target.split_once('?').map_or("", |parts| parts.1), limit)
-    }
-
-    /// The value of the first parameter with this name.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.all.iter().find(|pair| pair.0 == name).map(|pair| pair.1.as_ref())
-    }
-
-    /// All names and values in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.all.iter().map(|pair| (pair.0.as_ref(), pair.1.as_ref()))
-    }
+/// The names and values of a query or a form (`application/x-www-form-urlencoded`), in order: the text between `?` and
+/// `#`, or a form's body. `+` means a space. Empty pairs (`&&`) are skipped; a name without `=` has an empty value. `None`
+/// if there are more than `limit` or an escape is not valid UTF-8. Source: the URL standard, section 5.1.
+pub fn parameters(text: &str, limit: usize) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(limit + 1).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((plus(name)?, plus(value)?))
+    });
+    pairs.collect::<Option<Vec<_>>>().filter(|all| all.len() <= limit)
 }
 
 fn plus(text: &str) -> Option<Cow<'_, str>> {
@@ -268,12 +226,11 @@ mod tests {
 
     #[test]
     fn parameters_keep_their_order_and_repeat() {
-        let parameters = Parameters::of_target("/p?a=1&b=x+y%2B&&a=2&c&=d&a=%C5%82#a=9", 10).unwrap();
-        let all = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        let all = parameters("a=1&b=x+y%2B&&a=2&c&=d&a=%C5%82", 10).unwrap();
+        let all = all.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
         assert_eq!(all, ["a=1", "b=x y+", "a=2", "c=", "=d", "a=ł"]);
-        assert_eq!((parameters.get("a"), parameters.get("x")), (Some("1"), None));
-        assert_eq!(Parameters::of_target("/p", 0).unwrap().iter().len(), 0);
-        assert_eq!(Parameters::parse("a&b", 1), Err(ParametersError::TooMany(1)));
-        assert_eq!(Parameters::parse("a&b=%ff", 5), Err(ParametersError::NotUtf8(2)));
+        assert_eq!(parameters("", 0), Some(Vec::new()));
+        assert_eq!(parameters("a&b", 1), None);
+        assert_eq!(parameters("a&b=%ff", 5), None);
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codecs::json;
-use codecs::rest::Parameters;
+use codecs::rest::parameters;
 use codecs::value::Value;
 
 use super::{Identities, MockAnswer, MockRequest, Service, digest};
@@ -33,7 +33,7 @@ impl Twitter {
 impl Service for Twitter {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let path = request.target.split('?').next().unwrap_or_default();
+        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
         if ![FRIENDS, TIMELINE, RETWEET].contains(&path) {
             return error(404, 34, "Sorry, that page does not exist.");
         }
@@ -46,10 +46,11 @@ impl Service for Twitter {
         if !request.headers.contains_key("authorization") {
             return error(401, 215, "Bad Authentication data.");
         }
-        let Ok(parameters) = Parameters::of_target(request.target, PARAMETERS_MAX) else {
+        let Some(parameters) = parameters(query, PARAMETERS_MAX) else {
             return error(400, 25, "Query parameters are not UTF-8, or too many.");
         };
-        let given = |name: &str| parameters.get(name).filter(|value| !value.is_empty());
+        let first = |name: &str| parameters.iter().find(|pair| pair.0 == name).map(|pair| pair.1.as_ref());
+        let given = |name: &str| first(name).filter(|value| !value.is_empty());
         let count = match given("count").map(str::parse::<u64>) {
             None => COUNT_MAX,
             Some(Ok(count)) => count.min(COUNT_MAX),

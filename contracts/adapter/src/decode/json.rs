@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use codecs::rest::Parameters;
+use codecs::rest::parameters;
 use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
@@ -25,16 +25,15 @@ pub(super) fn request<'m>(
 ) -> Request<'m> {
     let mut tape = Tape::new();
     let args = op.params.iter().map(|param| match param.as_str() {
-        "args" => match Parameters::parse(&head.query, PARAMETERS_MAX) {
-            Ok(parameters) => {
+        "args" => match parameters(&head.query, PARAMETERS_MAX) {
+            Some(mut pairs) => {
                 // The first occurrence of a parameter counts.
                 let mut seen = HashSet::new();
-                let pairs = parameters.iter().filter(|(name, _)| seen.insert((*name).to_owned()));
-                let fields =
-                    pairs.map(|(name, value)| (name.to_owned(), tape.text(value.to_owned()))).collect::<Vec<_>>();
+                pairs.retain(|(name, _)| seen.insert(name.clone()));
+                let fields = pairs.into_iter().map(|(name, value)| (name, tape.text(value))).collect::<Vec<_>>();
                 tape.map(fields)
             }
-            Err(_) => tape.add(Value::Opaque),
+            None => tape.add(Value::Opaque),
         },
         "headers" => headers(&mut tape, &head.headers),
         "body" => body(&mut tape, content),

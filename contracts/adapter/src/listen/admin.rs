@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codecs::rest::Parameters;
+use codecs::rest::parameters;
 use config::printable;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
@@ -19,9 +19,8 @@ pub(crate) async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Respo
     }
     match request.uri().path() {
         "/resolve" => {
-            let parameters = Parameters::parse(request.uri().query().unwrap_or_default(), 16);
-            let endpoint = parameters.ok().and_then(|parameters| parameters.get("endpoint").map(str::to_owned));
-            let Some(endpoint) = endpoint else {
+            let mut parameters = parameters(request.uri().query().unwrap_or_default(), 16).into_iter().flatten();
+            let Some((_, endpoint)) = parameters.find(|(name, _)| name == "endpoint") else {
                 return respond(StatusCode::BAD_REQUEST, TEXT, "usage: /resolve?endpoint=host:port\n".to_owned());
             };
             match crate::listen::resolve(app, &endpoint).await {
