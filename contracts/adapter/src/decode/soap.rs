@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use codecs::soap::{Builtin, Envelope, Field, Limits, Response, SoapError, Type, View, Wsdl};
+use codecs::soap::{Builtin, Envelope, Field, Limits, Response, Type, View, Wsdl};
 use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
@@ -83,11 +83,9 @@ fn envelope<'m>(headers: &HeaderMap, body: &'m [u8]) -> Result<Envelope<'m>, Unr
     if is_other_encoding(charset(headers), body) {
         return Err(Unread::Over);
     }
-    Envelope::parse(body, &Limits::DEFAULT).map_err(|error| match &error {
-        SoapError::Xml(error) if error.is_limit => Unread::Over,
-        // It may be valid in a version that this reader does not support.
-        SoapError::Version12 => Unread::Over,
-        _ => Unread::Malformed(format!("not an envelope of its operation: {error}")),
+    Envelope::parse(body, &Limits::DEFAULT).map_err(|error| match error.is_over {
+        true => Unread::Over,
+        false => Unread::Malformed(format!("not an envelope of its operation: {error}")),
     })
 }
 

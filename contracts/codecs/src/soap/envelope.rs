@@ -2,7 +2,7 @@
 
 use super::types::{Message, Operation, Type, Wsdl};
 use super::view::View;
-use super::xml::{Document, Limits, XmlError};
+use super::xml::{Document, Limits};
 
 /// The namespace of SOAP 1.1.
 pub const SOAP_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";
@@ -11,28 +11,15 @@ const SOAP_12: &str = "http://www.w3.org/2003/05/soap-envelope";
 
 /// Why bytes are not a message of a service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SoapError {
-    /// Not XML, or over a limit.
-    #[error(transparent)]
-    Xml(#[from] XmlError),
-    /// The root, with this name, is not a SOAP 1.1 envelope.
-    #[error("the root is `{0}`, not a SOAP 1.1 envelope")]
-    NoEnvelope(String),
-    /// An envelope of SOAP 1.2.
-    #[error("a SOAP 1.2 envelope; only SOAP 1.1 is supported")]
-    Version12,
-    /// Not exactly one body, but this many.
-    #[error("{0} bodies in the envelope, expected one")]
-    Bodies(usize),
-    /// Not exactly one element in the body, but this many.
-    #[error("{0} elements in the body, expected one")]
-    Elements(usize),
-    /// No operation of the WSDL has an element of this name in this namespace.
-    #[error("no operation has element `{0}` in namespace `{1}`")]
-    UnknownOperation(String, String),
-    /// The response belongs to another operation: the element that the WSDL requires, and the one found.
-    #[error("expected `{0}` in the body, found `{1}`")]
-    OtherElement(String, String),
+#[error("{what}")]
+pub struct SoapError {
+    what: String,
+    /// Whether they may be a message beyond a limit, or of a version that this crate does not read.
+    pub is_over: bool,
+}
+
+fn wrong<T>(what: String) -> Result<T, SoapError> {
+    Err(SoapError { what, is_over: false })
 }
 
 /// A SOAP 1.1 envelope that borrows its input.
@@ -88,17 +75,23 @@ impl<'d> Envelope<'d> {
     /// Parses a whole envelope. Fails for invalid XML, a value over a limit, a document type, and
     /// anything except an envelope with one element in its body.
     pub fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Envelope<'d>, SoapError> {
-        let document = Document::parse(bytes, limits)?;
+        let document = Document::parse(bytes, limits)
+            .map_err(|error| SoapError { what: error.to_string(), is_over: error.is_limit })?;
         if document.is(0, SOAP_12, "Envelope") {
-            return Err(SoapError::Version12);
+            let what = "a SOAP 1.2 envelope; only SOAP 1.1 is supported".to_owned();
+            return Err(SoapError { what, is_over: true });
         }
         if !document.is(0, SOAP_11, "Envelope") {
-            return Err(SoapError::NoEnvelope(document.element(0).name.to_owned()));
+            return wrong(format!("the root is `{}`, not a SOAP 1.1 envelope", document.element(0).name));
         }
         let bodies = document.children(0).filter(|child| document.is(*child, SOAP_11, "Body")).collect::<Vec<_>>();
-        let [body] = bodies[..] else { return Err(SoapError::Bodies(bodies.len())) };
+        let [body] = bodies[..] else {
+            return wrong(format!("{} bodies in the envelope, expected one", bodies.len()));
+        };
         let contents = document.children(body).collect::<Vec<_>>();
-        let [content] = contents[..] else { return Err(SoapError::Elements(contents.len())) };
+        let [content] = contents[..] else {
+            return wrong(format!("{} elements in the body, expected one", contents.len()));
+        };
         Ok(Envelope { document, content })
     }
 
@@ -116,7 +109,7 @@ impl<'d> Envelope<'d> {
     pub fn request<'e>(&'e self, wsdl: &'e Wsdl, action: Option<&str>) -> Result<Request<'e>, SoapError> {
         let (namespace, name) = self.content();
         let Some(operation) = wsdl.operation_by_element(namespace, name) else {
-            return Err(SoapError::UnknownOperation(name.to_owned(), namespace.to_owned()));
+            return wrong(format!("no operation has element `{name}` in namespace `{namespace}`"));
         };
         let action = action.map(|action| action.trim().trim_matches('"')).filter(|action| !action.is_empty());
         let named = action.map(|action| wsdl.operation_by_action(action).map(|operation| &operation.name));
@@ -133,7 +126,7 @@ impl<'d> Envelope<'d> {
         let is = |output: &&Message| output.element == name && output.namespace == namespace;
         let Some(output) = operation.output.as_ref().filter(is) else {
             let expected = operation.output.as_ref().map_or("a fault or nothing", |output| &output.element);
-            return Err(SoapError::OtherElement(expected.to_owned(), name.to_owned()));
+            return wrong(format!("expected `{expected}` in the body, found `{name}`"));
         };
         let all = self.view(wsdl, output);
         let result = match wsdl.complex(output.content).fields.as_slice() {
