@@ -203,13 +203,13 @@ pub(crate) fn rest(bytes: &[u8]) {
     let templates = templates.lines().take(20).filter_map(|line| Some((line, Template::parse(line).ok()?)));
     let templates = templates.collect::<Vec<_>>();
     for (text, template) in &templates {
-        if template.names().next().is_none() {
+        if !text.contains('{') {
             assert_eq!(template.matches(text), Some(Vec::new()), "{text}");
         }
     }
-    for (_, template) in &templates {
+    for (text, template) in &templates {
         let Some(found) = template.matches(target) else { continue };
-        assert!(found.iter().map(|parameter| parameter.0).eq(template.names()));
+        assert_eq!(found.len(), text.matches('{').count());
         assert!(found.iter().all(|parameter| !parameter.1.is_empty()));
     }
     assert!(parameters(target, 50).is_none_or(|all| all.len() <= 50));

@@ -106,11 +106,6 @@ impl Template {
         }
     }
 
-    /// The names in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().filter_map(|segment| Some(segment.name.as_ref()?.0.as_str()))
-    }
-
     /// The parameters if `path`, without its query, matches. `None` also if it is not valid UTF-8.
     pub fn matches<'p>(&self, path: &'p str) -> Option<Vec<(&str, Cow<'p, str>)>> {
         let mut rest = path.strip_prefix('/')?.split('/');
@@ -220,8 +215,6 @@ mod tests {
         check("/a}", &["column 3: `}` without `{`"]);
         check("/%ff", &["column 2: an escape that is not valid UTF-8"]);
         check(&"/".repeat(PATH_MAX_BYTES + 1), &["column 1: 8193 bytes, over the limit of 8192"]);
-        let template = Template::parse("/a/{b}/{c}.x").unwrap();
-        assert_eq!(template.names().collect::<Vec<_>>(), ["b", "c"]);
     }
 
     #[test]
