@@ -159,9 +159,8 @@ fn request_stopped(stopped: Stopped, family: ProtocolKind) -> Failed {
 fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed {
     let text = refusal.text();
     if family == ProtocolKind::Soap {
-        let mut out = String::new();
         let who = if code.is_client_error() { "Client" } else { "Server" };
-        codecs::soap::compose_fault(&mut out, who, &text, None);
+        let out = codecs::soap::compose_fault(who, &text);
         // SOAP 1.1, section 6.2: faults have the status 500.
         return respond(StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out).into();
     }

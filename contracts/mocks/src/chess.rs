@@ -253,9 +253,7 @@ impl Service for Chess {
 
 /// A fault caused by the client. Source: SOAP 1.1, sections 4.4 and 6.2.
 fn fault(why: &str) -> MockAnswer {
-    let mut text = String::new();
-    compose_fault(&mut text, "Client", why, None);
-    MockAnswer::new(500, XML, text)
+    MockAnswer::new(500, XML, compose_fault("Client", why))
 }
 
 /// Arguments. Nil or missing ones are empty, false or none.

@@ -27,13 +27,11 @@ pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value:
     composed
 }
 
-/// Appends an envelope with a fault. `code` is `Client`, `Server` and so on; `detail` is text.
-pub fn compose_fault(out: &mut String, code: &str, string: &str, detail: Option<&str>) {
+/// An envelope with a fault. `code` is `Client`, `Server` and so on.
+pub fn compose_fault(code: &str, string: &str) -> String {
     let (code, string) = (Escaped(code), Escaped(string));
-    let detail = detail.map(|detail| format!("<detail><message>{}</message></detail>", Escaped(detail)));
-    let detail = detail.unwrap_or_default();
-    *out += &format!("{ENVELOPE}<soap:Fault><faultcode>soap:{code}</faultcode><faultstring>{string}</faultstring>");
-    *out += &format!("{detail}</soap:Fault>{END}");
+    let fault = format!("<faultcode>soap:{code}</faultcode><faultstring>{string}</faultstring>");
+    format!("{ENVELOPE}<soap:Fault>{fault}</soap:Fault>{END}")
 }
 
 const ENVELOPE: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
