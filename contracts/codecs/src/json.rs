@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Read<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
+        Ok(Value::from(value))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -183,14 +183,14 @@ mod tests {
 
     #[test]
     fn composed_values_are_read_back() {
-        let value = Value::record([
-            ("a\"b", vec![Value::Null, true.into(), (-5).into(), Value::Double(0.1), "ł\n\u{1}".into()].into()),
-            ("r", Value::Record(Vec::new())),
-        ]);
+        let list = vec![Value::Null, Value::Bool(true), Value::Integer(-5), Value::Double(0.1), "ł\n\u{1}".into()];
+        let value = Value::record([("a\"b", Value::List(list)), ("r", Value::Record(Vec::new()))]);
         let text = compose(&value);
         assert_eq!(parse(text.as_bytes()).unwrap(), value, "{text}");
-        let text =
-            compose(&Value::Map(vec![(1.into(), Value::Bytes(vec![0, 255])), ("k".into(), Value::Double(f64::NAN))]));
+        let text = compose(&Value::Map(vec![
+            (Value::Integer(1), Value::Bytes(vec![0, 255])),
+            ("k".into(), Value::Double(f64::NAN)),
+        ]));
         assert_eq!(text, r#"{"1":[0,255],"k":null}"#);
     }
 }

@@ -82,32 +82,8 @@ impl Value {
     }
 }
 
-impl From<bool> for Value {
-    fn from(value: bool) -> Value {
-        Value::Bool(value)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Value {
-        Value::Integer(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Value {
-        Value::Text(value.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Value {
-        Value::Text(value)
-    }
-}
-
-impl From<Vec<Value>> for Value {
-    fn from(values: Vec<Value>) -> Value {
-        Value::List(values)
+impl<T: Into<String>> From<T> for Value {
+    fn from(text: T) -> Value {
+        Value::Text(text.into())
     }
 }

@@ -121,9 +121,11 @@ fn parses_the_whole_language() {
     assert_eq!(constant("LIMIT"), Value::Integer(16));
     assert_eq!(constant("PAINT"), Value::Integer(2));
     assert_eq!(constant("ON"), Value::Bool(true));
-    assert_eq!(constant("ORIGIN"), Value::record([("x", 16.into()), ("tag", "tab\t'quote'".into())]));
-    let rates =
-        vec![("a".into(), vec![Value::Double(1.0), Value::Double(2.5)].into()), ("b".into(), Value::List(Vec::new()))];
+    assert_eq!(constant("ORIGIN"), Value::record([("x", Value::Integer(16)), ("tag", "tab\t'quote'".into())]));
+    let rates = vec![
+        ("a".into(), Value::List(vec![Value::Double(1.0), Value::Double(2.5)])),
+        ("b".into(), Value::List(Vec::new())),
+    ];
     assert_eq!(constant("RATES"), Value::Map(rates));
     let field = schema.structs().flat_map(|(_, structure)| &structure.fields).find_map(|field| match field.ty {
         Type::Enum(id) if schema.enumeration(id).name == "Level" => Some(id),

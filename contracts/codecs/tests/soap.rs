@@ -80,12 +80,12 @@ fn zeep_requests_survive_a_round_trip() {
 
 fn game(id: i64, moves: &str) -> Value {
     Value::record([
-        ("id", id.into()),
+        ("id", Value::Integer(id)),
         ("white", "anna".into()),
-        ("myTurn", true.into()),
-        ("daysPlayer", 30.into()),
+        ("myTurn", Value::Bool(true)),
+        ("daysPlayer", Value::Integer(30)),
         ("moves", moves.into()),
-        ("drawOffered", false.into()),
+        ("drawOffered", Value::Bool(false)),
         ("result", "Ongoing".into()),
         ("eventDate", "2026.11.22".into()),
     ])
@@ -99,17 +99,20 @@ fn responses() -> Vec<(&'static str, Value)> {
             ("arriveAirport", "TPA".into()),
             ("departTime", "2026-01-02T03:04:05Z".into()),
             ("arriveTime", "2026-01-02T04:04:05Z".into()),
-            ("flightSeatsAvailable", 3.into()),
+            ("flightSeatsAvailable", Value::Integer(3)),
             ("flightSeatPriceUSD", "99.50".into()),
         ])
     };
     vec![
-        ("GetMyGames", Value::record([("GetMyGamesResult", vec![game(1, "*"), game(2, "1. e4 <d5> & *")].into())])),
+        (
+            "GetMyGames",
+            Value::record([("GetMyGamesResult", Value::List(vec![game(1, "*"), game(2, "1. e4 <d5> & *")]))]),
+        ),
         ("GetMyGames", Value::record([("GetMyGamesResult", Value::List(Vec::new()))])),
         ("MakeAMove", Value::record([("MakeAMoveResult", "NoDrawWasOffered".into())])),
-        ("MakeGame", Value::record([("MakeGameResult", 17.into())])),
-        ("findSeats", Value::record([("return", vec![flight("F1"), flight("F2")].into())])),
-        ("resetBackend", Value::record([("return", true.into())])),
+        ("MakeGame", Value::record([("MakeGameResult", Value::Integer(17))])),
+        ("findSeats", Value::record([("return", Value::List(vec![flight("F1"), flight("F2")]))])),
+        ("resetBackend", Value::record([("return", Value::Bool(true))])),
     ]
 }
 
@@ -353,7 +356,7 @@ fn resolves_imports_and_extended_types() {
     assert_eq!(fields.collect::<Vec<_>>(), expect);
     let value = Value::record([
         ("kind", "a\"b".into()),
-        ("first", 255.into()),
+        ("first", Value::Integer(255)),
         ("global", Value::Null),
         ("left", Value::Bytes(b"\0\xff".to_vec())),
         ("ratio", Value::Double(-0.5)),
@@ -369,13 +372,13 @@ fn resolves_imports_and_extended_types() {
     assert!(arguments.get("global").unwrap().is_nil(), "{text}");
     let refuse = |name: &str, value: Value, expect: &str| {
         let mut out = String::from("before");
-        let mut all = vec![("kind", "k".into()), ("first", 1.into()), ("ratio", 1.into())];
+        let mut all = vec![("kind", "k".into()), ("first", Value::Integer(1)), ("ratio", Value::Integer(1))];
         all.retain(|field| field.0 != name);
         all.push((name, value));
         let refused = compose_envelope(&mut out, &wsdl, &ask.input, &Value::record(all)).unwrap_err();
         assert_eq!((refused.to_string().as_str(), out.as_str()), (expect, "before"));
     };
-    refuse("first", 256.into(), "ask.first: 256 is out of range for its type");
+    refuse("first", Value::Integer(256), "ask.first: 256 is out of range for its type");
     refuse("first", Value::Null, "ask.first: expected integer, found null");
     refuse("ratio", "x".into(), "ask.ratio: expected double, found text");
     refuse("kind", Value::Null, "ask: the attribute `kind` is missing");

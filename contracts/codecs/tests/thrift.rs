@@ -77,11 +77,14 @@ fn apache_thrift_messages_survive_a_round_trip() {
     assert!(matches!(filter.get("tagGuids"), Some(Value::List(tags)) if tags.len() == 16));
     let all = values["every"].get("all").unwrap();
     assert_eq!(all.get("double_"), Some(&Value::Double(-0.1)));
-    assert_eq!(all.get("bools"), Some(&Value::List(vec![true.into(), false.into(), true.into()])));
-    assert_eq!(all.get("counts"), Some(&Value::Map(vec![("a".into(), 1.into()), ("b".into(), (-1).into())])));
+    assert_eq!(all.get("bools"), Some(&Value::List(vec![Value::Bool(true), Value::Bool(false), Value::Bool(true)])));
+    assert_eq!(
+        all.get("counts"),
+        Some(&Value::Map(vec![("a".into(), Value::Integer(1)), ("b".into(), Value::Integer(-1))]))
+    );
     assert_eq!(
         all.get("flags"),
-        Some(&Value::List(vec![Value::record([("on", false.into())]), Value::Record(vec![])]))
+        Some(&Value::List(vec![Value::record([("on", Value::Bool(false))]), Value::Record(vec![])]))
     );
     assert_eq!(all.get("bytes"), Some(&Value::Bytes(b"\0b".to_vec())));
 }
@@ -316,7 +319,7 @@ fn skips_unknown_fields_and_takes_the_last_repeat() {
     let arguments = message.arguments(&schema, add);
     assert_eq!(arguments.get("a").unwrap().as_i64(), Some(3), "the one that has the schema's type");
     assert_eq!(arguments.get("b").unwrap().as_i64(), Some(6), "the last one");
-    assert_eq!(arguments.to_value(), Value::record([("a", 3.into()), ("b", 6.into())]));
+    assert_eq!(arguments.to_value(), Value::record([("a", Value::Integer(3)), ("b", Value::Integer(6))]));
     assert_eq!(arguments.raw_fields().map(|field| field.0).collect::<Vec<_>>(), [1, 9, 2, 1, 2]);
     let unknown = message.as_unknown();
     assert_eq!(unknown.get_id(9).unwrap().get_id(1).unwrap().elements().next().unwrap().as_i64(), Some(7));
@@ -346,14 +349,14 @@ fn rejects_values_that_do_not_fit_the_schema() {
         assert_eq!(out, b"before");
     };
     check(Value::Null, ": expected `NoteStore.findNotes.arguments`, found null");
-    check(Value::record([("ofset", 1.into())]), ": `NoteStore.findNotes.arguments` has no field `ofset`");
-    check(Value::record([("offset", (1 << 31).into())]), ".offset: 2147483648 is not a valid `i32`");
+    check(Value::record([("ofset", Value::Integer(1))]), ": `NoteStore.findNotes.arguments` has no field `ofset`");
+    check(Value::record([("offset", Value::Integer(1 << 31))]), ".offset: 2147483648 is not a valid `i32`");
     check(Value::record([("offset", "x".into())]), ".offset: expected `i32`, found text");
-    let tags = Value::record([("tagGuids", vec!["a".into(), Value::Null].into())]);
+    let tags = Value::record([("tagGuids", Value::List(vec!["a".into(), Value::Null]))]);
     check(Value::record([("filter", tags)]), ".filter.tagGuids.[1]: expected `string`, found null");
 
     let result = schema.service("NoteStore").unwrap().method("findNotes").unwrap().result;
-    let value = Value::record([("success", Value::record([("startIndex", 0.into())]))]);
+    let value = Value::record([("success", Value::record([("startIndex", Value::Integer(0))]))]);
     let mut out = Vec::new();
     let composed = compose_message(&mut out, Protocol::Binary, Framing::Unframed, &header, &schema, result, &value);
     assert_eq!(
@@ -379,9 +382,12 @@ fn composes_enum_names_and_defaults() {
         assert_eq!((message.header.name, message.header.method()), ("T:f", "f"));
         assert_eq!(message.header.sequence, -2);
         let read = message.as_struct(&schema, arguments).to_value();
-        let union = Value::record([("e", 7.into())]);
-        assert_eq!(read, Value::record([("s", Value::record([("e", 7.into()), ("u", union)]))]));
-        let both = Value::record([("s", Value::record([("u", Value::record([("e", "A".into()), ("i", 1.into())]))]))]);
+        let union = Value::record([("e", Value::Integer(7))]);
+        assert_eq!(read, Value::record([("s", Value::record([("e", Value::Integer(7)), ("u", union)]))]));
+        let both = Value::record([(
+            "s",
+            Value::record([("u", Value::record([("e", "A".into()), ("i", Value::Integer(1))]))]),
+        )]);
         let refused = compose_message(&mut out, protocol, Framing::Unframed, &header, &schema, arguments, &both);
         assert_eq!(refused.unwrap_err().to_string(), "T.f.arguments.s.u: a union takes one field, found 2");
     }

@@ -132,7 +132,7 @@ impl EvernoteNotes {
                 let own = Value::record([
                     ("guid", "guid0".into()),
                     ("name", "notes".into()),
-                    ("defaultNotebook", true.into()),
+                    ("defaultNotebook", Value::Bool(true)),
                 ]);
                 Ok(Value::List(vec![own]))
             }

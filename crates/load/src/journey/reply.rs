@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(told("result", Value::record([("total", Value::Integer(2))])), None, "records may have more");
         assert_eq!(told("result.total", Value::Integer(3)).unwrap(), "`result.total` is 2, expected 3");
         assert_eq!(told("result.total", "2".into()).unwrap(), "`result.total` is 2, expected \"2\"");
-        assert_eq!(told("result.x", true.into()).unwrap(), "`result.x` is not in the response, expected true");
+        assert_eq!(told("result.x", Value::Bool(true)).unwrap(), "`result.x` is not in the response, expected true");
         let long = told("result.notes[0].title", "x".repeat(100).into()).unwrap();
         assert!(long.ends_with("..."), "{long}");
     }
