@@ -1,7 +1,5 @@
 //! Errors in IDL files, WSDL files and path templates. All errors of a file are reported at once.
 
-use std::fmt;
-
 /// Maximum number of errors reported per file. Beyond it, the first ones explain the rest.
 pub const MISTAKES_MAX: usize = 50;
 
@@ -9,10 +7,11 @@ pub const MISTAKES_MAX: usize = 50;
 pub type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<String, String>;
 
 /// One error with its location and a hint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {text}{}", .hint.as_ref().map_or(String::new(), |hint| format!("\n  = help: {hint}")))]
 pub struct Mistake {
     /// Name of the file, as given to the reader.
-    pub source: String,
+    pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
@@ -24,19 +23,9 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    pub(crate) fn new(source: &str, file: &str, at: usize, text: impl Into<String>, hint: Option<String>) -> Mistake {
-        let (line, column) = config::place::line_and_column(file, at);
-        Mistake { source: source.to_owned(), line, column, text: text.into(), hint }
-    }
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}:{}: {}", self.source, self.line, self.column, self.text)?;
-        match &self.hint {
-            Some(hint) => write!(out, "\n  = help: {hint}"),
-            None => Ok(()),
-        }
+    pub(crate) fn new(file: &str, all: &str, at: usize, text: impl Into<String>, hint: Option<String>) -> Mistake {
+        let (line, column) = config::place::line_and_column(all, at);
+        Mistake { file: file.to_owned(), line, column, text: text.into(), hint }
     }
 }
 
@@ -55,7 +44,7 @@ impl Mistakes {
         if all.is_empty() {
             return Ok(result);
         }
-        let file = |mistake: &Mistake| sources.clone().position(|source| source == mistake.source);
+        let file = |mistake: &Mistake| sources.clone().position(|source| source == mistake.file);
         all.sort_by_cached_key(|mistake| (file(mistake), mistake.line, mistake.column));
         all.dedup();
         all.truncate(MISTAKES_MAX);

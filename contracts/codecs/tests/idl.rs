@@ -30,7 +30,7 @@ fn mistakes_with(text: &str, files: &[(&str, &str)]) -> Vec<String> {
         Ok(_) => Vec::new(),
         Err(mistakes) => {
             let shown = |mistake: &codecs::mistake::Mistake| {
-                let source = mistake.source.strip_prefix("x.thrift").unwrap_or(&mistake.source);
+                let source = mistake.file.strip_prefix("x.thrift").unwrap_or(&mistake.file);
                 let hint = mistake.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
                 format!("{source}{}:{} {}{hint}", mistake.line, mistake.column, mistake.text)
             };

@@ -27,7 +27,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
         let mut listed = findings.iter().map(|finding| json!(finding)).collect::<Vec<_>>();
         for mistake in &loaded.schemas {
             listed.push(json!({
-                "path": mistake.source, "severity": Severity::Mistake, "rule": "schema", "message": mistake.text,
+                "path": mistake.file, "severity": Severity::Mistake, "rule": "schema", "message": mistake.text,
                 "line": mistake.line, "column": mistake.column,
             }));
             if let (Some(hint), Some(last)) = (&mistake.hint, listed.last_mut()) {
@@ -41,7 +41,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
         let mut text = to_text(&path.display().to_string(), findings);
         for mistake in &loaded.schemas {
             text +=
-                &format!("{}:{}:{}: error: {} [schema]\n", mistake.source, mistake.line, mistake.column, mistake.text);
+                &format!("{}:{}:{}: error: {} [schema]\n", mistake.file, mistake.line, mistake.column, mistake.text);
             text.extend(mistake.hint.iter().map(|hint| format!("  = help: {hint}\n")));
         }
         output::text(&text)?;
