@@ -266,8 +266,7 @@ pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
 }
 
 fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
-    section.check_keys();
-    let (name, contract) = (required(section, "name"), required(section, "contract"));
+    section.check();
     let mut doubtful = Vec::new();
     let mut protocols = Vec::new();
     for (service, of) in section.named("protocols") {
@@ -284,8 +283,8 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
         section.report.missing(section.place, "the configuration has no `[[consuming]]` or `[[providing]]`", hint);
     }
     let config = Config {
-        name: name.unwrap_or_default(),
-        contract: contract.map(|path| folder.join(path)).unwrap_or_default(),
+        name: section.text("name").unwrap_or_default(),
+        contract: path(section, "contract", folder).unwrap_or_default(),
         protocols,
         providing: offered.iter().flatten().filter_map(|of| sound(of, providing)).collect(),
         consuming: called.iter().flatten().filter_map(|of| sound(of, consuming)).collect(),
@@ -307,7 +306,7 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
 /// Returns the result of `read`, or `None` if the table has errors.
 fn sound<T>(section: &Section<'_>, read: impl FnOnce(&Section<'_>) -> Option<T>) -> Option<T> {
     let before = section.report.count();
-    section.check_keys();
+    section.check();
     read(section).filter(|_| section.report.count() == before)
 }
 
@@ -318,13 +317,8 @@ fn table<'s>(section: &'s Section<'_>, key: &str) -> Section<'s> {
     table
 }
 
-fn required(section: &Section<'_>, key: &str) -> Option<String> {
-    section.required(key);
-    section.text(key)
-}
-
-fn required_endpoint(section: &Section<'_>) -> Option<Endpoint> {
-    Endpoint::parse(&required(section, "endpoint")?)
+fn endpoint(section: &Section<'_>) -> Option<Endpoint> {
+    Endpoint::parse(&section.text("endpoint")?)
 }
 
 fn path(section: &Section<'_>, key: &str, folder: &Path) -> Option<PathBuf> {
@@ -348,7 +342,6 @@ fn flag(section: &Section<'_>, key: &str) -> bool {
 }
 
 fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Protocol> {
-    section.required("kind");
     let family = section.choice("kind", KINDS)?;
     let (needed, foreign) = match family {
         ProtocolKind::Thrift => (Some("idl"), &["wsdl", "tls"][..]),
@@ -360,7 +353,8 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
     for key in foreign.iter().filter(|key| section.has(key)) {
         section.mistake(key, format!("`{key}` does not apply to a protocol of kind `{word}`"), None);
     }
-    let schema = needed.and_then(|key| required(section, key)).map(|path| folder.join(path));
+    needed.iter().for_each(|key| section.required(key));
+    let schema = needed.and_then(|key| path(section, key, folder));
     let (tls, own) = (flag(section, "tls"), section.text("service"));
     // In a file with syntax errors, missing keys are not reported.
     if needed.is_some() && schema.is_none() {
@@ -371,7 +365,7 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
 }
 
 fn providing(section: &Section<'_>) -> Option<Providing> {
-    let (service, endpoint) = (required(section, "service"), required_endpoint(section));
+    let (service, endpoint) = (section.text("service"), endpoint(section));
     let (plain, adapters) = (section.text("plain"), section.text("adapters"));
     if !section.has("plain") && !section.has("adapters") {
         let hint = "add `plain = \"host:port\"` for clients without an adapter, `adapters = \"host:port\"` for others";
@@ -387,7 +381,7 @@ fn providing(section: &Section<'_>) -> Option<Providing> {
 }
 
 fn consuming(section: &Section<'_>) -> Option<Consuming> {
-    let (service, endpoint) = (required(section, "service"), required_endpoint(section));
+    let (service, endpoint) = (section.text("service"), endpoint(section));
     let (listen, peer, labels) = (section.text("listen"), section.text("peer"), section.texts("labels"));
     Some(Consuming { service: service?, endpoint: endpoint?, listen, peer, labels })
 }
@@ -451,19 +445,16 @@ fn limits(section: &Section<'_>) -> Limits {
 
 fn tls(section: &Section<'_>, folder: &Path) -> TlsSettings {
     let identity = |section: &Section<'_>| {
-        section.check_keys();
-        let (cert, key) = (required(section, "cert"), required(section, "key"));
-        Some(Identity { cert: folder.join(cert?), key: folder.join(key?) })
+        section.check();
+        let (cert, key) = (path(section, "cert", folder), path(section, "key", folder));
+        Some(Identity { cert: cert?, key: key? })
     };
     let upstream = table(section, "upstream");
     let (upstream_ca, upstream_verify) = (path(&upstream, "ca", folder), flag(&upstream, "verify"));
     if upstream_ca.is_some() && upstream.has("verify") && !upstream_verify {
         upstream.mistake("ca", "`ca` has no effect with `verify = false`", None);
     }
-    let peers = section.section("peers").and_then(|peers| {
-        let ca = required(&peers, "ca");
-        identity(&peers).zip(ca.map(|ca| folder.join(ca)))
-    });
+    let peers = section.section("peers").and_then(|peers| identity(&peers).zip(path(&peers, "ca", folder)));
     TlsSettings {
         listen: section.section("listen").and_then(|listen| identity(&listen)),
         upstream_ca,
