@@ -88,7 +88,7 @@ impl InFlightCall {
         since: Instant,
     ) -> Self {
         let side = if hop.side == Side::Client { "client" } else { "server" };
-        let line = Line { call: number, side, operation: op.name.clone(), verdict: "checked", ..Line::default() };
+        let line = Line { call: number, side, operation: op.name.clone(), ..Line::default() };
         let (app, hop, service) = (app.clone(), hop.clone(), service.clone());
         Self { app, hop, service, op, ticket: None, sent: None, got: Vec::new(), since, line }
     }
@@ -242,7 +242,7 @@ impl InFlightCall {
     }
 
     pub(crate) fn skipped(&mut self, skip: Skip) {
-        self.line.verdict = skip.name();
+        self.line.skip = Some(skip);
         self.app.watch.metrics.skip(skip);
     }
 

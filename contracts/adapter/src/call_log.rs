@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::metrics::{SKIPS, Skip};
 use crate::worker::Worker;
 
 /// The header line of the file.
@@ -40,8 +41,8 @@ pub(crate) struct Line {
     pub(crate) entries: u64,
     pub(crate) store_bytes: u64,
     pub(crate) store_file_bytes: u64,
-    /// `checked`, or the reason why the call was not checked.
-    pub(crate) verdict: &'static str,
+    /// Why the call was not checked.
+    pub(crate) skip: Option<Skip>,
 }
 
 pub(crate) fn start(path: &Path) -> std::io::Result<Worker<Line>> {
@@ -73,7 +74,11 @@ fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()
         match from.recv_timeout(Duration::from_millis(200)) {
             Ok(line) => {
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
-                let Line { metadata_bytes, extra_bytes, entries, store_bytes, store_file_bytes, verdict, .. } = &line;
+                let Line { metadata_bytes, extra_bytes, entries, store_bytes, store_file_bytes, skip, .. } = &line;
+                let verdict = match skip {
+                    Some(skip) => format!("skipped:{}", SKIPS[*skip as usize]),
+                    None => (if *side == "end" { "" } else { "checked" }).to_owned(),
+                };
                 // The time since the start and the resident set are empty in most lines.
                 let looks = *side == "end" || lines.is_multiple_of(LINES_A_LOOK);
                 lines += 1;
@@ -111,7 +116,7 @@ mod tests {
             entries: 1,
             store_bytes: 1,
             store_file_bytes: 1,
-            verdict: "checked",
+            skip: None,
         }
     }
 

@@ -41,24 +41,11 @@ impl Skip {
             _ => Unchecked::Size,
         }
     }
-
-    pub(crate) fn name(self) -> &'static str {
-        SKIPS[self as usize]
-    }
 }
 
-/// Names in the call log. In metrics they lack the prefix.
-const SKIPS: [&str; Skip::Peer as usize + 1] = [
-    "skipped:unlisted",
-    "skipped:size",
-    "skipped:memory",
-    "skipped:slow",
-    "skipped:unreadable",
-    "skipped:sample",
-    "skipped:encrypted",
-    "skipped:failed",
-    "skipped:peer",
-];
+/// Names in metrics and in the call log.
+pub(crate) const SKIPS: [&str; Skip::Peer as usize + 1] =
+    ["unlisted", "size", "memory", "slow", "unreadable", "sample", "encrypted", "failed", "peer"];
 
 /// Upper bounds of the histogram of own time, in µs.
 const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 500, 1_000, 10_000, 100_000];
@@ -153,7 +140,7 @@ impl Metrics {
         });
         let by_reason = |reason, count| (vec![label("reason", reason)], value_of(count));
         let skipped = SKIPS.iter().zip(&self.skipped);
-        let skipped = skipped.map(|(name, count)| by_reason(name.trim_start_matches("skipped:"), count));
+        let skipped = skipped.map(|(name, count)| by_reason(name, count));
         let skipped = skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]);
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
         let refused = refused.map(|((name, ..), count)| by_reason(name, count));
