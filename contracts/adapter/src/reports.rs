@@ -36,15 +36,10 @@ fn identity(report: &Report) -> String {
     format!("{:?}", (kind, found, clause, endpoint, index, blamed, vouched_for_by))
 }
 
-struct RecentReport {
-    since: Instant,
-    again: u64,
-}
-
 struct Gate {
     settings: ReportSettings,
-    /// By [`identity`].
-    known: HashMap<String, RecentReport>,
+    /// By [`identity`]: the time of the last report, and how often it was suppressed since.
+    known: HashMap<String, (Instant, u64)>,
     second: Instant,
     this_second: u32,
     /// Reports suppressed by the rate limit since the last one that passed.
@@ -63,11 +58,11 @@ impl Gate {
         }
         let same = identity(report);
         let again = match self.known.get_mut(&same) {
-            Some(known) if now.duration_since(known.since) < self.settings.repeat_after => {
-                known.again += 1;
+            Some((since, again)) if now.duration_since(*since) < self.settings.repeat_after => {
+                *again += 1;
                 return None;
             }
-            Some(known) => known.again,
+            Some((_, again)) => *again,
             None => 0,
         };
         if self.this_second == self.settings.per_s {
@@ -77,12 +72,12 @@ impl Gate {
         self.this_second += 1;
         if self.known.len() >= KNOWN_MAX {
             let after = self.settings.repeat_after;
-            self.known.retain(|_, known| now.duration_since(known.since) < after);
+            self.known.retain(|_, (since, _)| now.duration_since(*since) < after);
             if self.known.len() >= KNOWN_MAX {
                 self.known.clear();
             }
         }
-        self.known.insert(same, RecentReport { since: now, again: 0 });
+        self.known.insert(same, (now, 0));
         Some(again)
     }
 }
