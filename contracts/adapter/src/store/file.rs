@@ -34,22 +34,17 @@ pub enum StoreError {
     /// Another process has the file open.
     #[error("another process has it open")]
     Busy,
-    /// The file belongs to another adapter.
-    #[error("it belongs to the adapter `{0}`")]
-    OtherName(String),
-    /// The file was written for another contract: the hash in the file, and the expected one.
-    #[error("it was written for another contract, {0:016x} instead of {1:016x}")]
-    OtherContract(u64, u64),
-    /// An unknown version.
-    #[error("unsupported layout {0}, expected {LAYOUT}")]
-    OtherLayout(u64),
-    /// The file is damaged or not a store.
-    #[error("it cannot be read: {0}")]
-    Broken(String),
+    /// The file belongs to another adapter or contract, has an unknown version, is damaged or not a store.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 fn broken(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Broken(error.to_string())
+    StoreError::Unusable(format!("it cannot be read: {error}"))
+}
+
+fn other_layout(layout: u64) -> StoreError {
+    StoreError::Unusable(format!("unsupported layout {layout}, expected {LAYOUT}"))
 }
 
 pub(super) struct Opened {
@@ -99,7 +94,7 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreErr
     IS_GUARDED.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(run));
     IS_GUARDED.set(false);
-    result.unwrap_or_else(|_| Err(StoreError::Broken("it is damaged or truncated".to_owned())))
+    result.unwrap_or_else(|_| Err(broken("it is damaged or truncated")))
 }
 
 fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
@@ -148,15 +143,17 @@ pub(super) fn open(path: &Path, owner: StoreOwner) -> Result<Opened, StoreError>
                         lost.insert_everything();
                     }
                 },
-                Some(other) => return Err(StoreError::OtherLayout(other)),
+                Some(other) => return Err(other_layout(other)),
             }
             let name = name(&table)?;
             if name != owner.name {
-                return Err(StoreError::OtherName(name));
+                return Err(StoreError::Unusable(format!("it belongs to the adapter `{name}`")));
             }
             let found = number(&table, "contract")?.unwrap_or(0);
             if found != owner.contract_hash {
-                return Err(StoreError::OtherContract(found, owner.contract_hash));
+                let expected = owner.contract_hash;
+                let what = format!("it was written for another contract, {found:016x} instead of {expected:016x}");
+                return Err(StoreError::Unusable(what));
             }
             let mut bytes = 0;
             for row in write.open_table(ENTRIES).map_err(broken)?.iter().map_err(broken)? {
@@ -181,7 +178,7 @@ pub(super) fn name_bytes(name: &str) -> u64 {
 
 fn number(table: &impl ReadableTable<&'static str, &'static [u8]>, key: &str) -> Result<Option<u64>, StoreError> {
     let Some(value) = table.get(key).map_err(broken)? else { return Ok(None) };
-    let bytes = value.value().try_into().map_err(|_| StoreError::Broken(format!("`{key}` is not a number")))?;
+    let bytes = value.value().try_into().map_err(|_| broken(format_args!("`{key}` is not a number")))?;
     Ok(Some(u64::from_le_bytes(bytes)))
 }
 
@@ -195,7 +192,7 @@ fn names(table: &impl ReadableTable<u32, &'static str>) -> Result<Vec<String>, S
     for row in table.iter().map_err(broken)? {
         let (number, name) = row.map_err(broken)?;
         if number.value() as usize != names.len() {
-            return Err(StoreError::Broken(format!("name {} is missing", names.len())));
+            return Err(broken(format_args!("name {} is missing", names.len())));
         }
         names.push(name.value().to_owned());
     }
@@ -232,7 +229,7 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
         let about = read.open_table(ABOUT).map_err(broken)?;
         let layout = number(&about, "layout")?.unwrap_or(0);
         if layout != LAYOUT {
-            return Err(StoreError::OtherLayout(layout));
+            return Err(other_layout(layout));
         }
         let (name, contract_hash) = (name(&about)?, number(&about, "contract")?.unwrap_or(0));
         let names = names(&read.open_table(NAMES).map_err(broken)?)?;
