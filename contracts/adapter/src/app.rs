@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::budget::Budget;
 use crate::call_log::Line;
 use crate::config::Limits;
+use crate::decode::Unread;
 use crate::dial::Dial;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
@@ -109,8 +110,8 @@ impl App {
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::encoding::decode(headers, body, self.limits.body_bytes);
         match &content {
-            Content::Plain(_) | Content::Broken(_) => {}
-            Content::Over => {
+            Ok(_) | Err(Unread::Malformed(_)) => {}
+            Err(Unread::Over) => {
                 if is_notable(&self.watch.metrics.decoded_over) {
                     self.watch.reports.note(format!(
                         "A body of {} bytes exceeds `limits.body`, {} bytes, when decoded, and passed unchecked",
@@ -119,7 +120,7 @@ impl App {
                     ));
                 }
             }
-            Content::Unread(coding) => {
+            Err(Unread::Coding(coding)) => {
                 let mut known = self.unread_codings.lock().unwrap_or_else(PoisonError::into_inner);
                 if known.len() < CODINGS_MAX && coding.len() <= CODING_MAX_BYTES && known.insert(coding.clone()) {
                     self.watch.reports.note(format!(

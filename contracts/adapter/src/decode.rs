@@ -228,13 +228,11 @@ impl Service {
         is_strict: bool,
     ) -> RequestKind<'m> {
         match (&self.schema, body) {
-            (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
+            (Schema::Thrift { .. }, Ok(body)) => match thrift::whole(body) {
                 Ok(message) => self.thrift_request(&message),
                 Err(_) => RequestKind::Unreadable,
             },
-            (Schema::Soap(wsdl), Content::Plain(body)) => {
-                soap::request(wsdl, &self.ops, &head.headers, body, is_strict)
-            }
+            (Schema::Soap(wsdl), Ok(body)) => soap::request(wsdl, &self.ops, &head.headers, body, is_strict),
             // Only the body names the operation.
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(head.method.as_str(), &head.path) {
@@ -249,21 +247,21 @@ impl Service {
         let is_done = head.status.is_success();
         let read = match (&self.schema, body) {
             (Schema::Rest, _) => Ok(json::reply(head, body)),
-            (_, Content::Unread(_) | Content::Over) => Err(Unread::Over),
-            (_, Content::Broken(what)) => Err(Unread::Malformed(what.clone())),
-            (Schema::Thrift { .. }, Content::Plain(body)) => {
-                thrift::whole(body).map(|message| self.thrift_reply(op, &message))
-            }
-            (Schema::Soap(wsdl), Content::Plain(body)) => soap::reply(wsdl, op, &head.headers, body),
+            (_, Err(why)) => Err(why.clone()),
+            (Schema::Thrift { .. }, Ok(body)) => thrift::whole(body).map(|message| self.thrift_reply(op, &message)),
+            (Schema::Soap(wsdl), Ok(body)) => soap::reply(wsdl, op, &head.headers, body),
         };
         let reply = read.unwrap_or_else(|why| Reply::unread(if is_done { why } else { Unread::Over }));
         Reply { may_be_undecided: !is_done, ..reply }
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// Bytes that may be a message but exceed a limit of this reader.
+    /// Bytes that may be a message but exceed a limit of this reader, decoded or not.
     Over,
+    /// A body with this unsupported encoding.
+    Coding(String),
     /// Bytes that are something else: `not a Thrift message: ...`.
     Malformed(String),
 }
@@ -271,7 +269,7 @@ pub(crate) enum Unread {
 impl Unread {
     fn put(self, tape: &mut Tape<'_>) -> TapeId {
         match self {
-            Self::Over => tape.add(Value::Opaque),
+            Self::Over | Self::Coding(_) => tape.add(Value::Opaque),
             Self::Malformed(what) => tape.malformed(what),
         }
     }

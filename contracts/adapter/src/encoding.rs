@@ -7,32 +7,27 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_ENCODING;
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Content<'b> {
-    Plain(Cow<'b, [u8]>),
-    Unread(String),
-    /// Bytes that do not fit the declared encoding, and why.
-    Broken(String),
-    /// The decoded body exceeds the limit.
-    Over,
-}
+use crate::decode::Unread;
+
+/// A decoded body, or why there is none.
+pub(crate) type Content<'b> = Result<Cow<'b, [u8]>, Unread>;
 
 /// Decodes `gzip`, and `deflate` with or without a zlib header, up to `limit` bytes. Source: RFC 9110, section 8.4.1.
 pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> Content<'b> {
     let mut codings = headers.get_all(CONTENT_ENCODING).into_iter().peekable();
     if body.is_empty() || codings.peek().is_none() {
-        return Content::Plain(Cow::Borrowed(body));
+        return Ok(Cow::Borrowed(body));
     }
     let codings = codings.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
     let codings = codings.collect::<Vec<_>>().join(",");
     let codings = codings.split(',').map(str::trim).filter(|coding| !["", "identity"].contains(coding));
     let codings = codings.collect::<Vec<_>>();
     match codings[..] {
-        [] => Content::Plain(Cow::Borrowed(body)),
+        [] => Ok(Cow::Borrowed(body)),
         ["gzip" | "x-gzip"] => decompress("gzip", MultiGzDecoder::new(body), limit),
         ["deflate"] if is_zlib(body) => decompress("deflate", ZlibDecoder::new(body), limit),
         ["deflate"] => decompress("deflate", DeflateDecoder::new(body), limit),
-        _ => Content::Unread(codings.join(", ")),
+        _ => Err(Unread::Coding(codings.join(", "))),
     }
 }
 
@@ -44,9 +39,9 @@ fn is_zlib(body: &[u8]) -> bool {
 fn decompress(coding: &str, from: impl Read, limit: usize) -> Content<'static> {
     let mut out = Vec::new();
     match from.take(limit as u64 + 1).read_to_end(&mut out) {
-        Ok(_) if out.len() > limit => Content::Over,
-        Ok(_) => Content::Plain(Cow::Owned(out)),
-        Err(error) => Content::Broken(format!("invalid {coding}: {error}")),
+        Ok(_) if out.len() > limit => Err(Unread::Over),
+        Ok(_) => Ok(Cow::Owned(out)),
+        Err(error) => Err(Unread::Malformed(format!("invalid {coding}: {error}"))),
     }
 }
 
@@ -88,7 +83,7 @@ mod tests {
 
     #[test]
     fn decodes_supported_encodings() {
-        let plain = |text: &str| Content::Plain(Cow::Owned(text.as_bytes().to_vec()));
+        let plain = |text: &str| Ok(Cow::Owned(text.as_bytes().to_vec()));
         check("gzip", &gzip(b"one"), &plain("one"));
         check("X-GZIP", &gzip(b"one"), &plain("one"));
         check("gzip", &[gzip(b"one"), gzip(b"two")].concat(), &plain("onetwo"));
@@ -96,9 +91,9 @@ mod tests {
         check("deflate", &zlib(b"one"), &plain("one"));
         check("deflate", &raw(b"one"), &plain("one"));
         check("identity", b"one", &plain("one"));
-        check("br", b"one", &Content::Unread("br".to_owned()));
-        check("zstd", b"one", &Content::Unread("zstd".to_owned()));
-        check("gzip, br", b"one", &Content::Unread("gzip, br".to_owned()));
+        check("br", b"one", &Err(Unread::Coding("br".to_owned())));
+        check("zstd", b"one", &Err(Unread::Coding("zstd".to_owned())));
+        check("gzip, br", b"one", &Err(Unread::Coding("gzip, br".to_owned())));
         // A response to HEAD has the field but no body.
         check("gzip", b"", &plain(""));
         assert_eq!(decode(&HeaderMap::new(), b"one", LIMIT), plain("one"));
@@ -106,11 +101,11 @@ mod tests {
 
     #[test]
     fn decodes_at_most_the_limit() {
-        check("gzip", &gzip(&[b'x'; LIMIT]), &Content::Plain(Cow::Owned(vec![b'x'; LIMIT])));
+        check("gzip", &gzip(&[b'x'; LIMIT]), &Ok(Cow::Owned(vec![b'x'; LIMIT])));
         for (coding, bomb) in
             [("gzip", gzip(&[0; LIMIT + 1])), ("deflate", zlib(&[0; 1 << 20])), ("deflate", raw(&[0; 1 << 24]))]
         {
-            check(coding, &bomb, &Content::Over);
+            check(coding, &bomb, &Err(Unread::Over));
         }
     }
 
@@ -121,7 +116,10 @@ mod tests {
         let cut = &gzip(b"a text that is cut")[..20];
         for body in [&b"{}"[..], cut] {
             let decoded = decode(&headers, body, LIMIT);
-            assert!(matches!(&decoded, Content::Broken(why) if why.starts_with("invalid gzip: ")), "{decoded:?}");
+            assert!(
+                matches!(&decoded, Err(Unread::Malformed(why)) if why.starts_with("invalid gzip: ")),
+                "{decoded:?}"
+            );
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::body::{Body, Read, WholeBody, respond};
 use crate::call::{Hop, InFlightCall, ListenerKind, Side};
 use crate::config::ProtocolKind;
-use crate::decode::{self, Reply, RequestHead, RequestKind, Service};
+use crate::decode::{self, Reply, RequestHead, RequestKind, Service, Unread};
 use crate::dial::Whom;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
@@ -395,10 +395,10 @@ impl Exchange {
             headers: parts.headers.clone(),
         };
         let content = app.decoded(&head.headers, &whole.bytes);
-        if content == Content::Over {
+        if content == Err(Unread::Over) {
             return self.unread(Skip::Size, service, parts, body).await;
         }
-        if matches!(content, Content::Unread(_)) {
+        if matches!(content, Err(Unread::Coding(_))) {
             self.refuse(Unchecked::Encoding, service)?;
         }
         let called = watch.guarded(|| service.http_request(&head, &content, watch.checks.refuses_unchecked));
@@ -421,7 +421,7 @@ impl Exchange {
             }
         };
         let mut share = app.budget.share();
-        let decoded_bytes = if let Content::Plain(Cow::Owned(bytes)) = &content { bytes.capacity() } else { 0 };
+        let decoded_bytes = if let Ok(Cow::Owned(bytes)) = &content { bytes.capacity() } else { 0 };
         if !share.resize(decoded_bytes + request.tape.memory_bytes()) {
             drop(request);
             drop(content);
@@ -591,15 +591,15 @@ fn judge_body(
     block: Option<&Block>,
 ) -> Result<Option<HeaderValue>, Failed> {
     let app = call.app.clone();
-    let content = body.map_or(Content::Over, |body| app.decoded(&head.headers, body));
+    let content = body.map_or(Err(Unread::Over), |body| app.decoded(&head.headers, body));
     let skip = body.err().or(match content {
-        Content::Over => Some(Skip::Size),
-        Content::Unread(_) => Some(Skip::Unreadable),
-        Content::Plain(_) | Content::Broken(_) => None,
+        Err(Unread::Over) => Some(Skip::Size),
+        Err(Unread::Coding(_)) => Some(Skip::Unreadable),
+        Ok(_) | Err(Unread::Malformed(_)) => None,
     });
     if let Some(skip) = skip.filter(|_| !app.watch.checks.refuses_unchecked) {
         call.skipped(skip);
-        if content == Content::Over {
+        if content == Err(Unread::Over) {
             return Ok(None);
         }
     }

@@ -72,13 +72,11 @@ fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) ->
 }
 
 fn body<'m>(tape: &mut Tape<'m>, content: &'m Content<'m>) -> TapeId {
-    let bytes = match content {
-        Content::Plain(bytes) if bytes.is_empty() => return tape.add(Value::Missing),
-        Content::Plain(bytes) => bytes,
-        Content::Unread(_) | Content::Over => return tape.add(Value::Opaque),
-        Content::Broken(what) => return tape.malformed(what.as_str()),
-    };
-    value(tape, bytes).unwrap_or_else(|why| why.put(tape))
+    match content {
+        Ok(bytes) if bytes.is_empty() => tape.add(Value::Missing),
+        Ok(bytes) => value(tape, bytes).unwrap_or_else(|why| why.put(tape)),
+        Err(why) => why.clone().put(tape),
+    }
 }
 
 fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {

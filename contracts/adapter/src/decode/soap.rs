@@ -19,7 +19,7 @@ pub(super) fn request<'m>(
     let by_action = action.and_then(|action| wsdl.operation_by_action(action));
     let envelope = match envelope(headers, body) {
         Ok(envelope) => envelope,
-        Err(Unread::Over) => return RequestKind::Unreadable,
+        Err(Unread::Over | Unread::Coding(_)) => return RequestKind::Unreadable,
         Err(Unread::Malformed(what)) => {
             // The head may name the operation.
             let Some(op) = by_action.and_then(|named| ops.get(&named.name)) else { return RequestKind::Unreadable };
