@@ -12,7 +12,8 @@ use crate::decode::{Op, Reply, Request, Service};
 use crate::dial::Whom;
 use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
-use crate::shared_monitor::{Judged, Stopped};
+use crate::refusal::Refusal;
+use crate::shared_monitor::Judged;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -130,7 +131,7 @@ impl InFlightCall {
         Ok(Some(bytes))
     }
 
-    fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Stopped> {
+    fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Refusal> {
         let Some(mut ticket) = self.ticket.take() else { return Ok(()) };
         let watch = &self.app.watch;
         let checked =
@@ -140,7 +141,7 @@ impl InFlightCall {
     }
 
     /// Handles a request that went to the service itself, because its adapter had ended.
-    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Refusal> {
         self.sent = None;
         self.line.metadata_bytes = 0;
         self.alone(&request.values())
@@ -215,7 +216,7 @@ impl InFlightCall {
     }
 
     /// Handles a reply that an adapter on the other side will not treat as one.
-    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Stopped> {
+    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Refusal> {
         if let Some(ticket) = &mut self.ticket {
             ticket.enhanced = false;
         }

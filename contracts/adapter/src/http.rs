@@ -32,7 +32,6 @@ use crate::listen::admin;
 use crate::metrics::{Skip, count};
 use crate::pool::{Conn, MADE_HERE, META};
 use crate::refusal::{Refusal, Unchecked};
-use crate::shared_monitor::Stopped;
 use crate::stream::Stream;
 
 /// The start of an HTTP/2 connection with prior knowledge. Source: RFC 9113, section 3.4.
@@ -140,24 +139,16 @@ fn reply_failed(error: hyper::Error) -> Failed {
     plain(StatusCode::BAD_GATEWAY, format!("no response from the service: {error}\n"))
 }
 
-fn adapter_failed() -> Failed {
-    plain(StatusCode::BAD_GATEWAY, "the adapter failed\n".to_owned())
-}
-
 fn request_refused(refusal: &Refusal, family: ProtocolKind) -> Failed {
     refused(family, refusal, refusal.request_status())
-}
-
-fn request_stopped(stopped: Stopped, family: ProtocolKind) -> Failed {
-    match stopped {
-        Stopped::Refused(refusal) => request_refused(&refusal, family),
-        Stopped::Broken => adapter_failed(),
-    }
 }
 
 /// The response to a rejected call: a fault in SOAP, otherwise a problem of RFC 9457.
 fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed {
     let text = refusal.text();
+    if matches!(refusal, Refusal::Broken) {
+        return plain(code, text + "\n");
+    }
     if family == ProtocolKind::Soap {
         let who = if code.is_client_error() { "Client" } else { "Server" };
         let out = codecs::soap::compose_fault(who, &text);
@@ -404,7 +395,7 @@ impl Exchange {
         let called = watch.guarded(|| service.http_request(&head, &content, watch.checks.refuses_unchecked));
         let (op, request) = match called {
             Some(RequestKind::Known(op, request)) => (op, request),
-            None if !watch.checks.fail_open => return Err(adapter_failed()),
+            None if !watch.checks.fail_open => return Err(request_refused(&Refusal::Broken, service.family)),
             other => {
                 if matches!(other, Some(RequestKind::Unreadable)) {
                     self.refuse(Unchecked::Unreadable, service)?;
@@ -435,7 +426,7 @@ impl Exchange {
         call.line.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
         let mut passed = call
             .request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter)
-            .map_err(|stopped| request_stopped(stopped, service.family));
+            .map_err(|refusal| request_refused(&refusal, service.family));
         if passed.is_ok() && self.upgrade.is_some() {
             passed = self.refuse(Unchecked::Protocol, service).and(passed);
         }
@@ -457,10 +448,10 @@ impl Exchange {
         let (response, is_adapter) = sent?;
         if to_adapter
             && !is_adapter
-            && let Err(stopped) = call.lost(&request)
+            && let Err(refusal) = call.lost(&request)
         {
             call.end(0);
-            return Err(request_stopped(stopped, service.family));
+            return Err(request_refused(&refusal, service.family));
         }
         if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), self.upgrade) {
             call.skipped(Skip::Unreadable);
@@ -616,11 +607,9 @@ fn judge(
     let service = call.service.clone();
     let reply = reply.and_then(|(head, body)| call.app.watch.guarded(|| service.http_reply(&call.op, head, body)));
     call.line.metadata_bytes += block.map_or(0, |block| block.around_bytes);
-    match call.reply(request, &reply.unwrap_or_else(Reply::opaque), block.map(|block| &block.bytes[..])) {
-        Ok(block) => Ok(block.filter(|block| !block.is_empty()).and_then(|block| field_for(call, &block))),
-        Err(Stopped::Refused(refusal)) => Err(refused(service.family, &refusal, StatusCode::BAD_GATEWAY)),
-        Err(Stopped::Broken) => Err(adapter_failed()),
-    }
+    let judged = call.reply(request, &reply.unwrap_or_else(Reply::opaque), block.map(|block| &block.bytes[..]));
+    let block = judged.map_err(|refusal| refused(service.family, &refusal, StatusCode::BAD_GATEWAY))?;
+    Ok(block.filter(|block| !block.is_empty()).and_then(|block| field_for(call, &block)))
 }
 
 /// The field of a block, which counts as metadata of the call.

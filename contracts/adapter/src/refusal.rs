@@ -32,17 +32,20 @@ pub(crate) const UNCHECKED: [(&str, &str, StatusCode); Unchecked::Conflict as us
     ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
 ];
 
+/// Why a message is not forwarded.
 pub(crate) enum Refusal {
     Violated(String),
     Undecided(String),
     Unchecked(Unchecked),
+    /// The adapter itself failed and is configured to let nothing pass in that case.
+    Broken,
 }
 
 impl Refusal {
     pub(crate) fn title(&self) -> &'static str {
         match self {
             Self::Violated(_) => "contract violated",
-            Self::Undecided(_) | Self::Unchecked(_) => "message cannot be checked",
+            Self::Undecided(_) | Self::Unchecked(_) | Self::Broken => "message cannot be checked",
         }
     }
 
@@ -51,6 +54,7 @@ impl Refusal {
             Self::Violated(clause) => format!("refused: contract clause `{clause}` is violated"),
             Self::Undecided(clause) => format!("refused: contract clause `{clause}` cannot be decided"),
             Self::Unchecked(why) => format!("refused: the message cannot be checked: {}", UNCHECKED[*why as usize].1),
+            Self::Broken => "the adapter failed".to_owned(),
         }
     }
 
@@ -60,6 +64,7 @@ impl Refusal {
             Self::Violated(_) => StatusCode::FORBIDDEN,
             Self::Undecided(_) => UNCHECKED[Unchecked::Undecided as usize].2,
             Self::Unchecked(why) => UNCHECKED[*why as usize].2,
+            Self::Broken => StatusCode::BAD_GATEWAY,
         }
     }
 }

@@ -30,13 +30,7 @@ pub(crate) struct Watch {
 }
 
 /// The metadata to send with a message, if any, or why it is not forwarded.
-pub(crate) type Judged = Result<Option<Vec<u8>>, Stopped>;
-
-pub(crate) enum Stopped {
-    Refused(Refusal),
-    /// The adapter itself failed and is configured to let nothing pass in that case.
-    Broken,
-}
+pub(crate) type Judged = Result<Option<Vec<u8>>, Refusal>;
 
 impl Watch {
     pub(crate) fn new(config: &Config, services: Services, store: EntryStore, reports: Arc<Reports>) -> Self {
@@ -161,16 +155,16 @@ impl Watch {
         call: u64,
         may_be_undecided: bool,
         step: impl FnOnce(&mut Monitor<EntryStore>, u64) -> StepOutput,
-    ) -> Result<StepOutput, Stopped> {
+    ) -> Result<StepOutput, Refusal> {
         let now_s = crate::clock::unix_s();
         let Some(mut output) = self.guarded(|| step(&mut self.lock(), now_s)) else {
-            return if self.checks.fail_open { Ok(StepOutput::default()) } else { Err(Stopped::Broken) };
+            return if self.checks.fail_open { Ok(StepOutput::default()) } else { Err(Refusal::Broken) };
         };
         let refusal = self.refusal(&output.reports, may_be_undecided);
         // Its listener is opened on request, see `crate::listen`.
         output.intercepts.drain(..).for_each(|(endpoint, service)| self.route(&endpoint, service));
         output.reports.drain(..).for_each(|report| self.reports.tell(report, call));
-        refusal.map_or(Ok(output), |refusal| Err(Stopped::Refused(refusal)))
+        refusal.map_or(Ok(output), Err)
     }
 
     /// Whether `enforce` rejects a message with these reports. Counts it.

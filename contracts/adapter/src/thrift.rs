@@ -12,7 +12,7 @@ use crate::config::ProtocolKind;
 use crate::decode::{Reply, Request, RequestKind, Service, Unread};
 use crate::metrics::Skip;
 use crate::refusal::{Refusal, Unchecked};
-use crate::shared_monitor::{Judged, Stopped};
+use crate::shared_monitor::Judged;
 use crate::stream::Stream;
 use crate::thrift_messages::{Messages, Received, ReceivedMessage};
 
@@ -172,14 +172,14 @@ impl Connection<'_> {
         let mut call = InFlightCall::new(app, &self.hop, &service, op, number, since);
         match call.request(&request, block.map(|block| &block[..]), self.up.is_adapter) {
             Ok(block) => call.line.metadata_bytes += self.up.send(block.as_deref(), &received.bytes).await?,
-            Err(Stopped::Refused(refusal)) => {
+            Err(Refusal::Broken) => return Err(failed()),
+            Err(refusal) => {
                 if !is_oneway {
                     self.down.send(None, &exception(&refusal)).await?;
                 }
                 call.end(0);
                 return Ok(true);
             }
-            Err(Stopped::Broken) => return Err(failed()),
         }
         call.pause();
         if is_oneway {
@@ -196,8 +196,8 @@ impl Connection<'_> {
             Received::Message(reply) => {
                 match judge(&mut call, &request, &reply) {
                     Ok(block) => call.line.metadata_bytes += self.down.send(block.as_deref(), &reply.bytes).await?,
-                    Err(Stopped::Refused(refusal)) => drop(self.down.send(None, &exception(&refusal)).await?),
-                    Err(Stopped::Broken) => return Err(failed()),
+                    Err(Refusal::Broken) => return Err(failed()),
+                    Err(refusal) => drop(self.down.send(None, &exception(&refusal)).await?),
                 }
                 reply.bytes.len()
             }
@@ -219,8 +219,8 @@ impl Connection<'_> {
                     what.map_or(Ok(()), |what| call.reply_alone(&request, &Reply::unread(Unread::Malformed(what))));
                 let refusal = match judged {
                     Ok(()) => watch.refuse_unchecked(Unchecked::Unreadable),
-                    Err(Stopped::Refused(refusal)) => Some(refusal),
-                    Err(Stopped::Broken) => return Err(failed()),
+                    Err(Refusal::Broken) => return Err(failed()),
+                    Err(refusal) => Some(refusal),
                 };
                 call.end(0);
                 match refusal {
