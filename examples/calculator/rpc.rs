@@ -66,8 +66,7 @@ fn one(
         value => Value::record([("success", value)]),
     };
     let header = Header { kind: MessageKind::Reply, ..message.header };
-    let mut out = Vec::new();
-    compose_message(&mut out, Protocol::Binary, Framing::Framed, &header, schema, method.result, &result)?;
+    let out = compose_message(Protocol::Binary, Framing::Framed, &header, schema, method.result, &result)?;
     stream.write_all(&out)?;
     Ok(())
 }
@@ -95,16 +94,8 @@ impl Remote {
         let of = self.schema.service(self.service).and_then(|service| service.method(method));
         let method = of.ok_or("there is no such method")?;
         let header = Header { name: &method.name, kind: MessageKind::Call, sequence: 1, is_strict: true };
-        let mut out = Vec::new();
-        compose_message(
-            &mut out,
-            Protocol::Binary,
-            Framing::Framed,
-            &header,
-            &self.schema,
-            method.arguments,
-            &arguments,
-        )?;
+        let out =
+            compose_message(Protocol::Binary, Framing::Framed, &header, &self.schema, method.arguments, &arguments)?;
         self.stream.write_all(&out)?;
         let bytes = read_frame(&mut self.stream)?;
         let message = Message::decode(Protocol::Binary, &bytes, &Limits::DEFAULT)?;

@@ -58,11 +58,10 @@ fn chess(trial: usize) -> Vec<Exchange> {
     let wsdl = wsdl::parse("chess.wsdl", &source, &mut |_| Err("there is none".to_owned())).expect("it is right");
     let call = |operation: &str, arguments: Value, result: Value| {
         let of = wsdl.operation(operation).expect("the WSDL has it");
-        let (mut sent, mut replied) = (String::new(), String::new());
-        compose_envelope(&mut sent, &wsdl, &of.input, &arguments).expect("it fits");
+        let sent = compose_envelope(&wsdl, &of.input, &arguments).expect("it fits");
         let output = of.output.as_ref().expect("it replies");
         let field = wsdl.complex(output.content).fields[0].name.clone();
-        compose_envelope(&mut replied, &wsdl, output, &Value::record([(field.as_str(), result)])).expect("it fits");
+        let replied = compose_envelope(&wsdl, output, &Value::record([(field.as_str(), result)])).expect("it fits");
         let fields = [("Content-Type", "text/xml; charset=utf-8"), ("SOAPAction", operation)];
         (0, request("POST", "/", &fields, sent.as_bytes()), response(200, "text/xml; charset=utf-8", replied))
     };
@@ -108,10 +107,7 @@ fn evernote(trial: usize, notes_at: &str) -> Vec<Exchange> {
         let method = schema.service(service).and_then(|service| service.method(method)).expect("the IDL has it");
         let compose = |kind, of, value: &Value| {
             let header = Header { name: &method.name, kind, sequence: 1, is_strict: true };
-            let mut out = Vec::new();
-            compose_message(&mut out, Protocol::Binary, Framing::Unframed, &header, &schema, of, value)
-                .expect("it fits");
-            out
+            compose_message(Protocol::Binary, Framing::Unframed, &header, &schema, of, value).expect("it fits")
         };
         let sent = compose(MessageKind::Call, method.arguments, &arguments);
         let replied = compose(MessageKind::Reply, method.result, &record([("success", result)]));

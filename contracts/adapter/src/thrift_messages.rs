@@ -50,9 +50,7 @@ impl ReceivedMessage {
     /// The exception sent to the caller if this is a rejected call with the given header.
     pub(crate) fn exception(&self, header: &Header<'_>, refusal: &Refusal) -> Vec<u8> {
         const INTERNAL_ERROR: i32 = 6;
-        let mut out = Vec::new();
-        compose_application_exception(&mut out, self.protocol, self.framing, header, &refusal.text(), INTERNAL_ERROR);
-        out
+        compose_application_exception(self.protocol, self.framing, header, &refusal.text(), INTERNAL_ERROR)
     }
 }
 

@@ -6,10 +6,9 @@
 //! let text = "service Adder { i32 add(1: i32 a, 2: i32 b) }";
 //! let schema = idl::parse("adder.thrift", text, &mut |path| Err(format!("{path} is not to be had"))).unwrap();
 //! let add = schema.service("Adder").unwrap().method("add").unwrap();
-//! let mut bytes = Vec::new();
 //! let header = Header { name: "add", kind: MessageKind::Call, sequence: 7, is_strict: true };
 //! let arguments = Value::record([("a", Value::Integer(2)), ("b", Value::Integer(3))]);
-//! compose_message(&mut bytes, Protocol::Compact, Framing::Unframed, &header, &schema, add.arguments, &arguments).unwrap();
+//! let bytes = compose_message(Protocol::Compact, Framing::Unframed, &header, &schema, add.arguments, &arguments).unwrap();
 //! let message = Message::decode(Protocol::Compact, &bytes, &Limits::DEFAULT).unwrap();
 //! let arguments = message.arguments(&schema, add);
 //! assert_eq!((message.header.sequence, arguments.get("b").and_then(|b| b.as_i64())), (7, Some(3)));

@@ -165,8 +165,7 @@ proptest! {
             for framing in [Framing::Framed, Framing::Unframed] {
                 let is_strict = strict || protocol == Protocol::Compact;
                 let header = Header { name: "m", kind: MessageKind::Call, sequence, is_strict };
-                let mut out = Vec::new();
-                compose_message(&mut out, protocol, framing, &header, &schema, id, &value).unwrap();
+                let out = compose_message(protocol, framing, &header, &schema, id, &value).unwrap();
                 let mut reader = MessageReader::new(protocol, framing, Limits::DEFAULT);
                 for end in 0..out.len() {
                     let need = reader.read(&out[..end]).unwrap();

@@ -219,9 +219,8 @@ impl Chess {
         }
         let output = asked.operation.output.as_ref().ok_or("an operation without a response")?;
         let result = Value::record([(format!("{name}Result").as_str(), self.call(&asked)?)]);
-        let mut text = String::new();
-        Ok(match compose_envelope(&mut text, &self.wsdl, output, &result) {
-            Ok(()) => MockAnswer::new(200, XML, text),
+        Ok(match compose_envelope(&self.wsdl, output, &result) {
+            Ok(text) => MockAnswer::new(200, XML, text),
             Err(error) => MockAnswer::text(500, &error.to_string()),
         })
     }

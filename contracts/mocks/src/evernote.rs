@@ -267,11 +267,8 @@ impl Thrift {
         call: impl FnOnce(&str, &View<'_>) -> Result<Value, Thrown>,
     ) -> Vec<u8> {
         let header = Header { kind: MessageKind::Reply, ..message.header };
-        let failed = |why: &str, code: i32| {
-            let mut out = Vec::new();
-            compose_application_exception(&mut out, protocol, Framing::Unframed, &header, why, code);
-            out
-        };
+        let failed =
+            |why: &str, code: i32| compose_application_exception(protocol, Framing::Unframed, &header, why, code);
         if message.header.kind != MessageKind::Call {
             return failed("the message is not a call", INVALID_MESSAGE_TYPE);
         }
@@ -284,11 +281,8 @@ impl Thrift {
             Err(Thrown::Declared(field, exception)) => Value::record([(field, exception)]),
             Err(Thrown::Failed(why)) => return failed(&why, INTERNAL_ERROR),
         };
-        let mut out = Vec::new();
-        match compose_message(&mut out, protocol, Framing::Unframed, &header, &self.schema, method.result, &result) {
-            Ok(()) => out,
-            Err(error) => failed(&error.to_string(), INTERNAL_ERROR),
-        }
+        compose_message(protocol, Framing::Unframed, &header, &self.schema, method.result, &result)
+            .unwrap_or_else(|error| failed(&error.to_string(), INTERNAL_ERROR))
     }
 }
 

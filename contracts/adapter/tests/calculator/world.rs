@@ -62,17 +62,9 @@ pub fn serve(service: &'static str, answer: impl Fn(&str, Vec<Option<Value>>) ->
                         value => Value::record([("success", value)]),
                     };
                     let header = Header { kind: MessageKind::Reply, ..message.header };
-                    let mut out = Vec::new();
-                    compose_message(
-                        &mut out,
-                        Protocol::Binary,
-                        Framing::Framed,
-                        &header,
-                        &schema,
-                        method.result,
-                        &result,
-                    )
-                    .unwrap();
+                    let out =
+                        compose_message(Protocol::Binary, Framing::Framed, &header, &schema, method.result, &result)
+                            .unwrap();
                     if stream.write_all(&out).is_err() {
                         return;
                     }
@@ -115,9 +107,8 @@ pub fn call_on(stream: &mut TcpStream, service: &str, method: &str, arguments: V
     let schema = schema();
     let method = schema.service(service).unwrap().method(method).unwrap();
     let header = Header { name: &method.name, kind: MessageKind::Call, sequence: 7, is_strict: true };
-    let mut out = Vec::new();
-    compose_message(&mut out, Protocol::Binary, Framing::Framed, &header, &schema, method.arguments, &arguments)
-        .unwrap();
+    let out =
+        compose_message(Protocol::Binary, Framing::Framed, &header, &schema, method.arguments, &arguments).unwrap();
     stream.write_all(&out)?;
     let frame = read_frame(stream)?;
     let mut reader = MessageReader::new(Protocol::Binary, Framing::Framed, Limits::DEFAULT);

@@ -142,8 +142,7 @@ impl Soap {
     fn exchange(&mut self, operation: &str, arguments: &Value, result: &Value) -> Message {
         self.replies.lock().unwrap().push_back(result.clone());
         let of = self.wsdl.operation(operation).unwrap();
-        let mut out = String::new();
-        compose_envelope(&mut out, &self.wsdl, &of.input, arguments).unwrap();
+        let out = compose_envelope(&self.wsdl, &of.input, arguments).unwrap();
         let fields = [("Content-Type", "text/xml; charset=utf-8"), ("SOAPAction", operation)];
         let request = request("POST", "/", &fields, out.as_bytes());
         bytes::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap()
@@ -194,8 +193,7 @@ fn correspondence(contract: &str, more: &str) -> (Pair, Soap) {
         let operation = envelope.request(&wsdl, request.field("soapaction")).unwrap().operation;
         let output = operation.output.as_ref().unwrap();
         let field = wsdl.complex(output.content).fields[0].name.clone();
-        let mut out = String::new();
-        compose_envelope(&mut out, &wsdl, output, &Value::record([(field.as_str(), next(&queue))])).unwrap();
+        let out = compose_envelope(&wsdl, output, &Value::record([(field.as_str(), next(&queue))])).unwrap();
         (response(200, "text/xml; charset=utf-8", out), false)
     });
     let endpoint = format!("http://127.0.0.1:{port}/");
@@ -285,9 +283,8 @@ fn answer(schema: &Schema, service: &str, queue: &Next<Value>, request: &Message
     let message = Thrift::decode(Protocol::Binary, &request.body, &Limits::DEFAULT).unwrap();
     let method = schema.service(service).unwrap().method(message.header.method()).unwrap();
     let header = Header { kind: MessageKind::Reply, ..message.header };
-    let mut out = Vec::new();
-    compose_message(&mut out, Protocol::Binary, Framing::Unframed, &header, schema, method.result, &next(queue))
-        .unwrap();
+    let out =
+        compose_message(Protocol::Binary, Framing::Unframed, &header, schema, method.result, &next(queue)).unwrap();
     (response(200, "application/x-thrift", out), false)
 }
 
@@ -296,10 +293,9 @@ impl Evernote {
         self.replies.lock().unwrap().push_back(reply);
         let method = self.schema.service(service).unwrap().method(method).unwrap();
         let header = Header { name: &method.name, kind: MessageKind::Call, sequence: 3, is_strict: true };
-        let mut out = Vec::new();
         let framing = Framing::Unframed;
-        compose_message(&mut out, Protocol::Binary, framing, &header, &self.schema, method.arguments, &arguments)
-            .unwrap();
+        let out =
+            compose_message(Protocol::Binary, framing, &header, &self.schema, method.arguments, &arguments).unwrap();
         let request = request("POST", target, &[("Content-Type", "application/x-thrift")], &out);
         let got = bytes::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap();
         assert_eq!(got.status(), 200, "{}", got.text());

@@ -10,21 +10,15 @@ const DEPTH_MAX: usize = 64;
 
 type Composed = Result<(), ComposeError>;
 
-/// Appends an envelope with one message in its body: a request with its arguments, or a response with its result.
+/// An envelope with one message in its body: a request with its arguments, or a response with its result.
 /// Fields are written in the order of their type. [`Value::Null`] is omitted if the field is optional, or written as
 /// nil if the type allows it. Fails if a value does not match its type, a required field is missing, or the type lacks
-/// a given field. `out` is unchanged then.
-pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value: &Value) -> Result<(), ComposeError> {
-    let before = out.len();
-    out.push_str(ENVELOPE);
-    let mut writer = Writer { out, wsdl, path: vec![message.element.clone()], namespaces: vec![String::new()] };
-    let composed =
-        writer.wrapped(&message.element, &message.namespace, |writer| writer.complex(message.content, value));
-    match composed {
-        Ok(()) => out.push_str(END),
-        Err(_) => out.truncate(before),
-    }
-    composed
+/// a given field.
+pub fn compose_envelope(wsdl: &Wsdl, message: &Message, value: &Value) -> Result<String, ComposeError> {
+    let (path, namespaces) = (vec![message.element.clone()], vec![String::new()]);
+    let mut writer = Writer { out: ENVELOPE.to_owned(), wsdl, path, namespaces };
+    writer.wrapped(&message.element, &message.namespace, |writer| writer.complex(message.content, value))?;
+    Ok(writer.out + END)
 }
 
 /// An envelope with a fault. `code` is `Client`, `Server` and so on.
@@ -40,7 +34,7 @@ const ENVELOPE: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
 const END: &str = "</soap:Body></soap:Envelope>";
 
 struct Writer<'w> {
-    out: &'w mut String,
+    out: String,
     wsdl: &'w Wsdl,
     path: Vec<String>,
     /// The default namespace of each open element.

@@ -5,82 +5,66 @@ use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::view::wire_type;
 use crate::value::{ComposeError, Value};
 
-/// Appends a message: a call with its arguments, or a reply with its result. Fields are written in the order of their
-/// numbers. A missing field or [`Value::Null`] is written as its default if it has one and is not optional, and is
-/// omitted otherwise. Fails if a value does not match its type, a required field is missing, or the schema lacks a
-/// given field. `out` is unchanged then.
+/// A message: a call with its arguments, or a reply with its result. Fields are written in the order of their numbers.
+/// A missing field or [`Value::Null`] is written as its default if it has one and is not optional, and is omitted
+/// otherwise. Fails if a value does not match its type, a required field is missing, or the schema lacks a given field.
 pub fn compose_message(
-    out: &mut Vec<u8>,
     protocol: Protocol,
     framing: Framing,
     header: &Header<'_>,
     schema: &Schema,
     id: StructId,
     value: &Value,
-) -> Result<(), ComposeError> {
-    framed(out, protocol, framing, header, |out| {
-        let path = vec![schema.structure(id).name.clone()];
-        Composer { out, schema, path }.structure(id, value)
-    })
+) -> Result<Vec<u8>, ComposeError> {
+    let path = vec![schema.structure(id).name.clone()];
+    let mut composer = Composer { out: Writer::new(protocol, framing, header), schema, path };
+    composer.structure(id, value)?;
+    composer.out.finish(framing, header)
 }
 
-/// Appends a `TApplicationException`; the codes are those of [`super::Outcome::Failed`].
+/// A `TApplicationException`; the codes are those of [`super::Outcome::Failed`]. Panics if the message has 2 GiB.
 pub fn compose_application_exception(
-    out: &mut Vec<u8>,
     protocol: Protocol,
     framing: Framing,
     header: &Header<'_>,
     message: &str,
     code: i32,
-) {
+) -> Vec<u8> {
     let header = Header { kind: MessageKind::Exception, ..*header };
-    let composed = framed(out, protocol, framing, &header, |writer| {
-        let mut last = 0;
-        writer.field(&mut last, 1, WireType::Bytes, None);
-        writer.bytes(message.as_bytes());
-        writer.field(&mut last, 2, WireType::I32, None);
-        writer.integer(WireType::I32, i64::from(code));
-        writer.out.push(0);
-        Ok(())
-    });
-    debug_assert!(composed.is_ok(), "nothing in it depends on a schema");
+    let mut writer = Writer::new(protocol, framing, &header);
+    let mut last = 0;
+    writer.field(&mut last, 1, WireType::Bytes, None);
+    writer.bytes(message.as_bytes());
+    writer.field(&mut last, 2, WireType::I32, None);
+    writer.integer(WireType::I32, i64::from(code));
+    writer.out.push(0);
+    writer.finish(framing, &header).expect("an exception has less than 2 GiB")
 }
 
-fn framed(
-    out: &mut Vec<u8>,
+struct Writer {
+    out: Vec<u8>,
     protocol: Protocol,
-    framing: Framing,
-    header: &Header<'_>,
-    body: impl FnOnce(&mut Writer<'_>) -> Result<(), ComposeError>,
-) -> Result<(), ComposeError> {
-    let before = out.len();
-    if framing == Framing::Framed {
-        out.extend_from_slice(&[0; 4]);
+}
+
+impl Writer {
+    fn new(protocol: Protocol, framing: Framing, header: &Header<'_>) -> Self {
+        let out = if framing == Framing::Framed { vec![0; 4] } else { Vec::new() };
+        let mut writer = Writer { out, protocol };
+        writer.header(header);
+        writer
     }
-    let mut writer = Writer { out, protocol };
-    writer.header(header);
-    let result = body(&mut writer);
-    let length = out.len() - before;
-    let result = result.and_then(|()| match i32::try_from(length) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(ComposeError { path: header.name.to_owned(), what: format!("a message of {length} bytes") }),
-    });
-    match result {
-        Ok(()) if framing == Framing::Framed => {
-            out[before..before + 4].copy_from_slice(&(length as u32 - 4).to_be_bytes());
+
+    fn finish(mut self, framing: Framing, header: &Header<'_>) -> Result<Vec<u8>, ComposeError> {
+        let length = self.out.len();
+        if i32::try_from(length).is_err() {
+            return Err(ComposeError { path: header.name.to_owned(), what: format!("a message of {length} bytes") });
         }
-        Ok(()) => {}
-        Err(_) => out.truncate(before),
+        if framing == Framing::Framed {
+            self.out[..4].copy_from_slice(&(length as u32 - 4).to_be_bytes());
+        }
+        Ok(self.out)
     }
-    result
-}
 
-struct Writer<'o> {
-    out: &'o mut Vec<u8>,
-    protocol: Protocol,
-}
-
-impl Writer<'_> {
     fn header(&mut self, header: &Header<'_>) {
         match (self.protocol, header.is_strict) {
             (Protocol::Compact, _) => {
@@ -181,13 +165,13 @@ impl Writer<'_> {
     }
 }
 
-struct Composer<'c, 'o> {
-    out: &'c mut Writer<'o>,
+struct Composer<'c> {
+    out: Writer,
     schema: &'c Schema,
     path: Vec<String>,
 }
 
-impl Composer<'_, '_> {
+impl Composer<'_> {
     fn wrong<T>(&self, what: String) -> Result<T, ComposeError> {
         Err(ComposeError { path: self.path.join("."), what })
     }

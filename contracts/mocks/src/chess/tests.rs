@@ -9,9 +9,8 @@ fn chess() -> Chess {
 fn call(chess: &Chess, operation: &str, arguments: &[(&str, Value)]) -> Result<Value, String> {
     let wsdl = &chess.wsdl;
     let operation = wsdl.operation(operation).unwrap();
-    let mut text = String::new();
     let arguments = Value::record(arguments.iter().cloned());
-    compose_envelope(&mut text, wsdl, &operation.input, &arguments).unwrap();
+    let text = compose_envelope(wsdl, &operation.input, &arguments).unwrap();
     let mut headers = hyper::HeaderMap::new();
     headers.insert("soapaction", format!("\"{}\"", operation.action).parse().unwrap());
     let request = MockRequest { method: "POST", target: "/", host: "a:1", headers: &headers, body: text.as_bytes() };

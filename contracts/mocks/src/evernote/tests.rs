@@ -8,10 +8,9 @@ const URL: &str = "https://127.0.0.1:9444/";
 fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, protocol: Protocol) -> String {
     let thrift = Thrift::new(owner);
     let called = thrift.methods.iter().find(|known| known.name == method).unwrap();
-    let mut body = Vec::new();
     let header = Header { name: method, kind: MessageKind::Call, sequence: 7, is_strict: true };
-    compose_message(&mut body, protocol, Framing::Unframed, &header, &thrift.schema, called.arguments, &arguments)
-        .unwrap();
+    let body =
+        compose_message(protocol, Framing::Unframed, &header, &thrift.schema, called.arguments, &arguments).unwrap();
     let headers = hyper::HeaderMap::new();
     let target = if owner == "UserStore" { "//edam/user" } else { "/" };
     let answer = service.answer(&MockRequest { method: "POST", target, host: "a", headers: &headers, body: &body });
@@ -135,19 +134,11 @@ fn invalid_messages_return_errors() {
         ("nothing", MessageKind::Call, "unknown method `nothing`"),
         (method.name.as_str(), MessageKind::Reply, "the message is not a call"),
     ] {
-        let mut body = Vec::new();
         let header = Header { name, kind, sequence: 1, is_strict: true };
         let arguments = Value::record([token("t")]);
-        compose_message(
-            &mut body,
-            Protocol::Binary,
-            Framing::Unframed,
-            &header,
-            &thrift.schema,
-            method.arguments,
-            &arguments,
-        )
-        .unwrap();
+        let body =
+            compose_message(Protocol::Binary, Framing::Unframed, &header, &thrift.schema, method.arguments, &arguments)
+                .unwrap();
         let answer = answer("POST", "/edam/user", &body);
         let reply = Message::decode(Protocol::Binary, &answer.body, &Limits::DEFAULT).unwrap();
         assert_eq!(reply.header.kind, MessageKind::Exception);

@@ -196,10 +196,8 @@ impl Program {
                 headers.push(("Content-Type".to_owned(), "text/xml; charset=utf-8".to_owned()));
                 headers.push(("SOAPAction".to_owned(), format!("\"{}\"", operation.action)));
                 let arguments = values.value(arguments);
-                let mut text = String::new();
-                let composed = soap::compose_envelope(&mut text, schema, &operation.input, &arguments);
-                composed.map_err(|error| error.to_string())?;
-                text.into_bytes()
+                let composed = soap::compose_envelope(schema, &operation.input, &arguments);
+                composed.map_err(|error| error.to_string())?.into_bytes()
             }
         };
         for (name, template) in &step.headers {
@@ -391,7 +389,7 @@ fn thrift_body(
 fn soap_body(wsdl: &Arc<Wsdl>, file: &str, operation: &str, arguments: Result<Given, String>) -> Result<Body, String> {
     let called = wsdl.operation(operation).ok_or_else(|| format!("`{file}` has no operation `{operation}`"))?;
     let arguments = arguments?;
-    let composed = soap::compose_envelope(&mut String::new(), wsdl, &called.input, &sample(&arguments));
+    let composed = soap::compose_envelope(wsdl, &called.input, &sample(&arguments));
     composed.map_err(|error| error.to_string())?;
     Ok(Body::Soap { schema: wsdl.clone(), operation: Box::new(called.clone()), arguments })
 }
@@ -402,18 +400,10 @@ fn compose_thrift(
     arguments: &Value,
     sequence: i32,
 ) -> Result<Vec<u8>, String> {
-    let mut body = Vec::new();
     let header = Header { name: &method.name, kind: MessageKind::Call, sequence, is_strict: true };
-    let composed = thrift::compose_message(
-        &mut body,
-        Protocol::Binary,
-        Framing::Unframed,
-        &header,
-        schema,
-        method.arguments,
-        arguments,
-    );
-    composed.map(|()| body).map_err(|error| error.to_string())
+    let (protocol, framing) = (Protocol::Binary, Framing::Unframed);
+    thrift::compose_message(protocol, framing, &header, schema, method.arguments, arguments)
+        .map_err(|error| error.to_string())
 }
 
 /// Arguments that a step omits. Thrift allows that, but servers then read a default value, which is never intended.
