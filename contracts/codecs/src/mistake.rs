@@ -36,15 +36,11 @@ pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
     /// Sorts errors by file, in the order of `sources`, and place. `result` if there are none.
-    pub(crate) fn or<'s, T>(
-        mut all: Vec<Mistake>,
-        sources: impl Iterator<Item = &'s str> + Clone,
-        result: T,
-    ) -> Result<T, Mistakes> {
+    pub(crate) fn or<T>(mut all: Vec<Mistake>, sources: &[&str], result: T) -> Result<T, Mistakes> {
         if all.is_empty() {
             return Ok(result);
         }
-        let file = |mistake: &Mistake| sources.clone().position(|source| source == mistake.file);
+        let file = |mistake: &Mistake| sources.iter().position(|source| *source == mistake.file);
         all.sort_by_cached_key(|mistake| (file(mistake), mistake.line, mistake.column));
         all.dedup();
         all.truncate(MISTAKES_MAX);

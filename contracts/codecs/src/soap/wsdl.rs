@@ -39,7 +39,7 @@ const LIMITS: Limits =
 pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mistakes> {
     let mut mistakes = Vec::new();
     let texts = load(source, text, import, &mut mistakes);
-    let sources = texts.iter().map(|text| text.0.as_str());
+    let sources = texts.iter().map(|text| text.0.as_str()).collect::<Vec<_>>();
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
     }
@@ -55,7 +55,7 @@ pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mis
         let hint = Some("add a `service` with a `port` that has a SOAP 1.1 address and binding".to_owned());
         reader.tell_hint(Node { file: &files[0], index: 0 }, "no SOAP 1.1 operation found", hint);
     }
-    Mistakes::or(reader.mistakes, sources, reader.wsdl)
+    Mistakes::or(reader.mistakes, &sources, reader.wsdl)
 }
 
 fn load(source: &str, text: &str, import: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Vec<(String, String)> {

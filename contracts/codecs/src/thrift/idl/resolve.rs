@@ -84,7 +84,8 @@ pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, 
         resolver.constants();
         resolver.services();
     }
-    Mistakes::or(resolver.mistakes, files.iter().map(|file| file.source.as_str()), resolver.schema)
+    let sources = files.iter().map(|file| file.source.as_str()).collect::<Vec<_>>();
+    Mistakes::or(resolver.mistakes, &sources, resolver.schema)
 }
 
 fn load(source: &str, text: &str, include: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Vec<File> {
