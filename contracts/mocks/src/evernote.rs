@@ -178,7 +178,7 @@ impl Service for EvernoteUser {
         if path.trim_matches('/') != "edam/user" {
             return MockAnswer::text(404, "the account service is at /edam/user");
         }
-        self.thrift.answer(request, |method, arguments| {
+        self.thrift.answer(request, &|method, arguments| {
             token(arguments)?;
             match method {
                 "getNoteStoreUrl" => Ok(self.notes_url.as_str().into()),
@@ -194,7 +194,7 @@ impl Service for EvernoteNotes {
         if !request.target.split('?').next().unwrap_or_default().trim_matches('/').is_empty() {
             return MockAnswer::text(404, "the notes service is at /");
         }
-        self.thrift.answer(request, |method, arguments| self.call(method, arguments))
+        self.thrift.answer(request, &|method, arguments| self.call(method, arguments))
     }
 }
 
@@ -225,6 +225,9 @@ fn token<'m>(arguments: &View<'m>) -> Result<&'m str, Thrown> {
     text(arguments, "authenticationToken")
 }
 
+/// Calls a method with its arguments.
+type Call<'c> = &'c dyn Fn(&str, &View<'_>) -> Result<Value, Thrown>;
+
 #[derive(Debug)]
 struct Thrift {
     schema: Schema,
@@ -240,11 +243,7 @@ impl Thrift {
         Thrift { schema, methods }
     }
 
-    fn answer(
-        &self,
-        request: &MockRequest<'_>,
-        call: impl FnOnce(&str, &View<'_>) -> Result<Value, Thrown>,
-    ) -> MockAnswer {
+    fn answer(&self, request: &MockRequest<'_>, call: Call<'_>) -> MockAnswer {
         if request.method != "POST" {
             return MockAnswer::only("POST");
         }
@@ -260,12 +259,7 @@ impl Thrift {
         MockAnswer::new(200, "application/x-thrift", reply)
     }
 
-    fn reply(
-        &self,
-        protocol: Protocol,
-        message: &Message<'_>,
-        call: impl FnOnce(&str, &View<'_>) -> Result<Value, Thrown>,
-    ) -> Vec<u8> {
+    fn reply(&self, protocol: Protocol, message: &Message<'_>, call: Call<'_>) -> Vec<u8> {
         let header = Header { kind: MessageKind::Reply, ..message.header };
         let failed =
             |why: &str, code: i32| compose_application_exception(protocol, Framing::Unframed, &header, why, code);

@@ -111,11 +111,12 @@ async fn accept(listener: TcpListener, service: Arc<dyn Service>, server: Arc<Se
         let (service, server) = (Arc::clone(&service), Arc::clone(&server));
         tokio::spawn(async move {
             let local = stream.local_addr().map(|address| address.to_string()).unwrap_or_default();
+            let context = (local.as_str(), service.as_ref(), &*server);
             match &server.tls {
-                None => serve_connection(stream, &local, service.as_ref(), &server).await,
+                None => serve_connection(stream, context).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = timeout(server.listen.patience, tls.accept(stream)).await {
-                        serve_connection(stream, &local, service.as_ref(), &server).await;
+                        serve_connection(stream, context).await;
                     }
                 }
             }
@@ -124,13 +125,12 @@ async fn accept(listener: TcpListener, service: Arc<dyn Service>, server: Arc<Se
     }
 }
 
-async fn serve_connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    local: &str,
-    service: &dyn Service,
-    server: &Server,
-) {
-    let answer = |request| async move { Ok::<_, Infallible>(answer(request, local, service, server).await) };
+/// The address of a connection, its service and its server.
+type Context<'c> = (&'c str, &'c dyn Service, &'c Server);
+
+async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, context: Context<'_>) {
+    let (_, _, server) = context;
+    let answer = |request| async move { Ok::<_, Infallible>(answer(request, context).await) };
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(server.listen.idle)
@@ -147,12 +147,7 @@ async fn serve_connection(
     }
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    local: &str,
-    service: &dyn Service,
-    server: &Server,
-) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, (local, service, server): Context<'_>) -> Response<Full<Bytes>> {
     let listen = &server.listen;
     let (head, body) = request.into_parts();
     let body = match timeout(listen.patience, Limited::new(body, listen.body_bytes).collect()).await {
