@@ -24,6 +24,8 @@ pub(crate) struct Op {
     pub(crate) introduces_by_reply: bool,
 }
 
+type Ops = HashMap<String, Arc<Op>>;
+
 pub(crate) struct Service {
     pub(crate) contract: Arc<Contract>,
     pub(crate) id: ServiceId,
@@ -33,7 +35,7 @@ pub(crate) struct Service {
     pub(crate) bare: Scheme,
     schema: Schema,
     /// By the name in messages: the method, the operation, or `GET /path`.
-    ops: HashMap<String, Arc<Op>>,
+    ops: Ops,
     /// REST only, in the order in which they are tried.
     routes: Vec<(String, codecs::rest::Template, Arc<Op>)>,
 }

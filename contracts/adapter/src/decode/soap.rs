@@ -1,20 +1,11 @@
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use codecs::soap::{Builtin, Envelope, Field, Limits, Response, Type, View, Wsdl};
 use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
-use super::{Op, Reply, Request, RequestKind, Unread, own_name};
+use super::{Op, Ops, Reply, Request, RequestKind, Unread, own_name};
 
-pub(super) fn request<'m>(
-    wsdl: &Wsdl,
-    ops: &HashMap<String, Arc<Op>>,
-    headers: &HeaderMap,
-    body: &'m [u8],
-    is_strict: bool,
-) -> RequestKind<'m> {
+pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], strict: bool) -> RequestKind<'static> {
     let action = headers.get("soapaction").and_then(|action| action.to_str().ok());
     let by_action = action.and_then(|action| wsdl.operation_by_action(action));
     let envelope = match envelope(headers, body) {
@@ -33,9 +24,9 @@ pub(super) fn request<'m>(
         let is_listed = by_action.is_some_and(|named| ops.contains_key(&named.name));
         let (_, element) = envelope.content();
         let unlisted = RequestKind::Unlisted(element.to_owned());
-        return if is_strict && is_listed { RequestKind::Unreadable } else { unlisted };
+        return if strict && is_listed { RequestKind::Unreadable } else { unlisted };
     };
-    if is_strict && by_action.is_some_and(|named| named.name != request.operation.name) {
+    if strict && by_action.is_some_and(|named| named.name != request.operation.name) {
         return RequestKind::Unreadable;
     }
     let name = &request.operation.name;

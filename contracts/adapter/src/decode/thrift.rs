@@ -1,12 +1,9 @@
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use codecs::thrift::{
     Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect,
 };
 use contract::{Tape, TapeId, Value};
 
-use super::{Op, Reply, Request, RequestKind, Unread, own_name};
+use super::{Op, Ops, Reply, Request, RequestKind, Unread, own_name};
 
 /// A field whose wire type differs from the IDL, which Apache Thrift's libraries skip.
 const OTHER: &str = "of a different type on the wire than in the IDL";
@@ -32,12 +29,7 @@ pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, Un
     })
 }
 
-pub(super) fn request<'m>(
-    schema: &'m Schema,
-    service: &'m Service,
-    ops: &HashMap<String, Arc<Op>>,
-    message: &Message<'m>,
-) -> RequestKind<'m> {
+pub(super) fn request<'m>(schema: &'m Schema, service: &Service, ops: &Ops, message: &Message<'m>) -> RequestKind<'m> {
     if !matches!(message.header.kind, MessageKind::Call | MessageKind::Oneway) {
         return RequestKind::Unreadable;
     }
