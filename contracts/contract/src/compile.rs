@@ -6,15 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::place::Lines;
 
 use self::expression::Compiler;
-use self::signature::Shape;
+pub(crate) use self::signature::OperationTypes;
 use crate::clause::{Clause, Identify, IdentifyStep};
 use crate::code::Op;
 use crate::contract::{Contract, Operation, Service};
-use crate::declared_types::Typed;
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
-use crate::types::{KnownSchema, Schema, Type};
+use crate::types::{Field, KnownSchema, Schema, Type};
 
 /// Maximum number of services, and of operations per service.
 const MANY_MAX: usize = 1000;
@@ -58,11 +57,11 @@ fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, f
     }
 }
 
-struct ContractCompiler<'c> {
+pub(crate) struct ContractCompiler<'c> {
     file: &'c syntax::File,
-    text: &'c str,
-    lines: Lines<'c>,
-    known: &'c KnownSchema,
+    pub(crate) text: &'c str,
+    pub(crate) lines: Lines<'c>,
+    pub(crate) known: &'c KnownSchema,
     schema: &'c Schema,
 }
 
@@ -87,24 +86,17 @@ impl ContractCompiler<'_> {
             if !names.insert(own_name.clone()) {
                 found.mistake("twice", operation.name.span, format!("duplicate operation `{own_name}`"));
             }
-            let shape = signature::shape(operation, known, self.known, found);
-            operations.push(self.operation(name, operation, &shape, found));
+            operations.push(self.operation(name, operation, found));
         }
         Service { name: name.clone(), operations, has_introduced_members: false }
     }
 
-    fn operation(
-        &self,
-        service: &str,
-        operation: &syntax::Operation,
-        shape: &Shape,
-        found: &mut Findings,
-    ) -> Operation {
+    fn operation(&self, service: &str, operation: &syntax::Operation, found: &mut Findings) -> Operation {
+        let types = signature::types(operation, service, self.known, found);
         let name = signature::full_name(operation);
-        let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
-        let signature = self.schema.services.get(service).and_then(|known| known.get(&name));
-        let (types, id) = ((shape.params.as_slice(), &shape.result), format!("{service}.{name}"));
-        let typed = Typed::of_operation(operation, &id, types, signature, &self.known.schema, (self.text, &self.lines));
+        let params = types.params.iter().map(|param| param.name.clone()).collect();
+        let id = format!("{service}.{name}");
+        let typed = self.typed(operation, &id, &types);
         let (mut clauses, mut all_identifies) = (Vec::<Clause>::new(), Vec::new());
         let mut labels = BTreeMap::new();
         for clause in &operation.clauses {
@@ -124,7 +116,7 @@ impl ContractCompiler<'_> {
                 None => format!("{}.{}", kind.keyword(), number + 1),
             };
             let blank = Clause::new(kind, format!("{id}.{end}"), &self.text[span.range()], span.start, &self.lines);
-            let mut compiler = self.compiler(&clause.kind, shape, found);
+            let mut compiler = self.compiler(&clause.kind, &types, found);
             match &clause.kind {
                 ClauseKind::Untyped => {}
                 ClauseKind::Expression(_, expr) => {
@@ -144,9 +136,9 @@ impl ContractCompiler<'_> {
         Operation { name, params, clauses, identifies: all_identifies, typed }
     }
 
-    fn compiler<'c>(&'c self, kind: &ClauseKind, shape: &Shape, found: &'c mut Findings) -> Compiler<'c> {
-        let param = |(at, (name, of)): (usize, &(String, Type))| (name.clone(), Op::Param(at as u16), of.clone());
-        let mut scope = shape.params.iter().enumerate().map(param).collect::<Vec<_>>();
+    fn compiler<'c>(&'c self, kind: &ClauseKind, types: &OperationTypes, found: &'c mut Findings) -> Compiler<'c> {
+        let param = |(at, param): (usize, &Field)| (param.name.clone(), Op::Param(at as u16), param.of.clone());
+        let mut scope = types.params.iter().enumerate().map(param).collect::<Vec<_>>();
         scope.push(("receiver".to_owned(), Op::Receiver, Type::Text));
         let reply = match kind {
             ClauseKind::Expression(kind, _) => *kind == Kind::Postcondition,
@@ -156,7 +148,7 @@ impl ContractCompiler<'_> {
         let error = matches!(kind, ClauseKind::Expression(Kind::Exception, _));
         let mut absent = Vec::new();
         for (name, is_here, of, why) in [
-            ("result", reply, &shape.result, "only `ensures` and `reply identifies` have the result"),
+            ("result", reply, &types.result, "only `ensures` and `reply identifies` have the result"),
             // The exception is only known at run time; `error.kind` is its name.
             ("error", error, &Type::Any, "only `on_error` has the exception or fault"),
         ] {

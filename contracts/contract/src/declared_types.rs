@@ -1,13 +1,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use config::place::Lines;
-
 use crate::clause::Clause;
+use crate::compile::{ContractCompiler, OperationTypes};
 use crate::monitor::report::{Kind, ReportVerdict};
 use crate::syntax::{ClauseKind, Operation};
 use crate::tape::{Shape, Value};
-use crate::types::{Field, Schema, Signature, Type};
+use crate::types::{Field, Schema, Type};
 
 /// Maximum nesting of checked values. Codecs allow less.
 const DEPTH_MAX: u16 = 256;
@@ -28,29 +27,20 @@ enum PromisedPart {
     Body(Type),
 }
 
-impl Typed {
-    /// The declared types of an operation's messages. Clauses use those of `params` and `result`.
-    pub(crate) fn of_operation(
-        operation: &Operation,
-        id: &str,
-        (params, result): (&[(String, Type)], &Type),
-        signature: Option<&Signature>,
-        schema: &Arc<Schema>,
-        (text, lines): (&str, &Lines<'_>),
-    ) -> Vec<Self> {
+impl ContractCompiler<'_> {
+    /// The declared types of an operation's messages.
+    pub(crate) fn typed(&self, operation: &Operation, id: &str, types: &OperationTypes) -> Vec<Typed> {
         if operation.clauses.iter().any(|clause| matches!(clause.kind, ClauseKind::Untyped)) {
             return Vec::new();
         }
-        let is_http = operation.method.is_some();
+        let (is_http, OperationTypes { params, result }) = (operation.method.is_some(), types);
         // Every HTTP body is text and bytes, JSON or not.
         let is_open = |of: &Type| of.is_unchecked() || is_http && matches!(of, Type::Text | Type::Bytes);
         let declared = params.iter().zip(&operation.params).enumerate();
-        let arguments = declared.filter_map(|(at, ((name, of), param))| {
+        let arguments = declared.filter_map(|(at, (field, param))| {
             // Over HTTP everything except the body is text, whatever its declared type.
-            let is_held = !is_http || (name == "body" && param.of.is_some());
-            let theirs = signature.and_then(|signature| signature.params.get(at));
-            let required = is_http || theirs.is_some_and(|field| field.required);
-            (is_held && !is_open(of)).then(|| (at, Field { required, ..Field::new(name, of.clone()) }))
+            let is_held = !is_http || (field.name == "body" && param.of.is_some());
+            (is_held && !is_open(&field.of)).then(|| (at, field.clone()))
         });
         let arguments = Some(arguments.collect::<Vec<_>>()).filter(|arguments| !arguments.is_empty());
         let answer = match result {
@@ -62,13 +52,14 @@ impl Typed {
             of => (!of.is_unchecked()).then(|| PromisedPart::Result(of.clone())),
         };
         let (span, reply) = match &operation.result {
-            Some(of) => (of.span, text[of.span.range()].to_owned()),
+            Some(of) => (of.span, self.text[of.span.range()].to_owned()),
             None => (operation.name.span, result.to_string()),
         };
-        let request = params.iter().map(|(name, of)| format!("{name}: {of}")).collect::<Vec<_>>().join(", ");
+        let request =
+            params.iter().map(|Field { name, of, .. }| format!("{name}: {of}")).collect::<Vec<_>>().join(", ");
         let typed = |kind, end, start, shown: String, of| {
-            let clause = Clause::new(kind, format!("{id}.type.{end}"), &shown, start, lines);
-            Typed { clause, of, schema: schema.clone() }
+            let clause = Clause::new(kind, format!("{id}.type.{end}"), &shown, start, &self.lines);
+            Typed { clause, of, schema: self.known.schema.clone() }
         };
         let start = operation.name.span.start;
         let request = arguments.map(|arguments| {

@@ -8,9 +8,10 @@ use crate::finding::{Findings, suggestion};
 use crate::syntax::{Name, Operation, TypeKind, TypeTree};
 use crate::types::{Field, KnownSchema, Signature, Signatures, Type};
 
-pub(super) struct Shape {
-    pub(super) params: Vec<(String, Type)>,
-    pub(super) result: Type,
+/// The declared types of an operation's messages.
+pub(crate) struct OperationTypes {
+    pub(crate) params: Vec<Field>,
+    pub(crate) result: Type,
 }
 
 /// More parameters than any IDL has.
@@ -24,12 +25,7 @@ pub(super) fn full_name(operation: &Operation) -> String {
     }
 }
 
-pub(super) fn shape(
-    operation: &Operation,
-    service: Option<&Signatures>,
-    known: &KnownSchema,
-    found: &mut Findings,
-) -> Shape {
+pub(super) fn types(operation: &Operation, service: &str, known: &KnownSchema, found: &mut Findings) -> OperationTypes {
     let mut names = BTreeMap::new();
     for param in &operation.params {
         super::unique(&mut names, &param.name, "parameter", found);
@@ -56,17 +52,19 @@ pub(super) fn shape(
         let result = vec![Field::new("code", Type::Int), Field::new("headers", texts()), body];
         (http_types(operation, texts, found), Type::Record(result))
     } else {
+        let service = known.schema.services.get(service);
         let signature = service.and_then(|service| declared(operation, service, found));
         let declared = signature.and_then(|signature| signature.result.clone());
-        let params = signature.into_iter().flat_map(|signature| &signature.params);
-        (params.map(|param| param.of.clone()).collect(), result.or(declared).unwrap_or(Type::Any))
+        let params = signature.map(|signature| signature.params.clone()).unwrap_or_default();
+        (params, result.or(declared).unwrap_or(Type::Any))
     };
-    let theirs = theirs.into_iter().chain(std::iter::repeat(Type::Any));
+    let unknown = Field { required: false, ..Field::new("", Type::Any) };
+    let theirs = theirs.into_iter().chain(std::iter::repeat(unknown));
     let params = operation.params.iter().zip(theirs).map(|(param, theirs)| {
         let ours = param.of.as_ref().map(|of| resolve_type(of, known, found));
-        (param.name.text.clone(), ours.unwrap_or(theirs))
+        Field { name: param.name.text.clone(), of: ours.unwrap_or(theirs.of), ..theirs }
     });
-    Shape { params: params.collect(), result }
+    OperationTypes { params: params.collect(), result }
 }
 
 fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Findings) -> Option<&'s Signature> {
@@ -86,7 +84,7 @@ fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Find
     Some(signature)
 }
 
-fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findings) -> Vec<Type> {
+fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findings) -> Vec<Field> {
     let variables = variables(&operation.name.text);
     if variables.is_none() {
         let hint = "write a variable as a name in braces: `/users/{id}`";
@@ -105,7 +103,7 @@ fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findi
             Type::Any
         }
     });
-    types.collect()
+    types.map(|of| Field::new("", of)).collect()
 }
 
 /// The variables of a template, `/users/{id}`. `None` if its braces are unbalanced.
