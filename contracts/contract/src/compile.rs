@@ -76,8 +76,7 @@ impl ContractCompiler<'_> {
             found.mistake_hint("unknown-service", service.name.span, message, hint);
         }
         if service.operations.len() > MANY_MAX {
-            let message = format!("`{name}` has more than {MANY_MAX} operations");
-            found.mistake("size", service.name.span, message);
+            found.mistake("size", service.name.span, format!("`{name}` has more than {MANY_MAX} operations"));
         }
         let mut names = BTreeSet::new();
         let mut operations = Vec::new();

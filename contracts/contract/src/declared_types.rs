@@ -63,8 +63,7 @@ impl ContractCompiler<'_> {
         };
         let start = operation.name.span.start;
         let request = arguments.map(|arguments| {
-            let arguments = PromisedPart::Arguments(arguments);
-            typed(Kind::Precondition, "request", start, format!("({request})"), arguments)
+            typed(Kind::Precondition, "request", start, format!("({request})"), PromisedPart::Arguments(arguments))
         });
         let reply = answer.map(|answer| typed(Kind::Postcondition, "reply", span.start, format!("-> {reply}"), answer));
         request.into_iter().chain(reply).collect()
@@ -178,8 +177,7 @@ impl TypeChecker<'_> {
             (Type::List(of), Value::Node(list)) if list.shape() == Shape::List => {
                 let count = if of.is_unchecked() { 0 } else { list.len() };
                 (0..count).try_for_each(|at| {
-                    let fits = self.fits(of, list.at(at), depth + 1);
-                    fits.map_err(|misfit| misfit.within(&format_args!("[{at}]")))
+                    self.fits(of, list.at(at), depth + 1).map_err(|misfit| misfit.within(&format_args!("[{at}]")))
                 })
             }
             (Type::Map(_, of), Value::Node(map)) if map.shape() == Shape::Map => {

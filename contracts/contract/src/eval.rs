@@ -448,8 +448,7 @@ impl<'a> Run<'a> {
             _ => self.text(identify.at)?,
         };
         if endpoint.is_empty() || endpoint.len() > NAME_MAX_BYTES {
-            let why = Why::Impossible("the endpoint is empty or longer than 1024 bytes");
-            return self.stop(identify.at, why);
+            return self.stop(identify.at, Why::Impossible("the endpoint is empty or longer than 1024 bytes"));
         }
         let index = match identify.index {
             Some(index) => Some(self.index_text(index)?),

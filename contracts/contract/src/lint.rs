@@ -216,8 +216,7 @@ impl Lint<'_> {
             self.shadows(name, names);
             within.push(name.text.clone());
             self.inside(first, names);
-            let body = expr.parts().pop().expect("the body is its last part");
-            return self.inside(body, &within);
+            return self.inside(expr.parts().pop().expect("the body is its last part"), &within);
         }
         expr.parts().into_iter().for_each(|part| self.inside(part, names));
     }

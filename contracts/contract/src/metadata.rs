@@ -85,8 +85,7 @@ pub fn is_label(text: &str) -> bool {
 /// Encodes the block of a request.
 pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16);
-    let own = [metadata.sender.clone()];
-    let labels = metadata.invoked != own;
+    let labels = metadata.invoked != [metadata.sender.clone()];
     let entries = !metadata.entries.is_empty();
     out.push(VERSION << 4 | u8::from(labels) | u8::from(entries) << 1);
     put_text(&mut out, &metadata.sender);

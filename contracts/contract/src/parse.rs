@@ -420,8 +420,7 @@ impl Parser<'_> {
     /// Runs `inner` one level deeper, up to the nesting limit.
     fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == NESTING_MAX {
-            let message = format!("this nests deeper than {DEPTH_MAX} levels");
-            self.found.mistake("depth", self.span(), message);
+            self.found.mistake("depth", self.span(), format!("this nests deeper than {DEPTH_MAX} levels"));
             return Err(Broken);
         }
         self.nesting += 1;

@@ -71,8 +71,7 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
         } else {
             let stranger = rest.chars().next().expect("there are bytes left");
             at += stranger.len_utf8();
-            let span = Span::new(start, at);
-            found.mistake("character", span, format!("unexpected character {stranger:?}"));
+            found.mistake("character", Span::new(start, at), format!("unexpected character {stranger:?}"));
         }
     }
     tokens.push((Token::End, Span::new(text.len(), text.len())));

@@ -48,13 +48,11 @@ impl<'c> Compiler<'c> {
     pub(super) fn bind(&mut self, name: &Name, of: Type) -> u16 {
         let local = self.locals;
         if local == LOCALS_MAX {
-            let message = format!("more than {LOCALS_MAX} names are in scope here");
-            self.found.mistake("depth", name.span, message);
+            self.found.mistake("depth", name.span, format!("more than {LOCALS_MAX} names are in scope here"));
             return local - 1;
         }
         if RESERVED.contains(&name.text.as_str()) {
-            let message = format!("`{}` is reserved and cannot be a name", name.text);
-            self.found.mistake("reserved", name.span, message);
+            self.found.mistake("reserved", name.span, format!("`{}` is reserved and cannot be a name", name.text));
         }
         self.locals += 1;
         self.code.locals = self.code.locals.max(self.locals);
@@ -132,8 +130,7 @@ impl<'c> Compiler<'c> {
             ExprKind::Minus(of) => {
                 let (id, kind) = self.expression(of);
                 if !ArgKind::Number.accepts(&kind) {
-                    let message = format!("`-` takes a number, found {}", kind.described());
-                    self.wrong_type(of.span, message);
+                    self.wrong_type(of.span, format!("`-` takes a number, found {}", kind.described()));
                 }
                 (self.op(Op::Minus(id), span), kind)
             }
@@ -215,8 +212,7 @@ impl<'c> Compiler<'c> {
                 known.map_or(Type::Any, |known| known.of.clone())
             }
             _ => {
-                let message = format!("{} has no fields", kind.described());
-                self.wrong_type(field.span, message);
+                self.wrong_type(field.span, format!("{} has no fields", kind.described()));
                 Type::Any
             }
         };

@@ -71,8 +71,7 @@ fn declared<'s>(operation: &Operation, service: &'s Signatures, found: &mut Find
     let Name { text: name, span } = &operation.name;
     let Some(signature) = service.get(name) else {
         let hint = suggestion(name, service.keys().map(String::as_str));
-        let message = format!("the schema has no operation `{name}`");
-        found.mistake_hint("unknown-operation", *span, message, hint);
+        found.mistake_hint("unknown-operation", *span, format!("the schema has no operation `{name}`"), hint);
         return None;
     };
     let (theirs, ours) = (signature.params.len(), operation.params.len());
@@ -98,8 +97,7 @@ fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findi
         name => {
             let names = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
             let hint = suggestion(name, names);
-            let message = format!("an HTTP request has no `{name}`");
-            found.mistake_hint("parameters", param.name.span, message, hint);
+            found.mistake_hint("parameters", param.name.span, format!("an HTTP request has no `{name}`"), hint);
             Type::Any
         }
     });
@@ -139,8 +137,7 @@ fn resolve_type(of: &TypeTree, known: &KnownSchema, found: &mut Findings) -> Typ
             _ if !known.is_whole => Type::Any,
             _ => {
                 let own = ["any", "bool", "int", "float", "text", "bytes", "list", "map"];
-                let names = own.into_iter().chain(known.schema.types.keys().map(String::as_str));
-                let hint = suggestion(name, names);
+                let hint = suggestion(name, own.into_iter().chain(known.schema.types.keys().map(String::as_str)));
                 found.mistake_hint("unknown-type", of.span, format!("unknown type `{name}`"), hint);
                 Type::Any
             }

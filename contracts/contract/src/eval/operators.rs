@@ -90,8 +90,7 @@ impl<'a> Run<'a> {
 
     pub(super) fn within(&mut self, id: Id, item: Id, within: Id) -> Outcome<bool> {
         let item = self.needed(item)?;
-        let items = self.items(within)?;
-        for other in items.iter() {
+        for other in self.items(within)?.iter() {
             if self.equal(id, item, other, 0)? {
                 return Ok(true);
             }
@@ -134,8 +133,7 @@ impl<'a> Run<'a> {
                 (Some(first), Some(second)) => {
                     self.charge(id, (first.len() + second.len()) as u64)?;
                     let items = first.iter().chain(second.iter());
-                    let items = bumpalo::collections::Vec::from_iter_in(items, self.bump);
-                    Ok(Value::List(items.into_bump_slice()))
+                    Ok(Value::List(bumpalo::collections::Vec::from_iter_in(items, self.bump).into_bump_slice()))
                 }
                 _ => match left {
                     Value::Int(_) | Value::Float(_) => self.kind(b, "a number", right),

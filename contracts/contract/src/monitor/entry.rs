@@ -108,8 +108,7 @@ impl Entry {
         let flags = reader.byte()?;
         let (endpoint, service) = (name(&mut reader)?, name(&mut reader)?);
         let index = if flags & 1 == 0 { None } else { Some(reader.text()?.to_owned()) };
-        let count = reader.count(bytes.len())?;
-        let labels = (0..count).map(|_| name(&mut reader)).collect::<Option<Vec<_>>>()?;
+        let labels = (0..reader.count(bytes.len())?).map(|_| name(&mut reader)).collect::<Option<Vec<_>>>()?;
         let peer = if flags & 4 == 0 { None } else { Some(name(&mut reader)?) };
         let mut origins = Vec::new();
         for _ in 0..flags >> 4 & 7 {

@@ -129,15 +129,13 @@ impl<S: Store> Monitor<S> {
         for found in introduced {
             let Some(carried) = found.carried(entries, self.contracts.of(found.service)) else {
                 // A sender with an adapter vouches for an introduced endpoint, even without metadata.
-                let kept = found.kept_by_sender(direction, &other, ticket);
-                self.keep(&kept, step.now_s, &mut step.output);
+                self.keep(&found.kept_by_sender(direction, &other, ticket), step.now_s, &mut step.output);
                 continue;
             };
             let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
             let peer = carried.peer.as_ref().and_then(|peer| self.number(peer));
             let kept = found.kept(&labels, Origin::Carried(other[0]));
-            let kept = Kept { vouching: Vouching::by(&labels), peer, ..kept };
-            self.keep(&kept, step.now_s, &mut step.output);
+            self.keep(&Kept { vouching: Vouching::by(&labels), peer, ..kept }, step.now_s, &mut step.output);
         }
     }
 

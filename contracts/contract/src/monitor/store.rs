@@ -91,8 +91,7 @@ impl MemoryStore {
     }
 
     fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
-        let is_kept = self.log.put(key, entry, short(now_s));
-        self.evicted += u64::from(!is_kept);
+        self.evicted += u64::from(!self.log.put(key, entry, short(now_s)));
         // Kept records are marked as unused, so a second round ends the loop.
         while self.log.bytes() > bytes_max && self.log.segments() > 1 {
             let evicted = &mut self.evicted;
@@ -147,8 +146,7 @@ impl Store for MemoryStore {
     }
 
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
-        let after = self.expire_after_s;
-        let live = self.log.records().filter(|record| !expired(record.used_s, now_s, after));
+        let live = self.log.records().filter(|record| !expired(record.used_s, now_s, self.expire_after_s));
         live.for_each(|record| show(&record.key, record.value));
     }
 

@@ -34,8 +34,7 @@ impl Parser<'_> {
     fn node(&mut self, start: Span, kind: ExprKind) -> Expr {
         let span = start.to(self.last_span());
         let mut expr = Expr { kind, span, depth: 1 };
-        let below = expr.parts().iter().map(|part| part.depth).max().unwrap_or(0);
-        expr.depth = below + 1;
+        expr.depth = expr.parts().iter().map(|part| part.depth).max().unwrap_or(0) + 1;
         if expr.depth > DEPTH_MAX {
             let message = format!("this nests deeper than {DEPTH_MAX} levels");
             let hint = "split it into several clauses, or name parts of it with `let`";
@@ -146,8 +145,7 @@ impl Parser<'_> {
             "true" => return Ok(self.node(start, ExprKind::Bool(true))),
             "false" => return Ok(self.node(start, ExprKind::Bool(false))),
             "not" => {
-                let hint = "did you mean `!`?";
-                self.found.mistake_hint("syntax", name.span, "unknown operator `not`", hint);
+                self.found.mistake_hint("syntax", name.span, "unknown operator `not`", "did you mean `!`?");
                 return Err(Broken);
             }
             _ => {}
