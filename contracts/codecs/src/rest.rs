@@ -156,8 +156,7 @@ fn plus(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('+') {
         return decode(text);
     }
-    let blanks = text.replace('+', " ");
-    decode(&blanks).map(|decoded| Cow::Owned(decoded.into_owned()))
+    decode(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned()))
 }
 
 #[cfg(test)]

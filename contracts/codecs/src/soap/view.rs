@@ -118,8 +118,7 @@ impl<'e> View<'e> {
             Builtin::Base64 => base64::engine::general_purpose::STANDARD.decode(bare).ok(),
             Builtin::Hex if bare.len() % 2 == 0 => {
                 let digit = |digit: &u8| char::from(*digit).to_digit(16).map(|digit| digit as u8);
-                let pairs = bare.as_bytes().chunks(2);
-                pairs.map(|pair| Some(digit(&pair[0])? * 16 + digit(&pair[1])?)).collect()
+                bare.as_bytes().chunks(2).map(|pair| Some(digit(&pair[0])? * 16 + digit(&pair[1])?)).collect()
             }
             _ => None,
         }

@@ -227,8 +227,7 @@ impl<'d> Document<'d> {
         let own = &mut self.elements[element as usize].text;
         let bytes = own.len() + text.len();
         if bytes > limits.text_bytes {
-            let what = format!("{bytes} bytes, over the limit of {}", limits.text_bytes);
-            return Err(XmlError::over(at, what));
+            return Err(XmlError::over(at, format!("{bytes} bytes, over the limit of {}", limits.text_bytes)));
         }
         if own.is_empty() {
             *own = text;

@@ -161,8 +161,7 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
                 (cursor.string(limits.name_bytes)?, kind, cursor.fixed_i32()?, true)
             } else {
                 let name = cursor.string(limits.name_bytes)?;
-                let kind = kind_of(cursor.byte()?)?;
-                (name, kind, cursor.fixed_i32()?, false)
+                (name, kind_of(cursor.byte()?)?, cursor.fixed_i32()?, false)
             }
         }
     };

@@ -19,8 +19,7 @@ impl Resolver<'_> {
             (ConstKind::Integer(value), Type::Enum(id)) if ty.holds(*value) => {
                 let enumeration = self.schema.enumeration(*id);
                 if enumeration.name_of(*value as i32).is_none() {
-                    let text = format!("{value} is not a member of `{}`", enumeration.name);
-                    return self.fail(file, at, text);
+                    return self.fail(file, at, format!("{value} is not a member of `{}`", enumeration.name));
                 }
                 Value::Integer(*value)
             }
@@ -71,8 +70,7 @@ impl Resolver<'_> {
                     ConstKind::Map(_) => "a map".to_owned(),
                     ConstKind::Name(name) => name.clone(),
                 };
-                let text = format!("{shown} is not a valid `{}`", self.schema.type_name(ty));
-                return self.fail(file, at, text);
+                return self.fail(file, at, format!("{shown} is not a valid `{}`", self.schema.type_name(ty)));
             }
         })
     }
@@ -103,13 +101,11 @@ impl Resolver<'_> {
         let enumeration = self.schema.enumeration(id);
         let Some(number) = enumeration.number_of(member) else {
             let hint = did_you_mean(member, enumeration.members.iter().map(|member| member.0.as_str()));
-            let text = format!("`{}` has no member `{member}`", enumeration.name);
-            return self.fail_hint(file, at, text, hint);
+            return self.fail_hint(file, at, format!("`{}` has no member `{member}`", enumeration.name), hint);
         };
         let is_other_enum = matches!(ty, Type::Enum(wanted) if *wanted != id);
         if is_other_enum || !ty.holds(i64::from(number)) {
-            let text = format!("`{name}` is not a `{}`", self.schema.type_name(ty));
-            return self.fail(file, at, text);
+            return self.fail(file, at, format!("`{name}` is not a `{}`", self.schema.type_name(ty)));
         }
         Some(Value::Integer(i64::from(number)))
     }

@@ -408,8 +408,7 @@ impl<'f> Resolver<'f> {
         let (name, mut read) = (self.full_name(key), inherited);
         let all = read.len() + methods.len();
         if all > self.methods_left {
-            let at = self.definition(key).at;
-            self.tell(key.0, at, format!("services with more than {METHODS_MAX} methods"));
+            self.tell(key.0, self.definition(key).at, format!("services with more than {METHODS_MAX} methods"));
             read.clear();
         }
         self.methods_left = self.methods_left.saturating_sub(all);
