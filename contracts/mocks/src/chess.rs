@@ -128,8 +128,7 @@ impl Games {
     }
 
     fn forget(&mut self, id: i64) {
-        let forgotten = self.all.remove(&id);
-        for player in forgotten.iter().flat_map(Game::players) {
+        for player in self.all.remove(&id).iter().flat_map(Game::players) {
             let Some(ids) = self.ids.get_mut(player) else { continue };
             ids.remove(&id);
             if ids.is_empty() {

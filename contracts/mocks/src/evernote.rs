@@ -161,10 +161,7 @@ impl EvernoteNotes {
                     ("expiration", Value::Integer(NOW_MS + HOUR_MS)),
                 ]))
             }
-            "getSharedNotebookByAuth" => {
-                let token = token(arguments)?;
-                Ok(Value::record([("notebookGuid", self.notebook(token).into())]))
-            }
+            "getSharedNotebookByAuth" => Ok(Value::record([("notebookGuid", self.notebook(token(arguments)?).into())])),
             "findNotes" => self.find(arguments),
             other => Err(Thrown::Failed(format!("`{other}` is not served"))),
         }
@@ -255,8 +252,7 @@ impl Thrift {
             Ok(message) => message,
             Err(error) => return MockAnswer::text(400, &format!("the body is not a Thrift message: {error}")),
         };
-        let reply = self.reply(protocol, &message, call);
-        MockAnswer::new(200, "application/x-thrift", reply)
+        MockAnswer::new(200, "application/x-thrift", self.reply(protocol, &message, call))
     }
 
     fn reply(&self, protocol: Protocol, message: &Message<'_>, call: Call<'_>) -> Vec<u8> {
