@@ -304,8 +304,7 @@ impl Running {
 
     /// All service entries.
     pub fn entries(&self) -> Vec<contract::monitor::Shown> {
-        let now_s = crate::clock::unix_s();
-        self.app.watch.with(|monitor| monitor.entries(now_s))
+        self.app.watch.with(|monitor| monitor.entries(crate::clock::unix_s()))
     }
 
     /// Waits until all reports and entries so far have been written.

@@ -211,8 +211,7 @@ impl HttpBody for Body {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         if let Some(mut data) = self.read.pop_front() {
             if data.len() > FRAME_BYTES {
-                let rest = data.split_off(FRAME_BYTES);
-                self.read.push_front(rest);
+                self.read.push_front(data.split_off(FRAME_BYTES));
             }
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }

@@ -168,8 +168,7 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Resu
         });
         if protocol.family == ProtocolKind::Rest {
             let Some((method, path)) = operation.split_once(' ') else {
-                let text = format!("`{operation}` has no method and path, so it cannot be called by REST");
-                wrong.extend(told(text));
+                wrong.extend(told(format!("`{operation}` has no method and path, so it cannot be called by REST")));
                 continue;
             };
             match codecs::rest::Template::parse(path) {

@@ -331,8 +331,7 @@ impl Exchange {
             let answered = timeout(app.limits.answer(is_adapter), held.sender.try_send_request(request)).await;
             let Ok(answered) = answered else {
                 app.late(is_adapter.then_some(&held.authority));
-                let text = "no response from the service in time\n";
-                return Err(plain(StatusCode::GATEWAY_TIMEOUT, text.to_owned()));
+                return Err(plain(StatusCode::GATEWAY_TIMEOUT, "no response from the service in time\n".to_owned()));
             };
             let mut error = match answered {
                 Ok(response) => {
@@ -477,8 +476,7 @@ impl Exchange {
             call.pause();
             let call = StreamedCall { call, head, whole, block, is_adapter, reply_head: parts.clone() };
             let done = Box::new(move |body: Result<Bytes, Skip>| call.judge(body));
-            let body = Body::watched(incoming, &app.limits, &app.budget, done);
-            return Ok(Response::from_parts(parts, body));
+            return Ok(Response::from_parts(parts, Body::watched(incoming, &app.limits, &app.budget, done)));
         }
         let block = block.as_ref();
         let mut added = None;

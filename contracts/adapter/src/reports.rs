@@ -71,8 +71,7 @@ impl Gate {
         }
         self.this_second += 1;
         if self.known.len() >= KNOWN_MAX {
-            let after = self.settings.repeat_after;
-            self.known.retain(|_, (since, _)| now.duration_since(*since) < after);
+            self.known.retain(|_, (since, _)| now.duration_since(*since) < self.settings.repeat_after);
             if self.known.len() >= KNOWN_MAX {
                 self.known.clear();
             }

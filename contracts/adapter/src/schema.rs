@@ -109,8 +109,7 @@ fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
         checked.findings.iter().any(known)
     };
     let mistakes = paths.filter(|path| !is_known(path)).flat_map(|path| {
-        let mistakes = Template::parse(&path.text).err().unwrap_or_default();
-        mistakes.into_iter().map(|mistake| {
+        Template::parse(&path.text).err().unwrap_or_default().into_iter().map(|mistake| {
             let message = format!("`{}` is not a path: {}", path.text.escape_debug(), mistake.what);
             Finding::mistake(text, path.span, "path", message)
         })

@@ -156,8 +156,7 @@ impl Watch {
         may_be_undecided: bool,
         step: impl FnOnce(&mut Monitor<EntryStore>, u64) -> StepOutput,
     ) -> Result<StepOutput, Refusal> {
-        let now_s = crate::clock::unix_s();
-        let Some(mut output) = self.guarded(|| step(&mut self.lock(), now_s)) else {
+        let Some(mut output) = self.guarded(|| step(&mut self.lock(), crate::clock::unix_s())) else {
             return if self.checks.fail_open { Ok(StepOutput::default()) } else { Err(Refusal::Broken) };
         };
         let refusal = self.refusal(&output.reports, may_be_undecided);

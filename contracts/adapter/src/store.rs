@@ -230,8 +230,7 @@ impl Store for EntryStore {
         let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
         waiting.grow(change_bytes, &shared.metrics);
         // Once per batch, so that a flush request always fits in the queue.
-        let is_much = waiting.entries.bytes() > WRITE_FROM_BYTES;
-        if is_much && !std::mem::replace(&mut waiting.is_urgent, true) {
+        if waiting.entries.bytes() > WRITE_FROM_BYTES && !std::mem::replace(&mut waiting.is_urgent, true) {
             file.hurry();
         }
     }

@@ -176,6 +176,5 @@ pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
 
 /// The identity in a certificate: its first DNS name. Subject names are ignored (RFC 9525, section 6.1 and appendix A).
 pub(crate) fn identity(certificate: &CertificateDer<'_>) -> Option<String> {
-    let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
-    certificate.valid_dns_names().next().map(str::to_owned)
+    webpki::EndEntityCert::try_from(certificate).ok()?.valid_dns_names().next().map(str::to_owned)
 }

@@ -79,8 +79,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
                 crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
             }
             None if is_thrift => {
-                let hop = Hop::from_party(Scheme::Tcp, &endpoint, &endpoint);
-                crate::thrift::serve(&app, client, hop, false).await
+                crate::thrift::serve(&app, client, Hop::from_party(Scheme::Tcp, &endpoint, &endpoint), false).await
             }
             None => within(app, client, endpoint, is_plain, ends_tls).await,
         };

@@ -30,8 +30,7 @@ pub(crate) async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Respo
         }
         "/metrics" => respond(StatusCode::OK, METRICS, app.watch.metrics_text()),
         "/state" => {
-            let now_s = crate::clock::unix_s();
-            let shown = app.watch.with(|monitor| monitor.entries(now_s));
+            let shown = app.watch.with(|monitor| monitor.entries(crate::clock::unix_s()));
             let lines = shown
                 .iter()
                 .filter_map(|entry| serde_json::to_string(entry).ok())
