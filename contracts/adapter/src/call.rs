@@ -191,7 +191,7 @@ impl InFlightCall {
 
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
         let Some(ticket) = self.ticket.take() else { return Ok(None) };
-        let (watch, args) = (&self.app.watch, request.values());
+        let (watch, args, sender) = (&self.app.watch, request.values(), ticket.sender.clone());
         let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
         let output = match self.hop.side {
             Side::Client => {
@@ -200,17 +200,17 @@ impl InFlightCall {
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
                 let metadata = block.and_then(|block| self.reply_metadata(block));
                 let output = watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
-                    monitor.reply_received(self.call(&args), &ticket, outcome, metadata.as_deref(), now_s)
+                    monitor.reply_received(self.call(&args), ticket, outcome, metadata.as_deref(), now_s)
                 });
                 self.got = metadata.unwrap_or_default();
                 output
             }
             Side::Server { .. } => watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
-                monitor.reply_sent(self.call(&args), &ticket, outcome, now_s)
+                monitor.reply_sent(self.call(&args), ticket, outcome, now_s)
             }),
         }?;
         let Some(entries) = output.reply else { return Ok(None) };
-        let bytes = metadata::encode_reply(&entries, self.context(&ticket.sender));
+        let bytes = metadata::encode_reply(&entries, self.context(&sender));
         self.line.metadata_bytes += bytes.len();
         Ok(Some(bytes))
     }

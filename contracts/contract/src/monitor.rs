@@ -124,15 +124,14 @@ pub struct Monitor<S> {
 struct Step<'a> {
     call: Call<'a>,
     outcome: Value<'a>,
-    /// `None` until the invoked entry is known.
-    ticket: Option<&'a Ticket>,
+    ticket: Ticket,
     now_s: u64,
     output: StepOutput,
 }
 
 impl<'a> Step<'a> {
-    fn new(call: Call<'a>, now_s: u64) -> Self {
-        Self { call, outcome: Value::Missing, ticket: None, now_s, output: StepOutput::default() }
+    fn new(call: Call<'a>, ticket: Ticket, now_s: u64) -> Self {
+        Self { call, outcome: Value::Missing, ticket, now_s, output: StepOutput::default() }
     }
 }
 
@@ -255,17 +254,16 @@ impl<S: Store> Monitor<S> {
         if self.is_bypassed(call) {
             return self.bypass(label);
         }
-        let (mut step, own) = (Step::new(call, now_s), [self.own]);
-        let peer_number = peer.as_deref().and_then(|peer| self.number(peer));
-        let kept = Kept { peer: peer_number, ..Kept::used(call, &own, Origin::Request(self.own)) };
-        let ticket = self.invoke(kept, label.clone(), &mut step);
-        let ticket = Ticket { enhanced: peer.is_some(), other: peer_number, ..ticket };
-        let mut step = Step { ticket: Some(&ticket), ..step };
-        let entries = self.keep_sent(Direction::Request, &ticket, &mut step);
+        let (own, other) = ([self.own], peer.as_deref().and_then(|peer| self.number(peer)));
+        let ticket = Ticket { enhanced: peer.is_some(), other, ..Ticket::unvouched(label.clone()) };
+        let mut step = Step::new(call, ticket, now_s);
+        let kept = Kept { peer: other, ..Kept::used(call, &own, Origin::Request(self.own)) };
+        self.invoke(kept, &mut step);
+        let entries = self.keep_sent(Direction::Request, &mut step);
         if peer.is_none() || matches!(self.settings.requires, Side::Sender | Side::Both) {
-            self.ask(Kind::Precondition, &ticket, &mut step);
+            self.ask(Kind::Precondition, &mut step);
         }
-        let output = step.output;
+        let Step { ticket, output, .. } = step;
         let request = peer.map(|_| {
             let invoked = self.carried_labels(&ticket.labels, ticket.is_orphan);
             RequestMetadata { sender: label, invoked, entries }
@@ -279,8 +277,9 @@ impl<S: Store> Monitor<S> {
         if self.is_bypassed(call) {
             return self.bypass(sender);
         }
-        let mut step = Step::new(call, now_s);
         let sender_number = self.number(&sender).unwrap_or(0);
+        let (enhanced, other) = (metadata.is_some(), Some(sender_number));
+        let mut step = Step::new(call, Ticket { enhanced, other, ..Ticket::unvouched(sender) }, now_s);
         let labels = metadata.map_or(&[][..], |metadata| &metadata.invoked);
         let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
         let kept = match metadata {
@@ -290,52 +289,48 @@ impl<S: Store> Monitor<S> {
             }
             None => Kept::used(call, &[0], Origin::Request(0)),
         };
-        let ticket = self.invoke(kept, sender, &mut step);
-        let ticket = Ticket { enhanced: metadata.is_some(), other: Some(sender_number), ..ticket };
-        let mut step = Step { ticket: Some(&ticket), ..step };
-        let entries = metadata.map_or(&[][..], |metadata| &metadata.entries);
-        self.keep_received(Direction::Request, &ticket, entries, &mut step);
+        self.invoke(kept, &mut step);
+        self.keep_received(Direction::Request, metadata.map_or(&[][..], |metadata| &metadata.entries), &mut step);
         if metadata.is_none() || matches!(self.settings.requires, Side::Receiver | Side::Both) {
-            self.ask(Kind::Precondition, &ticket, &mut step);
+            self.ask(Kind::Precondition, &mut step);
         }
-        let output = step.output;
-        StepOutput { ticket: Some(ticket), ..output }
+        StepOutput { ticket: Some(step.ticket), ..step.output }
     }
 
     /// Processes a reply of the adapter's party.
-    pub fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
-        let kind = outcome.kind();
-        let mut step = Step { outcome: outcome.value, ticket: Some(ticket), ..Step::new(call, now_s) };
-        if ticket.bypassed || !self.contracts.knows(call.operation.service) {
+    pub fn reply_sent(&mut self, call: Call<'_>, ticket: Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
+        let (kind, enhanced) = (outcome.kind(), ticket.enhanced);
+        let mut step = Step { outcome: outcome.value, ..Step::new(call, ticket, now_s) };
+        if step.ticket.bypassed || !self.contracts.knows(call.operation.service) {
             return step.output;
         }
         let is_result = kind == Kind::Postcondition;
-        let entries = if is_result { self.keep_sent(Direction::Reply, ticket, &mut step) } else { Vec::new() };
-        if !ticket.enhanced || matches!(self.settings.ensures, Side::Sender | Side::Both) {
-            self.ask(kind, ticket, &mut step);
+        let entries = if is_result { self.keep_sent(Direction::Reply, &mut step) } else { Vec::new() };
+        if !enhanced || matches!(self.settings.ensures, Side::Sender | Side::Both) {
+            self.ask(kind, &mut step);
         }
-        StepOutput { reply: ticket.enhanced.then_some(entries), ..step.output }
+        StepOutput { reply: enhanced.then_some(entries), ..step.output }
     }
 
     /// Processes a reply for the adapter's party. `metadata`: `None` if its sender has no adapter.
     pub fn reply_received(
         &mut self,
         call: Call<'_>,
-        ticket: &Ticket,
+        ticket: Ticket,
         outcome: Outcome<'_>,
         metadata: Option<&[Identified]>,
         now_s: u64,
     ) -> StepOutput {
         let kind = outcome.kind();
-        let mut step = Step { outcome: outcome.value, ticket: Some(ticket), ..Step::new(call, now_s) };
-        if ticket.bypassed || !self.contracts.knows(call.operation.service) {
+        let mut step = Step { outcome: outcome.value, ..Step::new(call, ticket, now_s) };
+        if step.ticket.bypassed || !self.contracts.knows(call.operation.service) {
             return step.output;
         }
         if kind == Kind::Postcondition {
-            self.keep_received(Direction::Reply, ticket, metadata.unwrap_or_default(), &mut step);
+            self.keep_received(Direction::Reply, metadata.unwrap_or_default(), &mut step);
         }
         if metadata.is_none() || matches!(self.settings.ensures, Side::Receiver | Side::Both) {
-            self.ask(kind, ticket, &mut step);
+            self.ask(kind, &mut step);
         }
         step.output
     }
@@ -348,9 +343,9 @@ impl<S: Store> Monitor<S> {
             return StepOutput::default();
         }
         ticket.other = None;
-        let mut step = Step { ticket: Some(ticket), ..Step::new(call, now_s) };
+        let mut step = Step::new(call, ticket.clone(), now_s);
         if self.settings.requires == Side::Receiver {
-            self.ask(Kind::Precondition, ticket, &mut step);
+            self.ask(Kind::Precondition, &mut step);
         }
         step.output
     }

@@ -109,8 +109,7 @@ fn one(
     let result = fill(&mut tape);
     let call = Call { endpoint: "s:1", operation, args: &[] };
     let ticket = monitor.request_sent(call, 0).ticket.unwrap();
-    let stepped =
-        monitor.reply_received(call, &ticket, Outcome { value: tape.value(result), is_error: false }, None, 0);
+    let stepped = monitor.reply_received(call, ticket, Outcome { value: tape.value(result), is_error: false }, None, 0);
     stepped.reports.into_iter().map(|report| (report.found, report.reason.unwrap_or_default())).collect()
 }
 

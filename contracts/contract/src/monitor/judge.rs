@@ -3,7 +3,6 @@ use std::collections::HashSet;
 use config::place::line_and_column;
 
 use super::entry::{Entry, Origin};
-use super::event::Ticket;
 use super::keep_entry::Introduced;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
 use super::shown_entry::{ORPHAN, redacted};
@@ -52,7 +51,7 @@ impl<S: Store> Monitor<S> {
         all
     }
 
-    pub(super) fn ask(&mut self, kind: Kind, ticket: &Ticket, step: &mut Step<'_>) {
+    pub(super) fn ask(&mut self, kind: Kind, step: &mut Step<'_>) {
         let call = step.call;
         let contract = self.contracts.of(call.operation.service).clone();
         let operation = contract.op(call.operation);
@@ -62,7 +61,7 @@ impl<S: Store> Monitor<S> {
             let report = Report { found, reason: Some(reason), ..self.report(&typed.clause, step) };
             self.contracts.count(call.operation, &typed.clause, Some(found));
             if found == ReportVerdict::Fails {
-                self.failed(report, ticket, step);
+                self.failed(report, step);
             } else {
                 step.output.reports.push(report);
             }
@@ -75,7 +74,7 @@ impl<S: Store> Monitor<S> {
                     self.contracts.count(call.operation, clause, Some(ReportVerdict::Fails));
                     let mut report = self.report(clause, step);
                     self.put_guilty_first(&mut report, clause, env);
-                    self.failed(report, ticket, step);
+                    self.failed(report, step);
                 }
                 Err(stop) => self.undecided(clause, stop, step),
             }
@@ -83,12 +82,12 @@ impl<S: Store> Monitor<S> {
     }
 
     /// Blames the sender for a failed precondition, and all who vouch for the service otherwise.
-    fn failed(&mut self, report: Report, ticket: &Ticket, step: &mut Step<'_>) {
+    fn failed(&mut self, report: Report, step: &mut Step<'_>) {
         let blamed = match report.kind {
-            Kind::Precondition => vec![ticket.sender.clone()],
-            _ => self.shown_labels(&ticket.labels),
+            Kind::Precondition => vec![step.ticket.sender.clone()],
+            _ => self.shown_labels(&step.ticket.labels),
         };
-        let provenance = ticket.entry.map_or(Vec::new(), |key| self.provenance(key, step.now_s));
+        let provenance = step.ticket.entry.map_or(Vec::new(), |key| self.provenance(key, step.now_s));
         let report = Report { blamed, provenance, ..report };
         self.contracts.blame(&report);
         step.output.reports.push(report);
@@ -125,7 +124,7 @@ impl<S: Store> Monitor<S> {
     }
 
     fn report(&self, clause: &Clause, step: &Step<'_>) -> Report {
-        let Step { call, outcome, ticket, .. } = *step;
+        let Step { call, outcome, ticket, .. } = step;
         let contract = self.contracts.of(call.operation.service);
         let operation = contract.op(call.operation);
         let args = operation.params.iter().enumerate();
@@ -133,14 +132,12 @@ impl<S: Store> Monitor<S> {
             .map(|(at, name)| self.variable(name, call.args.get(at).copied().unwrap_or(Value::Missing)))
             .collect::<Vec<_>>();
         match (clause.kind, outcome) {
-            (Kind::Exception, error) => variables.push(self.variable("error", error)),
+            (Kind::Exception, error) => variables.push(self.variable("error", *error)),
             (_, Value::Missing) => {}
-            (_, result) => variables.push(self.variable("result", result)),
+            (_, result) => variables.push(self.variable("result", *result)),
         }
-        let index = ticket.and_then(|ticket| {
-            let key = ticket.entry.unwrap_or_default();
-            ticket.index.as_ref().map(|index| self.shown_index(index, ticket.secret, &key))
-        });
+        let key = ticket.entry.unwrap_or_default();
+        let index = ticket.index.as_ref().map(|index| self.shown_index(index, ticket.secret, &key));
         Report {
             adapter: self.settings.label.clone(),
             kind: clause.kind,
@@ -153,8 +150,8 @@ impl<S: Store> Monitor<S> {
             operation: operation.name.clone(),
             endpoint: call.endpoint.to_owned(),
             index,
-            index_known: ticket.is_some_and(|ticket| ticket.entry.is_some()),
-            vouched_for_by: self.shown_labels(ticket.map_or(&[0], |ticket| &ticket.labels)),
+            index_known: ticket.entry.is_some(),
+            vouched_for_by: self.shown_labels(&ticket.labels),
             variables,
             ..Report::default()
         }

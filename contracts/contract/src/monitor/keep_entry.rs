@@ -89,47 +89,39 @@ impl Introduced {
 }
 
 impl<S: Store> Monitor<S> {
-    /// Adds the entry that a request invokes, with the index of the call, and starts its ticket.
-    pub(super) fn invoke(&mut self, kept: Kept<'_>, sender: String, step: &mut Step<'_>) -> Ticket {
-        let blank = Ticket::unvouched(sender);
+    /// Adds the entry that a request invokes, with the index of the call, to the store and to the ticket.
+    pub(super) fn invoke(&mut self, kept: Kept<'_>, step: &mut Step<'_>) {
         // Without an index, the vouching labels are unknown.
-        let Some((index, secret)) = self.invoked_index(step) else { return blank };
+        let Some((index, secret)) = self.invoked_index(step) else { return };
         let kept = Kept { index: index.as_deref(), secret, ..kept };
-        match self.keep(&kept, step.now_s, &mut step.output) {
-            Some((key, Entry { labels, is_orphan, .. })) => {
-                Ticket { entry: Some(key), index, secret, labels, is_orphan, ..blank }
-            }
-            None => Ticket { index, secret, ..blank },
+        if let Some((key, entry)) = self.keep(&kept, step.now_s, &mut step.output) {
+            step.ticket.entry = Some(key);
+            (step.ticket.labels, step.ticket.is_orphan) = (entry.labels, entry.is_orphan);
         }
+        (step.ticket.index, step.ticket.secret) = (index, secret);
     }
 
     /// Adds the endpoints that a sent message introduces, and returns their metadata for the other adapter, if any.
-    pub(super) fn keep_sent(&mut self, direction: Direction, ticket: &Ticket, step: &mut Step<'_>) -> Vec<Identified> {
+    pub(super) fn keep_sent(&mut self, direction: Direction, step: &mut Step<'_>) -> Vec<Identified> {
         let (mut entries, own) = (Vec::new(), [self.own]);
         for found in self.introduced(direction, step) {
-            let kept = found.kept_by_sender(direction, &own, ticket);
-            let kept_as = self.keep(&kept, step.now_s, &mut step.output).filter(|_| ticket.enhanced);
+            let kept = found.kept_by_sender(direction, &own, &step.ticket);
+            let kept_as = self.keep(&kept, step.now_s, &mut step.output).filter(|_| step.ticket.enhanced);
             entries.extend(kept_as.map(|(_, entry)| self.identified(&kept, &entry)));
         }
         entries
     }
 
-    pub(super) fn keep_received(
-        &mut self,
-        direction: Direction,
-        ticket: &Ticket,
-        entries: &[Identified],
-        step: &mut Step<'_>,
-    ) {
+    pub(super) fn keep_received(&mut self, direction: Direction, entries: &[Identified], step: &mut Step<'_>) {
         let introduced = self.introduced(direction, step);
         let carried = |found: &Introduced| found.carried(entries, self.contracts.of(found.service));
         let believed = introduced.iter().filter_map(carried).collect::<std::collections::HashSet<_>>();
         self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
-        let other = [ticket.other.unwrap_or(0)];
+        let other = [step.ticket.other.unwrap_or(0)];
         for found in introduced {
             let Some(carried) = found.carried(entries, self.contracts.of(found.service)) else {
                 // A sender with an adapter vouches for an introduced endpoint, even without metadata.
-                self.keep(&found.kept_by_sender(direction, &other, ticket), step.now_s, &mut step.output);
+                self.keep(&found.kept_by_sender(direction, &other, &step.ticket), step.now_s, &mut step.output);
                 continue;
             };
             let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();

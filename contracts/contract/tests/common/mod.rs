@@ -146,7 +146,7 @@ impl World {
         {
             let stepped = self.monitor(server).request_received(call, seen.request.as_ref(), now_s);
             seen.reports.extend(stepped.reports);
-            let stepped = self.monitor(server).reply_sent(call, &stepped.ticket.unwrap(), outcome, now_s);
+            let stepped = self.monitor(server).reply_sent(call, stepped.ticket.unwrap(), outcome, now_s);
             seen.reports.extend(stepped.reports);
             replied = stepped.reply;
             if let Some(entries) = &replied {
@@ -157,7 +157,7 @@ impl World {
         }
         if let Some((call, ticket)) = at_client {
             let monitor = self.monitor(asked.client.unwrap());
-            seen.reports.extend(monitor.reply_received(call, &ticket, outcome, replied.as_deref(), now_s).reports);
+            seen.reports.extend(monitor.reply_received(call, ticket, outcome, replied.as_deref(), now_s).reports);
         }
         seen.reply = replied.unwrap_or_default();
         seen
