@@ -430,17 +430,10 @@ fn checks(section: &Section<'_>) -> CheckSettings {
 }
 
 fn limits(section: &Section<'_>) -> Limits {
-    Limits {
-        body_bytes: bytes(section, "body"),
-        bodies_bytes: bytes(section, "bodies"),
-        head_bytes: bytes(section, "head"),
-        connections: count(section, "connections"),
-        listeners: count(section, "listeners"),
-        connect: time(section, "connect"),
-        idle: time(section, "idle"),
-        request: time(section, "request"),
-        drain: time(section, "drain"),
-    }
+    let [body_bytes, bodies_bytes, head_bytes] = ["body", "bodies", "head"].map(|key| bytes(section, key));
+    let [connections, listeners] = ["connections", "listeners"].map(|key| count(section, key));
+    let [connect, idle, request, drain] = ["connect", "idle", "request", "drain"].map(|key| time(section, key));
+    Limits { body_bytes, bodies_bytes, head_bytes, connections, listeners, connect, idle, request, drain }
 }
 
 fn tls(section: &Section<'_>, folder: &Path) -> TlsSettings {
