@@ -93,16 +93,13 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
         let from = stream.peer_addr()?;
         return Ok((Stream::new(stream), Caller::Unproved(from)));
     };
-    let shaken = app.shaken(acceptor.accept(stream)).await;
-    let refuse = |text: &str| {
-        count(&app.watch.metrics.metadata_refused);
-        io::Error::new(io::ErrorKind::PermissionDenied, text)
-    };
-    let tls = shaken.map_err(|error| refuse(&format!("a peer without a trusted certificate: {error}")))?;
-    let certificate = tls.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-    let identity = certificate.and_then(crate::tls::identity);
-    let identity = identity.ok_or_else(|| refuse("a peer whose certificate has no name"))?;
-    Ok((Stream::new(tls), Caller::Certified(identity)))
+    let tls = app.shaken(acceptor.accept(stream)).await.ok();
+    let identity = tls.as_ref().and_then(|tls| crate::tls::identity(tls.get_ref().1.peer_certificates()?.first()?));
+    if let (Some(tls), Some(identity)) = (tls, identity) {
+        return Ok((Stream::new(tls), Caller::Certified(identity)));
+    }
+    count(&app.watch.metrics.metadata_refused);
+    Err(io::ErrorKind::PermissionDenied.into())
 }
 
 /// Whether a connection begins with the adapters' greeting. Sends the greeting back.

@@ -18,6 +18,8 @@ use crate::worker::Worker;
 const WAITING_MAX: usize = 1024;
 const KNOWN_MAX: usize = 4096;
 
+type Out = Box<dyn Write + Send>;
+
 pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
 
 pub(crate) struct Reports {
@@ -82,11 +84,7 @@ impl Gate {
 }
 
 impl Reports {
-    pub(crate) fn start(
-        settings: ReportSettings,
-        metrics: Arc<Metrics>,
-        out: Box<dyn Write + Send>,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn start(settings: ReportSettings, metrics: Arc<Metrics>, out: Out) -> std::io::Result<Self> {
         let counts = metrics.clone();
         let worker = Worker::start("reports", WAITING_MAX, move |from| write(settings, &counts, out, from))?;
         Ok(Self { worker, metrics })
@@ -115,7 +113,7 @@ impl Reports {
     }
 }
 
-fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + Send>, from: &Receiver<Message>) {
+fn write(settings: ReportSettings, metrics: &Metrics, mut out: Out, from: &Receiver<Message>) {
     let format = settings.format;
     let mut gate = Gate::new(settings, crate::clock::now());
     // Calls must pass even if the reader is gone, so write errors are ignored.
