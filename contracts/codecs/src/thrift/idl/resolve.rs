@@ -162,17 +162,13 @@ impl<'f> Resolver<'f> {
         self.mistakes.push(self.files[file].mistake(at, text));
     }
 
-    fn tell_hint(&mut self, file: usize, at: usize, text: impl Into<String>, hint: Option<String>) {
-        self.mistakes.push(Mistake { hint, ..self.files[file].mistake(at, text) });
-    }
-
     pub(super) fn fail<T>(&mut self, file: usize, at: usize, text: impl Into<String>) -> Option<T> {
         self.tell(file, at, text);
         None
     }
 
     pub(super) fn fail_hint<T>(&mut self, file: usize, at: usize, text: String, hint: Option<String>) -> Option<T> {
-        self.tell_hint(file, at, text, hint);
+        self.mistakes.push(Mistake { hint, ..self.files[file].mistake(at, text) });
         None
     }
 
@@ -419,7 +415,7 @@ impl<'f> Resolver<'f> {
             }
             if method.is_oneway && (method.returns.is_some() || !method.throws.is_empty()) {
                 let text = format!("`{}` is `oneway`, so it cannot return or throw anything", method.name);
-                self.tell_hint(key.0, method.at, text, Some("make it `void` without `throws`".to_owned()));
+                self.fail_hint::<()>(key.0, method.at, text, Some("make it `void` without `throws`".to_owned()));
             }
             let returns = method.returns.as_ref().and_then(|ty| self.ty(key.0, ty));
             let full = format!("{name}.{}", method.name);
