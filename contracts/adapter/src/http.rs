@@ -474,8 +474,19 @@ impl Exchange {
             drop(request);
             drop(content);
             call.pause();
-            let call = StreamedCall { call, head, whole, block, is_adapter, reply_head: parts.clone() };
-            let done = Box::new(move |body: Result<Bytes, Skip>| call.judge(body));
+            let reply_head = parts.clone();
+            let done = Box::new(move |body: Result<Bytes, Skip>| {
+                call.resume();
+                let (app, service) = (call.app.clone(), call.service.clone());
+                let content = app.decoded(&head.headers, &whole.bytes);
+                let called = app.watch.guarded(|| service.http_request(&head, &content, false));
+                if let Some(RequestKind::Known(_, request)) = called {
+                    let body = body.as_deref().map_err(|skip| *skip);
+                    // The reply cannot be rejected any more, and no field can follow the head.
+                    let _ = judge_body(&mut call, &request, &reply_head, body, block.as_ref());
+                }
+                end(call, is_adapter);
+            });
             return Ok(Response::from_parts(parts, Body::watched(incoming, &app.limits, &app.budget, done)));
         }
         let block = block.as_ref();
@@ -543,31 +554,6 @@ fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -
 /// <https://html.spec.whatwg.org/multipage/server-sent-events.html>, section 9.2.
 fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
-}
-
-struct StreamedCall {
-    call: InFlightCall,
-    head: RequestHead,
-    whole: WholeBody,
-    block: Option<Block>,
-    is_adapter: bool,
-    reply_head: response::Parts,
-}
-
-impl StreamedCall {
-    fn judge(self, body: Result<Bytes, Skip>) {
-        let Self { mut call, head, whole, block, is_adapter, reply_head } = self;
-        call.resume();
-        let (app, service) = (call.app.clone(), call.service.clone());
-        let request_content = app.decoded(&head.headers, &whole.bytes);
-        let called = app.watch.guarded(|| service.http_request(&head, &request_content, false));
-        if let Some(RequestKind::Known(_, request)) = called {
-            let body = body.as_deref().map_err(|skip| *skip);
-            // The reply cannot be rejected any more, and no field can follow the head.
-            let _ = judge_body(&mut call, &request, &reply_head, body, block.as_ref());
-        }
-        end(call, is_adapter);
-    }
 }
 
 /// Checks a reply by its body, or skips it. If uncheckable messages are rejected, a reply without a
