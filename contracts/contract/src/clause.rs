@@ -14,7 +14,7 @@ pub struct ServiceId {
 }
 
 /// A compiled clause.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Clause {
     pub(crate) kind: Kind,
     /// Stable name: `Service.operation.label`, or kind and number if it has no label.
@@ -35,18 +35,8 @@ impl Clause {
     /// A clause without code that starts at byte `start` of the contract.
     pub(crate) fn new(kind: Kind, id: String, text: &str, start: u32, lines: &Lines<'_>) -> Self {
         let (line, column) = lines.place_of(start as usize);
-        Self {
-            kind,
-            id,
-            text: text.to_owned(),
-            line: line as u32,
-            column: column as u32,
-            start,
-            code: Code::default(),
-            root: 0,
-            number: 0,
-            secret: false,
-        }
+        let (text, line, column) = (text.to_owned(), line as u32, column as u32);
+        Self { kind, id, text, line, column, start, ..Self::default() }
     }
 
     /// Its stable name, `Service.operation.label`.
