@@ -173,15 +173,9 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
         Some(path) => Some(call_log::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
         None => None,
     };
-    let dial = Dial {
-        tls: checked.tls,
-        metrics,
-        connect: config.limits.connect,
-        configured: configured(config),
-        allow: config.allow.clone(),
-        admin: OnceLock::new(),
-        own: Arc::default(),
-    };
+    let (connect, configured, allow) = (config.limits.connect, configured(config), config.allow.clone());
+    let (admin, own) = (OnceLock::new(), Arc::default());
+    let dial = Dial { tls: checked.tls, metrics, connect, configured, allow, admin, own };
     let app = Arc::new(App {
         watch: Watch::new(config, checked.services, store, reports),
         dial,

@@ -418,15 +418,11 @@ fn checks(section: &Section<'_>) -> CheckSettings {
         let what = "`sample` below 1 lets calls pass unchecked, which `enforce` does not allow".to_owned();
         section.mistake("sample", what, Some(hint));
     }
-    CheckSettings {
-        requires: section.choice("requires", SIDES).unwrap_or(Side::Receiver),
-        ensures: section.choice("ensures", SIDES).unwrap_or(Side::Receiver),
-        enforce,
-        refuses_unchecked,
-        sample: sample.unwrap_or_default(),
-        fail_open: section.flag("fail_open").unwrap_or(!refuses_unchecked),
-        steps: section.count("steps").unwrap_or_default(),
-    }
+    let side = |key| section.choice(key, SIDES).unwrap_or(Side::Receiver);
+    let [requires, ensures] = ["requires", "ensures"].map(side);
+    let fail_open = section.flag("fail_open").unwrap_or(!refuses_unchecked);
+    let (sample, steps) = (sample.unwrap_or_default(), section.count("steps").unwrap_or_default());
+    CheckSettings { requires, ensures, enforce, refuses_unchecked, sample, fail_open, steps }
 }
 
 fn limits(section: &Section<'_>) -> Limits {
@@ -448,12 +444,8 @@ fn tls(section: &Section<'_>, folder: &Path) -> TlsSettings {
         upstream.mistake("ca", "`ca` has no effect with `verify = false`", None);
     }
     let peers = section.section("peers").and_then(|peers| identity(&peers).zip(path(&peers, "ca", folder)));
-    TlsSettings {
-        listen: section.section("listen").and_then(|listen| identity(&listen)),
-        upstream_ca,
-        upstream_verify,
-        peers,
-    }
+    let listen = section.section("listen").and_then(|listen| identity(&listen));
+    TlsSettings { listen, upstream_ca, upstream_verify, peers }
 }
 
 pub(crate) fn fits(family: ProtocolKind, endpoint: &Endpoint) -> bool {

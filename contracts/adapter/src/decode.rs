@@ -159,13 +159,9 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Resu
     let mut wrong = Vec::new();
     for operation in contract.operations(id) {
         let id = contract.operation(id, operation).expect("the name comes from the contract");
-        let op = Arc::new(Op {
-            id,
-            name: format!("{name}.{operation}").into(),
-            params: contract.params(id).to_vec(),
-            reads_reply: contract.reads_reply(id),
-            introduces_by_reply: contract.introduces_by_reply(id),
-        });
+        let (name, params) = (format!("{name}.{operation}").into(), contract.params(id).to_vec());
+        let (reads_reply, introduces_by_reply) = (contract.reads_reply(id), contract.introduces_by_reply(id));
+        let op = Arc::new(Op { id, name, params, reads_reply, introduces_by_reply });
         if protocol.family == ProtocolKind::Rest {
             let Some((method, path)) = operation.split_once(' ') else {
                 wrong.extend(told(format!("`{operation}` has no method and path, so it cannot be called by REST")));

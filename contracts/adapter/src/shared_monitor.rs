@@ -34,10 +34,9 @@ pub(crate) type Judged = Result<Option<Vec<u8>>, Refusal>;
 
 impl Watch {
     pub(crate) fn new(config: &Config, services: Services, store: EntryStore, reports: Arc<Reports>) -> Self {
-        let mut settings = Settings::new(&config.name);
-        (settings.requires, settings.ensures) = (config.checks.requires, config.checks.ensures);
-        settings.steps_max = config.checks.steps;
-        settings.show_secrets = config.reports.show_secrets;
+        let CheckSettings { requires, ensures, steps: steps_max, .. } = config.checks;
+        let (label, show_secrets) = (config.name.clone(), config.reports.show_secrets);
+        let settings = Settings { label, requires, ensures, steps_max, show_secrets };
         let now_s = crate::clock::unix_s();
         let contract = services.contract.clone();
         let mut monitor = Monitor::new(contract.clone(), settings, store, now_s);
@@ -58,17 +57,10 @@ impl Watch {
         }
         // For a share of 1 the product exceeds 64 bits and the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
-        let watch = Self {
-            monitor: Mutex::new(monitor),
-            services: CurrentServices(RwLock::new(services)),
-            routes: Routes::default(),
-            metrics: reports.metrics.clone(),
-            reports,
-            label: config.name.clone(),
-            checks: config.checks,
-            sample_below,
-            numbers: AtomicU64::new(0),
-        };
+        let (monitor, services) = (Mutex::new(monitor), CurrentServices(RwLock::new(services)));
+        let (routes, numbers, metrics) = (Routes::default(), AtomicU64::new(0), reports.metrics.clone());
+        let (label, checks) = (config.name.clone(), config.checks);
+        let watch = Self { monitor, services, routes, reports, metrics, label, checks, sample_below, numbers };
         watch.route_promised();
         watch
     }

@@ -87,6 +87,11 @@ struct Waiting {
 }
 
 impl Waiting {
+    fn new(names: Vec<String>, lost: Forgotten) -> Self {
+        let (entries, going, contract_hash) = (nothing(), Arc::new(nothing()), None);
+        Self { entries, change_bytes: 0, is_urgent: false, names, contract_hash, going, lost, forgotten: 0 }
+    }
+
     fn peek(&self, key: &Key) -> Option<&[u8]> {
         self.entries.peek(key).or_else(|| self.going.peek(key))
     }

@@ -68,16 +68,9 @@ pub(crate) struct Messages {
 
 impl Messages {
     pub(crate) fn new(stream: Stream, is_adapter: bool, message_bytes: usize, budget: &Arc<Budget>) -> Self {
-        Self {
-            stream,
-            buffer: BytesMut::new(),
-            how: None,
-            reader: None,
-            is_adapter,
-            is_opaque: false,
-            limits: Limits { message_bytes, ..Limits::DEFAULT },
-            share: budget.share(),
-        }
+        let limits = Limits { message_bytes, ..Limits::DEFAULT };
+        let (buffer, share) = (BytesMut::new(), budget.share());
+        Self { stream, buffer, how: None, reader: None, is_adapter, is_opaque: false, limits, share }
     }
 
     /// Reads more bytes. Returns 0 at the end. Safe to cancel.

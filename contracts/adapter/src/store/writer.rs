@@ -47,27 +47,12 @@ struct Work {
 impl EntryFile {
     pub(super) fn start(opened: Opened, settings: &StoreSettings, metrics: Arc<Metrics>, note: Note) -> Self {
         let (every, expire_after_s) = (settings.flush, settings.expire_after.map(|after| after.as_secs()));
-        let (names_written, db) = (opened.names.len(), RwLock::new(Some(opened.db)));
-        let waiting = Mutex::new(Waiting {
-            entries: nothing(),
-            change_bytes: 0,
-            is_urgent: false,
-            names: opened.names,
-            contract_hash: None,
-            going: Arc::new(nothing()),
-            lost: opened.lost,
-            forgotten: 0,
-        });
+        let Opened { db, path, owner, names, content_bytes, lost, .. } = opened;
+        let (names_written, db) = (names.len(), RwLock::new(Some(db)));
+        let waiting = Mutex::new(Waiting::new(names, lost));
         let shared = Arc::new(Shared { db, waiting, note, is_failing: AtomicBool::new(false), metrics });
-        let mut work = Work {
-            shared: shared.clone(),
-            path: opened.path,
-            owner: opened.owner,
-            names_written,
-            retry_at: None,
-            content_bytes: opened.content_bytes,
-            expire_after_s,
-        };
+        let (retry_at, own) = (None, shared.clone());
+        let mut work = Work { shared: own, path, owner, names_written, retry_at, content_bytes, expire_after_s };
         let worker = Worker::start("store", 4, move |requests| work.run(every, requests));
         if let Err(error) = &worker {
             shared.is_failing.store(true, Ordering::Relaxed);
