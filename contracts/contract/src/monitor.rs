@@ -142,21 +142,23 @@ impl<S: Store> Monitor<S> {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
         let names_bytes = names.iter().map(|name| name.len() + NAME_BYTES).sum();
+        let (contracts, label) = (Generations::new(contract), settings.label.clone());
+        let (own, endpoints, configured) = (0, HashMap::new(), HashMap::new());
+        let (scratch, counts) = (Scratch::default(), Counts::default());
         let mut monitor = Self {
-            contracts: Generations::new(contract),
+            contracts,
             settings,
             store,
             names,
             names_bytes,
             numbers,
-            own: 0,
-            endpoints: HashMap::new(),
-            configured: HashMap::new(),
-            scratch: Scratch::default(),
-            counts: Counts::default(),
+            own,
+            endpoints,
+            configured,
+            scratch,
+            counts,
         };
         monitor.number(UNKNOWN);
-        let label = monitor.settings.label.clone();
         monitor.own = monitor.number(&label).unwrap_or(0);
         let mut entries = Vec::new();
         monitor.store.each(now_s, &mut |_, bytes| entries.extend(Entry::decode(bytes)));

@@ -55,17 +55,9 @@ pub(super) struct Introduced {
 impl Introduced {
     /// The entry for the endpoint, whose vouching labels the message names.
     pub(super) fn kept<'a>(&'a self, labels: &'a [NameId], origin: Origin) -> Kept<'a> {
-        Kept {
-            vouching: Vouching::Named,
-            endpoint: &self.endpoint,
-            service: self.service,
-            index: self.index.as_deref(),
-            secret: self.secret,
-            peer: None,
-            fresh: labels,
-            more: labels,
-            origin,
-        }
+        let (endpoint, service, index, secret) = (&self.endpoint, self.service, self.index.as_deref(), self.secret);
+        let (vouching, peer, fresh, more) = (Vouching::Named, None, labels, labels);
+        Kept { vouching, endpoint, service, index, secret, peer, fresh, more, origin }
     }
 
     /// The entry for an endpoint without metadata. The sender of a request vouches for it. For a
