@@ -29,22 +29,17 @@ pub enum Scheme {
 impl Endpoint {
     /// Parses an endpoint. `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Self> {
-        let (scheme, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (Scheme::Http, rest),
-            Some(("https", rest)) => (Scheme::Https, rest),
+        let (scheme, rest, otherwise) = match text.split_once("://") {
+            Some(("http", rest)) => (Scheme::Http, rest, Some(80)),
+            Some(("https", rest)) => (Scheme::Https, rest, Some(443)),
             Some(_) => return None,
-            None => (Scheme::Tcp, text),
+            None => (Scheme::Tcp, text, None),
         };
         let at = rest.find('/').unwrap_or(rest.len());
         let (authority, path) = rest.split_at(at);
         if scheme == Scheme::Tcp && !path.is_empty() {
             return None;
         }
-        let otherwise = match scheme {
-            Scheme::Tcp => None,
-            Scheme::Http => Some(80),
-            Scheme::Https => Some(443),
-        };
         let (host, port) = split_authority(authority, otherwise)?;
         // A query or fragment is not part of an endpoint.
         let path = path.split(['?', '#']).next().unwrap_or_default();

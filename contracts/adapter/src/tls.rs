@@ -122,6 +122,8 @@ fn upstream(settings: &TlsSettings, needs_roots: bool) -> Result<Arc<ClientConfi
 #[derive(Debug)]
 struct Anyone(WebPkiSupportedAlgorithms);
 
+type Signed = Result<HandshakeSignatureValid, Error>;
+
 impl ServerCertVerifier for Anyone {
     fn verify_server_cert(
         &self,
@@ -134,22 +136,12 @@ impl ServerCertVerifier for Anyone {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0)
+    fn verify_tls12_signature(&self, of: &[u8], by: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Signed {
+        verify_tls12_signature(of, by, signed, &self.0)
     }
 
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
+    fn verify_tls13_signature(&self, of: &[u8], by: &CertificateDer<'_>, signed: &DigitallySignedStruct) -> Signed {
+        verify_tls13_signature(of, by, signed, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
