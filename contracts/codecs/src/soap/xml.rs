@@ -74,6 +74,7 @@ pub(super) struct Document<'d> {
     attributes: Vec<Attribute>,
     /// Without duplicates; the first is empty.
     namespaces: Vec<String>,
+    limits: Limits,
 }
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
@@ -92,7 +93,7 @@ impl<'d> Document<'d> {
         let mark = text.len() - text.trim_start_matches('\u{feff}').len();
         let text = &text[mark..];
         let namespaces = vec![String::new()];
-        let mut document = Document { elements: Vec::new(), attributes: Vec::new(), namespaces };
+        let mut document = Document { elements: Vec::new(), attributes: Vec::new(), namespaces, limits: *limits };
         let mut reader = Reader::from_str(text);
         // Open elements with their last children.
         let mut open = Vec::<(u32, Option<u32>)>::new();
@@ -114,7 +115,7 @@ impl<'d> Document<'d> {
                         let what = format!("elements nested deeper than {} levels", limits.depth);
                         return Err(XmlError::over(at, what));
                     }
-                    let index = document.start(start, raw, at, element, limits)?;
+                    let index = document.start(start, raw, at, element)?;
                     if let Some((parent, last)) = open.last_mut() {
                         match last.replace(index) {
                             Some(before) => document.elements[before as usize].next = Some(index),
@@ -127,13 +128,13 @@ impl<'d> Document<'d> {
                 }
                 Event::End(_) => drop(open.pop()),
                 Event::Text(_) if raw.contains("]]>") => return wrong("`]]>` in text"),
-                Event::Text(_) => document.text(element, normal(raw), at, limits)?,
+                Event::Text(_) => document.text(element, normal(raw), at)?,
                 Event::CData(_) | Event::GeneralRef(_) if open.is_empty() => {
                     return wrong("text outside the root");
                 }
                 Event::CData(_) => {
                     let raw = raw.strip_prefix("<![CDATA[").and_then(|raw| raw.strip_suffix("]]>"));
-                    document.text(element, normal(raw.unwrap_or_default()), at, limits)?;
+                    document.text(element, normal(raw.unwrap_or_default()), at)?;
                 }
                 Event::GeneralRef(reference) => {
                     let referred = match reference.resolve_char_ref() {
@@ -144,7 +145,7 @@ impl<'d> Document<'d> {
                         },
                         _ => return wrong(&format!("`&{};` is not a valid character", shown(&reference))),
                     };
-                    document.text(element, Cow::Owned(referred), at, limits)?;
+                    document.text(element, Cow::Owned(referred), at)?;
                 }
                 Event::Decl(_) if at > mark => return wrong("a declaration that is not at the start"),
                 Event::Decl(declaration) => {
@@ -165,16 +166,9 @@ impl<'d> Document<'d> {
         }
     }
 
-    fn start(
-        &mut self,
-        start: &BytesStart<'_>,
-        raw: &'d str,
-        at: usize,
-        parent: Option<u32>,
-        limits: &Limits,
-    ) -> Result<u32, XmlError> {
-        if self.elements.len() == limits.elements {
-            return Err(XmlError::over(at, format!("more than {} elements", limits.elements)));
+    fn start(&mut self, start: &BytesStart<'_>, raw: &'d str, at: usize, parent: Option<u32>) -> Result<u32, XmlError> {
+        if self.elements.len() == self.limits.elements {
+            return Err(XmlError::over(at, format!("more than {} elements", self.limits.elements)));
         }
         let qualified = raw.get(1..1 + start.name().as_ref().len()).unwrap_or_default();
         let (_, name) = split(qualified);
@@ -184,13 +178,13 @@ impl<'d> Document<'d> {
         let begin = self.attributes.len();
         for attribute in start.attributes() {
             let attribute = attribute.map_err(|error| XmlError::malformed(at, error.to_string()))?;
-            if self.attributes.len() - begin == limits.attributes {
-                return Err(XmlError::over(at, format!("more than {} attributes", limits.attributes)));
+            if self.attributes.len() - begin == self.limits.attributes {
+                return Err(XmlError::over(at, format!("more than {} attributes", self.limits.attributes)));
             }
             let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0);
             let value = value.map_err(|error| XmlError::malformed(at, error.to_string()))?;
-            if value.len() > limits.text_bytes {
-                let what = format!("{} bytes, over the limit of {}", value.len(), limits.text_bytes);
+            if value.len() > self.limits.text_bytes {
+                let what = format!("{} bytes, over the limit of {}", value.len(), self.limits.text_bytes);
                 return Err(XmlError::over(at, what));
             }
             let (prefix, name) = split(attribute.key.as_ref());
@@ -215,7 +209,7 @@ impl<'d> Document<'d> {
         Ok(index)
     }
 
-    fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize, limits: &Limits) -> Result<(), XmlError> {
+    fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize) -> Result<(), XmlError> {
         let Some(element) = element else {
             let is_blank = text.trim_matches([' ', '\t', '\n', '\r']).is_empty();
             return if is_blank { Ok(()) } else { Err(XmlError::malformed(at, "text outside the root")) };
@@ -226,8 +220,8 @@ impl<'d> Document<'d> {
         }
         let own = &mut self.elements[element as usize].text;
         let bytes = own.len() + text.len();
-        if bytes > limits.text_bytes {
-            return Err(XmlError::over(at, format!("{bytes} bytes, over the limit of {}", limits.text_bytes)));
+        if bytes > self.limits.text_bytes {
+            return Err(XmlError::over(at, format!("{bytes} bytes, over the limit of {}", self.limits.text_bytes)));
         }
         if own.is_empty() {
             *own = text;
