@@ -198,11 +198,8 @@ impl ContractCompiler<'_> {
         let mut secret = false;
         let index = identifies.index.as_ref().map(|index| {
             // The index may use a name that a step made from a secret value.
-            let made_of = identifies.steps.iter().any(|step| match step {
-                Step::Let(_, value) => is_secret(value),
-                Step::For(..) | Step::When(_) => false,
-            });
-            secret = is_secret(index) || made_of;
+            let is_made = |step: &Step| matches!(step, Step::Let(_, value) if is_secret(value));
+            secret = is_secret(index) || identifies.steps.iter().any(is_made);
             compiler.index_text(index)
         });
         let clause = Clause { code: compiler.code, secret, ..blank };

@@ -61,10 +61,6 @@ impl Contract {
         self.services().find(|id| self.service_name(*id) == name)
     }
 
-    pub(crate) fn service_id(&self, at: u16) -> ServiceId {
-        ServiceId { generation: self.generation, at }
-    }
-
     fn service_at(&self, id: ServiceId) -> &Service {
         &self.services[usize::from(id.at)]
     }

@@ -450,10 +450,7 @@ impl<'a> Run<'a> {
         if endpoint.is_empty() || endpoint.len() > NAME_MAX_BYTES {
             return self.stop(identify.at, Why::Impossible("the endpoint is empty or longer than 1024 bytes"));
         }
-        let index = match identify.index {
-            Some(index) => Some(self.index_text(index)?),
-            None => None,
-        };
+        let index = identify.index.map(|index| self.index_text(index)).transpose()?;
         take(endpoint, index);
         Ok(())
     }

@@ -70,10 +70,8 @@ impl Parser<'_> {
     }
 
     fn word_at(&self, ahead: usize) -> Option<&str> {
-        match self.tokens.get(self.at + ahead)? {
-            (Token::Name, span) => Some(&self.text[span.range()]),
-            _ => None,
-        }
+        let (Token::Name, span) = self.tokens.get(self.at + ahead)? else { return None };
+        Some(&self.text[span.range()])
     }
 
     fn is_word(&self, word: &str) -> bool {

@@ -29,10 +29,7 @@ impl<'a> Run<'a> {
 /// A value for a report: at most `most_bytes`, without values of fields that `hide` names.
 pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> bool) -> String {
     let mut out = Limited { out: String::new(), left: most_bytes, is_too_deep: false, hide };
-    let written = match value {
-        Value::Text(text) => out.write_str(text),
-        value => out.value(value, 0),
-    };
+    let written = if let Value::Text(text) = value { out.write_str(text) } else { out.value(value, 0) };
     if written.is_err() {
         out.out.push_str("...");
     }

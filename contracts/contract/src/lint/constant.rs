@@ -31,10 +31,7 @@ pub(super) fn constant(expr: &Expr) -> Option<ExprKind> {
 }
 
 pub(super) fn is_true(expr: &Expr) -> Option<bool> {
-    match constant(expr)? {
-        ExprKind::Bool(value) => Some(value),
-        _ => None,
-    }
+    if let ExprKind::Bool(value) = constant(expr)? { Some(value) } else { None }
 }
 
 pub(super) fn is_empty(expr: &Expr) -> bool {

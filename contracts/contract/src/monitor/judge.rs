@@ -8,7 +8,7 @@ use super::report::{Kind, Link, Report, ReportVerdict, Variable};
 use super::shown_entry::{ORPHAN, redacted};
 use super::store::{Key, Store};
 use super::{Monitor, Step};
-use crate::clause::Clause;
+use crate::clause::{Clause, ServiceId};
 use crate::compile::is_secret_name;
 use crate::eval::excerpt::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop};
@@ -37,7 +37,7 @@ impl<S: Store> Monitor<S> {
         let mut all: Vec<Introduced> = Vec::new();
         let mut seen = HashSet::new();
         for identify in contract.op(operation).identifies(direction) {
-            let service = contract.service_id(identify.service);
+            let service = ServiceId { generation: contract.generation, at: identify.service };
             let mut take = |endpoint: &str, index: Option<&str>| {
                 let (endpoint, index) = (endpoint.to_owned(), index.map(str::to_owned));
                 if seen.insert((endpoint.clone(), service, index.clone())) {
