@@ -129,10 +129,8 @@ impl<'d> Envelope<'d> {
             return wrong(format!("expected `{expected}` in the body, found `{name}`"));
         };
         let all = self.view(wsdl, output);
-        let result = match wsdl.complex(output.content).fields.as_slice() {
-            [only] => all.get(&only.name),
-            _ => None,
-        };
+        let fields = wsdl.complex(output.content).fields.as_slice();
+        let result = if let [only] = fields { all.get(&only.name) } else { None };
         Ok(Response::Returned { all, result })
     }
 

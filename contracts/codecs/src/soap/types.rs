@@ -93,10 +93,8 @@ impl Complex {
     /// The only field of a type that just wraps a list, such as `ArrayOfFlight` with any number of
     /// `Flight`. Such a type is read and written as that list.
     pub fn array(&self) -> Option<&Field> {
-        match self.fields.as_slice() {
-            [field] if field.is_list() && !field.is_attribute => Some(field),
-            _ => None,
-        }
+        let [field] = self.fields.as_slice() else { return None };
+        (field.is_list() && !field.is_attribute).then_some(field)
     }
 }
 

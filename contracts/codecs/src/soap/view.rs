@@ -37,10 +37,8 @@ impl<'e> View<'e> {
     }
 
     fn complex(&self) -> Option<&'e Complex> {
-        match self.at {
-            At::Element(_, Type::Complex(id)) => Some(self.wsdl.complex(id)),
-            _ => None,
-        }
+        let At::Element(_, Type::Complex(id)) = self.at else { return None };
+        Some(self.wsdl.complex(id))
     }
 
     /// Whether it is `xsi:nil`.
@@ -68,10 +66,7 @@ impl<'e> View<'e> {
 
     /// Its text if its type is textual or unknown.
     pub fn as_str(&self) -> Option<&'e str> {
-        match self.wsdl.base(self.ty()) {
-            Some(Builtin::Text) | None => self.text(),
-            Some(_) => None,
-        }
+        if matches!(self.wsdl.base(self.ty()), Some(Builtin::Text) | None) { self.text() } else { None }
     }
 
     /// Its built-in type, and its text without whitespace around it.

@@ -191,10 +191,7 @@ impl<'b> Cursor<'b> {
         if byte == 0 {
             return Ok(None);
         }
-        let code = match self.protocol {
-            Protocol::Binary => byte,
-            Protocol::Compact => byte & 0x0f,
-        };
+        let code = if self.protocol == Protocol::Binary { byte } else { byte & 0x0f };
         let Some(wire) = WireType::from_code(self.protocol, code) else { return start.wrong(Fault::BadType(code)) };
         let id = match (self.protocol, byte >> 4) {
             (Protocol::Binary, _) => self.fixed_i16()?,

@@ -46,10 +46,7 @@ impl<'m> View<'m> {
     }
 
     fn with_type(self, schema: &'m Schema, ty: &'m Type) -> Option<View<'m>> {
-        let structure = match ty {
-            Type::Struct(id) => Some(schema.structure(*id)),
-            _ => None,
-        };
+        let structure = if let Type::Struct(id) = ty { Some(schema.structure(*id)) } else { None };
         (self.wire == wire_type(ty)).then_some(View { schema: Some(schema), ty: Some(ty), structure, ..self })
     }
 
