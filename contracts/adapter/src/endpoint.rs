@@ -68,10 +68,7 @@ fn split_authority(authority: &str, otherwise: Option<u16>) -> Option<(&str, u16
             host.parse::<std::net::Ipv6Addr>().ok()?;
             (host, port.strip_prefix(':').or(port.is_empty().then_some(""))?)
         }
-        None => match authority.rsplit_once(':') {
-            Some((host, port)) => (host, port),
-            None => (authority, ""),
-        },
+        None => authority.rsplit_once(':').unwrap_or((authority, "")),
     };
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if host.is_empty() || !(host.contains(':') && authority.starts_with('[') || host.bytes().all(is_name)) {

@@ -210,10 +210,7 @@ impl Exchange {
         }
         // An empty block would exempt the call from checks.
         self.block = block.filter(|block| may_carry && !(watch.checks.refuses_unchecked && block.bytes.is_empty()));
-        let service = match self.is_listed {
-            true => watch.service_or_refusal(&self.hop.endpoint),
-            false => Ok(None),
-        };
+        let service = if self.is_listed { watch.service_or_refusal(&self.hop.endpoint) } else { Ok(None) };
         // No service defines the protocol of the response to a refused call.
         let service = service.map_err(|refusal| request_refused(&refusal, ProtocolKind::Rest))?;
         let service = service.filter(|service| service.family != ProtocolKind::Thrift);

@@ -69,10 +69,7 @@ impl EvernoteNotes {
 
     /// The text of the published benchmark, or the one of the journey.
     fn choose(&self, shipped: &str, paper: impl FnOnce() -> String) -> String {
-        match self.profile {
-            Profile::Shipped => shipped.to_owned(),
-            Profile::Paper => paper(),
-        }
+        if self.profile == Profile::Shipped { shipped.to_owned() } else { paper() }
     }
 
     fn share_key(&self, token: &str) -> String {
