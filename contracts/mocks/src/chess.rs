@@ -242,16 +242,14 @@ impl Service for Chess {
         match (request.method, path) {
             ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request.host),
             ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
-            ("POST", "/") => self.soap(request).unwrap_or_else(|why| fault(&why)),
+            // Sources of fault and status: SOAP 1.1, sections 4.4 and 6.2.
+            ("POST", "/") => {
+                self.soap(request).unwrap_or_else(|why| MockAnswer::new(500, XML, compose_fault("Client", &why)))
+            }
             (_, "/") => MockAnswer::only("GET, POST"),
             _ => MockAnswer::text(404, "not found; only / is served"),
         }
     }
-}
-
-/// A fault caused by the client. Source: SOAP 1.1, sections 4.4 and 6.2.
-fn fault(why: &str) -> MockAnswer {
-    MockAnswer::new(500, XML, compose_fault("Client", why))
 }
 
 /// Arguments. Nil or missing ones are empty, false or none.
