@@ -13,7 +13,7 @@ use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
-use crate::types::{Field, KnownSchema, Schema, Type};
+use crate::types::{Field, KnownSchema, Type};
 
 /// Maximum number of services, and of operations per service.
 const MANY_MAX: usize = 1000;
@@ -23,7 +23,7 @@ const STEPS_MAX: usize = 16;
 
 /// Compiles a tree. The contract is only usable if no finding is an error.
 pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, found: &mut Findings) -> Contract {
-    let compiler = ContractCompiler { file, text, lines: Lines::new(text), known, schema: &known.schema };
+    let compiler = ContractCompiler { file, text, lines: Lines::new(text), known };
     let mut services = Vec::new();
     let mut names = BTreeMap::new();
     if file.services.len() > MANY_MAX {
@@ -62,16 +62,15 @@ pub(crate) struct ContractCompiler<'c> {
     pub(crate) text: &'c str,
     pub(crate) lines: Lines<'c>,
     pub(crate) known: &'c KnownSchema,
-    schema: &'c Schema,
 }
 
 impl ContractCompiler<'_> {
     fn service(&self, service: &syntax::Service, found: &mut Findings) -> Service {
         let name = &service.name.text;
-        let known = self.schema.services.get(name);
+        let known = self.known.schema.services.get(name);
         let needs_schema = service.operations.iter().any(|operation| operation.method.is_none());
         if self.known.is_given && known.is_none() && needs_schema {
-            let hint = suggestion(name, self.schema.services.keys().map(String::as_str));
+            let hint = suggestion(name, self.known.schema.services.keys().map(String::as_str));
             let message = format!("the schema has no service `{name}`");
             found.mistake_hint("unknown-service", service.name.span, message, hint);
         }
@@ -157,9 +156,7 @@ impl ContractCompiler<'_> {
                 absent.push((name, why));
             }
         }
-        let mut compiler = Compiler::new(self.schema, found, scope);
-        compiler.absent = absent;
-        compiler
+        Compiler::new(&self.known.schema, found, scope, absent)
     }
 
     fn identify(&self, identifies: &syntax::Identifies, mut compiler: Compiler<'_>, blank: Clause) -> Option<Identify> {

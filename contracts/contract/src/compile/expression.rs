@@ -15,20 +15,24 @@ const LOCALS_MAX: u16 = 64;
 
 pub(super) const RESERVED: [&str; 6] = ["result", "error", "receiver", "true", "false", "let"];
 
+/// Names in scope, with the operations that read them. Later ones hide earlier ones.
+type Scope = Vec<(String, Op, Type)>;
+
+/// Names that exist only in other clauses, and why not here.
+type Absent = Vec<(&'static str, &'static str)>;
+
 pub(super) struct Compiler<'c> {
     pub(super) schema: &'c Schema,
     pub(super) found: &'c mut Findings,
     pub(super) code: Code,
-    /// Names in scope, with the operations that read them. Later ones hide earlier ones.
-    pub(super) scope: Vec<(String, Op, Type)>,
-    /// Names that exist only in other clauses, and why not here.
-    pub(super) absent: Vec<(&'static str, &'static str)>,
+    scope: Scope,
+    absent: Absent,
     locals: u16,
 }
 
 impl<'c> Compiler<'c> {
-    pub(super) fn new(schema: &'c Schema, found: &'c mut Findings, scope: Vec<(String, Op, Type)>) -> Self {
-        Self { schema, found, code: Code::default(), scope, absent: Vec::new(), locals: 0 }
+    pub(super) fn new(schema: &'c Schema, found: &'c mut Findings, scope: Scope, absent: Absent) -> Self {
+        Self { schema, found, code: Code::default(), scope, absent, locals: 0 }
     }
 
     fn op(&mut self, op: Op, span: Span) -> Id {
