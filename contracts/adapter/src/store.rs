@@ -131,13 +131,13 @@ impl EntryStore {
             fails: false,
         };
         let Some(path) = &settings.path else { return store };
+        let shown = path.display();
         let opened = match file::open(path, owner.clone()) {
             Err(error) if settings.is_rotated && !matches!(error, StoreError::Busy) => {
                 file::put_aside(path).and_then(|aside| {
                     note(format!(
-                        "the store {} was moved aside to {}: {error}. A new one is created; vouching parties are \
+                        "the store {shown} was moved aside to {}: {error}. A new one is created; vouching parties are \
                          learned again",
-                        path.display(),
                         aside.display()
                     ));
                     let mut opened = file::open(path, owner)?;
@@ -151,8 +151,7 @@ impl EntryStore {
             Ok(opened) => opened,
             Err(error) => {
                 note(format!(
-                    "the store {} is not used: {error}. Calls pass and are checked; entries are only kept in memory",
-                    path.display()
+                    "the store {shown} is not used: {error}. Calls pass and are checked; entries are only kept in memory"
                 ));
                 store.memory.forget_everything();
                 return store;
@@ -160,9 +159,8 @@ impl EntryStore {
         };
         if opened.is_unclean {
             note(format!(
-                "the store {} was not closed: entries of its last {} ms may be missing. Members that nobody is known \
+                "the store {shown} was not closed: entries of its last {} ms may be missing. Members that nobody is known \
                  to have introduced are vouched for by `unknown`",
-                path.display(),
                 settings.flush.as_millis()
             ));
         }

@@ -142,7 +142,7 @@ impl Connection<'_> {
         let exception = |refusal: &Refusal| received.exception(&message.header, refusal);
         let (op, request) = match called {
             Some(RequestKind::Known(op, request)) => (op, request),
-            None if is_looked_at && !watch.checks.fail_open => return Err(failed()),
+            None if is_looked_at && !watch.checks.fail_open => return Err(io::ErrorKind::Other.into()),
             called => {
                 match called {
                     Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
@@ -172,7 +172,7 @@ impl Connection<'_> {
         let mut call = InFlightCall::new(app, &self.hop, &service, op, number, since);
         match call.request(&request, block.map(|block| &block[..]), self.up.is_adapter) {
             Ok(block) => call.line.metadata_bytes += self.up.send(block.as_deref(), &received.bytes).await?,
-            Err(Refusal::Broken) => return Err(failed()),
+            Err(Refusal::Broken) => return Err(io::ErrorKind::Other.into()),
             Err(refusal) => {
                 if !is_oneway {
                     self.down.send(None, &exception(&refusal)).await?;
@@ -196,7 +196,7 @@ impl Connection<'_> {
             Received::Message(reply) => {
                 match judge(&mut call, &request, &reply) {
                     Ok(block) => call.line.metadata_bytes += self.down.send(block.as_deref(), &reply.bytes).await?,
-                    Err(Refusal::Broken) => return Err(failed()),
+                    Err(Refusal::Broken) => return Err(io::ErrorKind::Other.into()),
                     Err(refusal) => drop(self.down.send(None, &exception(&refusal)).await?),
                 }
                 reply.bytes.len()
@@ -219,7 +219,7 @@ impl Connection<'_> {
                     what.map_or(Ok(()), |what| call.reply_alone(&request, &Reply::unread(Unread::Malformed(what))));
                 let refusal = match judged {
                     Ok(()) => watch.refuse_unchecked(Unchecked::Unreadable),
-                    Err(Refusal::Broken) => return Err(failed()),
+                    Err(Refusal::Broken) => return Err(io::ErrorKind::Other.into()),
                     Err(refusal) => Some(refusal),
                 };
                 call.end(0);
@@ -282,10 +282,6 @@ impl Connection<'_> {
         let passed = all - std::mem::replace(&mut self.seen_bytes, all);
         if self.up.is_adapter { passed as i64 - messages as i64 } else { 0 }
     }
-}
-
-fn failed() -> io::Error {
-    io::Error::other("the adapter failed")
 }
 
 fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMessage) -> Judged {
