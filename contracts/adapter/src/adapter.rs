@@ -280,7 +280,7 @@ impl Running {
     /// began with, and service entries stay. `draft` must be the one the adapter was started with; only its contract
     /// and schemas are read. Fails with all errors; the previous contract stays in force.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
-        let before = self.app.watch.services.contract();
+        let before = self.app.watch.services().contract.clone();
         let checked = check_after(draft, Some(&before))?;
         self.app.watch.renew(checked.services);
         Ok(checked.warnings)

@@ -5,7 +5,7 @@ mod thrift;
 pub(crate) use self::thrift::decode as thrift_message;
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
 use hyper::http::response;
@@ -105,31 +105,18 @@ impl Services {
         }
         if wrong.is_empty() { Ok(Self { contract, all }) } else { Err(wrong) }
     }
-}
-
-pub(crate) struct CurrentServices(pub(crate) RwLock<Services>);
-
-impl CurrentServices {
-    fn read(&self) -> RwLockReadGuard<'_, Services> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn contract(&self) -> Arc<Contract> {
-        self.read().contract.clone()
-    }
 
     pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
-        self.read().all.get(&id).cloned()
+        self.all.get(&id).cloned()
     }
 
     /// Replaces the services. Calls in flight keep those they began with.
-    pub(crate) fn renew(&self, mut services: Services) {
-        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn renew(&mut self, mut services: Services) {
         // A caller may have taken the number of a previous service just before the reload.
-        for (id, service) in now.all.iter().filter(|(_, service)| Arc::ptr_eq(&service.contract, &now.contract)) {
+        for (id, service) in self.all.iter().filter(|(_, service)| Arc::ptr_eq(&service.contract, &self.contract)) {
             services.all.entry(*id).or_insert_with(|| service.clone());
         }
-        *now = services;
+        *self = services;
     }
 }
 

@@ -1,13 +1,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use contract::ServiceId;
 use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, Monitor, Settings, StepOutput};
 
 use crate::config::{CheckSettings, Config, ProtocolKind};
-use crate::decode::{CurrentServices, Service, Services};
+use crate::decode::{Service, Services};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
 use crate::refusal::{Refusal, Unchecked};
@@ -17,7 +17,7 @@ use crate::store::EntryStore;
 
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<EntryStore>>,
-    pub(crate) services: CurrentServices,
+    services: RwLock<Services>,
     pub(crate) routes: Routes,
     pub(crate) reports: Arc<Reports>,
     pub(crate) metrics: Arc<Metrics>,
@@ -57,7 +57,7 @@ impl Watch {
         }
         // For a share of 1 the product exceeds 64 bits and the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
-        let (monitor, services) = (Mutex::new(monitor), CurrentServices(RwLock::new(services)));
+        let (monitor, services) = (Mutex::new(monitor), RwLock::new(services));
         let (routes, numbers, metrics) = (Routes::default(), AtomicU64::new(0), reports.metrics.clone());
         let (label, checks) = (config.name.clone(), config.checks);
         let watch = Self { monitor, services, routes, reports, metrics, label, checks, sample_below, numbers };
@@ -73,7 +73,8 @@ impl Watch {
 
     /// Registers an endpoint's URL, to match calls through the forward proxy or to longer paths.
     fn route(&self, endpoint: &str, service: ServiceId) {
-        let Some(service) = self.services.get(service).filter(|service| service.family != ProtocolKind::Thrift) else {
+        let Some(service) = self.services().get(service).filter(|service| service.family != ProtocolKind::Thrift)
+        else {
             return;
         };
         let parsed = Endpoint::parse(endpoint).map(|parsed| parsed.over(service.bare));
@@ -84,6 +85,10 @@ impl Watch {
 
     fn lock(&self) -> MutexGuard<'_, Monitor<EntryStore>> {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn services(&self) -> RwLockReadGuard<'_, Services> {
+        self.services.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn next_call(&self) -> (u64, bool) {
@@ -100,7 +105,7 @@ impl Watch {
     /// services.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
         match self.with(|monitor| monitor.standing(endpoint)) {
-            EndpointState::Service(id) => Ok(self.services.get(id)),
+            EndpointState::Service(id) => Ok(self.services().get(id)),
             EndpointState::Unlisted => Ok(None),
             EndpointState::Conflict => self.refuse_unchecked(Unchecked::Conflict).map_or(Ok(None), Err),
         }
@@ -108,7 +113,7 @@ impl Watch {
 
     pub(crate) fn service(&self, endpoint: &str) -> Option<Arc<Service>> {
         let EndpointState::Service(id) = self.with(|monitor| monitor.standing(endpoint)) else { return None };
-        self.services.get(id)
+        self.services().get(id)
     }
 
     pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
@@ -125,7 +130,7 @@ impl Watch {
         let mut monitor = self.lock();
         monitor.store().renew(services.contract.hash());
         monitor.renew(services.contract.clone());
-        self.services.renew(services);
+        self.services.write().unwrap_or_else(PoisonError::into_inner).renew(services);
         drop(monitor);
         // The new contract may know HTTP services that the old one lacked.
         self.route_promised();

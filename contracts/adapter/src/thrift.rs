@@ -113,7 +113,7 @@ impl Connection<'_> {
         let since = crate::clock::now();
         let app = self.app;
         let watch = &app.watch;
-        if !Arc::ptr_eq(&watch.services.contract(), &self.service.contract) {
+        if !Arc::ptr_eq(&watch.services().contract, &self.service.contract) {
             // The contract has changed since the last call of this connection.
             let renewed = watch.service(&self.hop.endpoint);
             let Some(renewed) = renewed.filter(|service| service.family == ProtocolKind::Thrift) else {
