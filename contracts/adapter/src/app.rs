@@ -142,13 +142,10 @@ impl App {
 
     /// Bounds a handshake by `limits.connect`.
     pub(crate) async fn shaken<T>(&self, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        match tokio::time::timeout(self.limits.connect, shaking).await {
-            Ok(shaken) => shaken,
-            Err(_) => {
-                count(&self.watch.metrics.timeouts);
-                Err(io::ErrorKind::TimedOut.into())
-            }
-        }
+        tokio::time::timeout(self.limits.connect, shaking).await.unwrap_or_else(|_| {
+            count(&self.watch.metrics.timeouts);
+            Err(io::ErrorKind::TimedOut.into())
+        })
     }
 
     pub(crate) async fn ending(&self) {

@@ -155,7 +155,9 @@ fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed 
         // SOAP 1.1, section 6.2: faults have the status 500.
         return respond(StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out).into();
     }
-    let problem = serde_json::json!({ "title": refusal.title(), "status": code.as_u16(), "detail": text });
+    let is_violated = matches!(refusal, Refusal::Violated(_));
+    let title = if is_violated { "contract violated" } else { "message cannot be checked" };
+    let problem = serde_json::json!({ "title": title, "status": code.as_u16(), "detail": text });
     respond(code, "application/problem+json", problem.to_string()).into()
 }
 

@@ -139,8 +139,7 @@ impl Metrics {
             (vec![label("operation", operation), label("clause", clause), label("blamed", blamed)], *count)
         });
         let by_reason = |reason, count| (vec![label("reason", reason)], value_of(count));
-        let skipped = SKIPS.iter().zip(&self.skipped);
-        let skipped = skipped.map(|(name, count)| by_reason(name, count));
+        let skipped = SKIPS.iter().zip(&self.skipped).map(|(name, count)| by_reason(name, count));
         let skipped = skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]);
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
         let refused = refused.map(|((name, ..), count)| by_reason(name, count));

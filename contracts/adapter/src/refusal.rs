@@ -42,13 +42,6 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn title(&self) -> &'static str {
-        match self {
-            Self::Violated(_) => "contract violated",
-            Self::Undecided(_) | Self::Unchecked(_) | Self::Broken => "message cannot be checked",
-        }
-    }
-
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Violated(clause) => format!("refused: contract clause `{clause}` is violated"),
