@@ -68,10 +68,17 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
     for (path, service, span) in sources {
         match (load(&path), span) {
             (Ok(Ok(file)), _) => {
-                schema.extend(match &file {
-                    File::Thrift(schema) => of_thrift(schema, service),
-                    File::Soap(wsdl) => of_wsdl(wsdl, service),
-                });
+                let (mut found, is_wsdl) = match &file {
+                    File::Thrift(schema) => (of_thrift(schema), false),
+                    File::Soap(wsdl) => (of_wsdl(wsdl), true),
+                };
+                if let Some((from, to)) = service {
+                    // A service of the contract maps to the WSDL service of that name, or to the only one.
+                    let is_only = is_wsdl && found.services.len() == 1;
+                    found.services.retain(|name, _| is_only || name == from);
+                    found.services = found.services.into_values().map(|own| (to.to_owned(), own)).collect();
+                }
+                schema.extend(found);
                 loaded.files.insert(path, file);
                 continue;
             }
@@ -117,8 +124,7 @@ fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
     mistakes.collect()
 }
 
-/// The types of an IDL file, or only of one service, under another name.
-fn of_thrift(schema: &thrift::Schema, only: Option<(&str, &str)>) -> Schema {
+fn of_thrift(schema: &thrift::Schema) -> Schema {
     let field = |field: &thrift::Field| Field {
         name: field.name.clone(),
         of: thrift_type(schema, &field.ty),
@@ -130,17 +136,12 @@ fn of_thrift(schema: &thrift::Schema, only: Option<(&str, &str)>) -> Schema {
         out.types.insert(structure.name.clone(), structure.fields.iter().map(field).collect());
     }
     for service in &schema.services {
-        let name = match only {
-            Some((from, to)) if from == service.name => to,
-            Some(_) => continue,
-            None => &service.name,
-        };
         let signature = |method: &thrift::Method| Signature {
             params: schema.structure(method.arguments).in_order().map(field).collect(),
             result: method.returns.as_ref().map(|ty| thrift_type(schema, ty)),
         };
         let operations = service.methods.iter().map(|method| (method.name.clone(), signature(method))).collect();
-        out.services.insert(name.to_owned(), operations);
+        out.services.insert(service.name.clone(), operations);
     }
     out
 }
@@ -161,7 +162,7 @@ fn thrift_type(schema: &thrift::Schema, ty: &thrift::Type) -> Type {
     }
 }
 
-fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
+fn of_wsdl(wsdl: &soap::Wsdl) -> Schema {
     let mut types = BTreeMap::new();
     let mut services = BTreeMap::new();
     for service in &wsdl.services {
@@ -176,14 +177,7 @@ fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
                 });
             operations.insert(operation.name.clone(), Signature { params, result });
         }
-        match only {
-            // A service of the contract maps to the WSDL service of that name, or to the only one.
-            Some((from, to)) if from == service.name || wsdl.services.len() == 1 => {
-                services.insert(to.to_owned(), operations)
-            }
-            Some(_) => None,
-            None => services.insert(service.name.clone(), operations),
-        };
+        services.insert(service.name.clone(), operations);
     }
     Schema { types, services }
 }
