@@ -8,7 +8,7 @@ use super::store::{Key, Store};
 pub(super) const ORPHAN: &str = "its vouching labels were forgotten";
 
 /// A service entry for display.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Shown {
     /// The endpoint.
     pub endpoint: String,
@@ -65,9 +65,7 @@ impl<S: Store> Monitor<S> {
         let names = self.names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         let mut shown = Vec::new();
         self.store.each(now_s, &mut |key, entry| shown.extend(show_entry(&names, key, entry)));
-        shown.sort_by(|left, right| {
-            (&left.endpoint, &left.service, &left.index).cmp(&(&right.endpoint, &right.service, &right.index))
-        });
+        shown.sort();
         shown
     }
 }
