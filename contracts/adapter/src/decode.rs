@@ -12,6 +12,7 @@ use hyper::http::response;
 
 use crate::config::{Protocol, ProtocolKind};
 use crate::encoding::Content;
+pub(crate) use crate::encoding::Unread;
 use crate::endpoint::Scheme;
 use crate::schema::{File, Files};
 
@@ -238,16 +239,6 @@ impl Service {
         let reply = read.unwrap_or_else(|why| Reply::unread(if is_done { why } else { Unread::Over }));
         Reply { may_be_undecided: !is_done, ..reply }
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
-    /// Bytes that may be a message but exceed a limit of this reader, decoded or not.
-    Over,
-    /// A body with this unsupported encoding.
-    Coding(String),
-    /// Bytes that are something else: `not a Thrift message: ...`.
-    Malformed(String),
 }
 
 impl Unread {

@@ -7,7 +7,16 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_ENCODING;
 
-use crate::decode::Unread;
+/// Why a body or a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// Bytes that may be a message but exceed a limit of this reader, decoded or not.
+    Over,
+    /// A body with this unsupported encoding.
+    Coding(String),
+    /// Bytes that are something else: `not a Thrift message: ...`.
+    Malformed(String),
+}
 
 /// A decoded body, or why there is none.
 pub(crate) type Content<'b> = Result<Cow<'b, [u8]>, Unread>;

@@ -1,3 +1,4 @@
+mod declared;
 mod expression;
 mod signature;
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use codecs::json;
-use codecs::rest::Parameters;
+use codecs::rest;
 use codecs::value::Value;
 
 use super::{MockAnswer, MockRequest, Service, digest};
@@ -144,17 +144,12 @@ fn query(target: &str) -> BTreeMap<String, String> {
     parameters(target.split_once('?').map_or("", |parts| parts.1).as_bytes())
 }
 
-/// Parameters of a form or query; the first of each name.
+/// Parameters of a form or query; the last of each name.
 fn parameters(form: &[u8]) -> BTreeMap<String, String> {
-    let target = format!("/?{}", String::from_utf8_lossy(form));
-    let mut all = BTreeMap::new();
-    if let Ok(parameters) = Parameters::of_target(&target, PARAMETERS_MAX) {
-        for name in ["user", "csrf", "product", "page"] {
-            let value = parameters.get(name).filter(|value| value.len() <= TEXT_MAX);
-            all.extend(value.map(|value| (name.to_owned(), value.to_owned())));
-        }
-    }
-    all
+    let form = std::str::from_utf8(form).unwrap_or_default();
+    let all = rest::parameters(form, PARAMETERS_MAX).unwrap_or_default();
+    let short = all.into_iter().filter(|(_, value)| value.len() <= TEXT_MAX);
+    short.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
 }
 
 fn answer(status: u16, body: Value) -> MockAnswer {

@@ -9,8 +9,8 @@ use hyper::header::HeaderName;
 use hyper::http::response;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{Op, Reply, Request, RequestHead, Unread};
-use crate::encoding::Content;
+use super::{Op, Reply, Request, RequestHead};
+use crate::encoding::{Content, Unread};
 
 const PARAMETERS_MAX: usize = 1024;
 const VALUES_MAX: usize = 1 << 20;
