@@ -296,6 +296,11 @@ fn two_versions() {
 }
 
 #[test]
+fn log_in_then_load() {
+    follow("guides/log-in-then-load.md");
+}
+
+#[test]
 fn requests_that_differ() {
     follow("guides/requests-that-differ.md");
 }
