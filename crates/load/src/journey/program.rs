@@ -1,5 +1,6 @@
 //! Prepares a journey: reads schemas, resolves names and type-checks arguments.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -136,7 +137,7 @@ impl Program {
             values.slots[slot] = Value::Text(url.clone());
         }
         for (slot, template) in &self.lets {
-            values.slots[*slot] = Value::Text(values.text(template));
+            values.slots[*slot] = Value::Text(values.text(template).into_owned());
         }
         values
     }
@@ -182,27 +183,33 @@ impl Program {
         sequence: i32,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let mut headers = vec![("Host".to_owned(), host.to_owned())];
-        headers.extend(cookies.header(target).map(|cookies| ("Cookie".to_owned(), cookies)));
+        let mut headers = vec![("Host", Cow::Borrowed(host))];
+        headers.extend(cookies.header(target).map(|cookies| ("Cookie", Cow::Owned(cookies))));
         let body = match &step.body {
-            Body::Rest { body, .. } => body.as_ref().map(|body| values.text(body).into_bytes()).unwrap_or_default(),
+            Body::Rest { body, .. } => {
+                let text = body.as_ref().map(|body| values.text(body));
+                text.map_or(Cow::Borrowed(&[][..]), |text| match text {
+                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+                })
+            }
             Body::Thrift { schema, method, arguments } => {
-                headers.push(("Content-Type".to_owned(), "application/x-thrift".to_owned()));
-                headers.push(("Accept".to_owned(), "application/x-thrift".to_owned()));
+                headers.push(("Content-Type", "application/x-thrift".into()));
+                headers.push(("Accept", "application/x-thrift".into()));
                 let arguments = values.value(arguments);
-                compose_thrift(schema, method, &arguments, sequence)?
+                compose_thrift(schema, method, &arguments, sequence)?.into()
             }
             Body::Soap { schema, operation, arguments } => {
-                headers.push(("Content-Type".to_owned(), "text/xml; charset=utf-8".to_owned()));
-                headers.push(("SOAPAction".to_owned(), format!("\"{}\"", operation.action)));
+                headers.push(("Content-Type", "text/xml; charset=utf-8".into()));
+                headers.push(("SOAPAction", format!("\"{}\"", operation.action).into()));
                 let arguments = values.value(arguments);
                 let composed = soap::compose_envelope(schema, &operation.input, &arguments);
-                composed.map_err(|error| error.to_string())?.into_bytes()
+                composed.map_err(|error| error.to_string())?.into_bytes().into()
             }
         };
         for (name, template) in &step.headers {
             headers.retain(|header| !header.0.eq_ignore_ascii_case(name));
-            headers.push((name.clone(), values.text(template)));
+            headers.push((name, values.text(template)));
         }
         wire::http1::compose_request(out, &step.method, target, &headers, &body, false)
     }

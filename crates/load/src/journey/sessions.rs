@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     program: Program,
     server: Url,
     host: String,
+    /// Scheme, host and port as the journey writes them.
+    origin: String,
     seed: u64,
     identities: Identities,
 }
@@ -92,8 +94,11 @@ impl Plan {
         let server = program.only_server().filter(|_| resolve.is_none() && !keep_calls);
         let Some(server) = server else { return Ok(None) };
         let identities = *identities;
+        let authority = server.find("://").map_or(0, |at| at + 3);
+        let end = server[authority..].find('/').map_or(server.len(), |at| authority + at);
+        let origin = server[..end].to_owned();
         let server = url::parse(server).map_err(|error| vec![error.to_string()])?;
-        let plan = Plan { host: server.host_field(), program, server, seed, identities };
+        let plan = Plan { host: server.host_field(), origin, program, server, seed, identities };
         // Later sessions differ only in numbers and letters.
         plan.compose(0, &mut plan.values(0), &Jar::default(), &mut Vec::new()).map_err(|(_, why)| vec![why])?;
         Ok(Some(plan))
@@ -133,12 +138,25 @@ impl Plan {
     fn compose(&self, step: usize, values: &mut Values, cookies: &Jar, out: &mut Vec<u8>) -> OrFault<()> {
         let step = &self.program.steps[step];
         let wrong = |why: String| (Fault::Value, format!("cannot compose the request: {why}"));
-        let endpoint = resolver::endpoint(&values.text(&step.url)).map_err(wrong)?;
-        if !endpoint.same_origin(&self.server) {
-            return Err(wrong(format!("`{endpoint}` is on another server than {}", self.server.origin())));
-        }
+        let url = values.text(&step.url);
+        // Most URLs need no parsing.
+        let is_plain = |target: &&str| {
+            target.starts_with('/') && target.bytes().all(|byte| (b'!'..=b'~').contains(&byte) && byte != b'#')
+        };
+        let parsed;
+        let target = match url.strip_prefix(&*self.origin).filter(is_plain) {
+            Some(target) => target,
+            None => {
+                let endpoint = resolver::endpoint(&url).map_err(wrong)?;
+                if !endpoint.same_origin(&self.server) {
+                    return Err(wrong(format!("`{endpoint}` is on another server than {}", self.server.origin())));
+                }
+                parsed = endpoint.target;
+                &parsed
+            }
+        };
         out.clear();
-        self.program.compose(step, values, (&self.host, &endpoint.target), cookies, SEQUENCE, out).map_err(wrong)
+        self.program.compose(step, values, (&self.host, target), cookies, SEQUENCE, out).map_err(wrong)
     }
 
     /// Adds the results by operation. The recorders' operations are the steps. Rates and requests are those of calls.

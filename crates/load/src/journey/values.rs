@@ -1,5 +1,8 @@
 //! The values that a running journey knows, and the texts and arguments built from them.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
 use codecs::value::Value;
 use stats::Rng;
 use study::journey::{Argument, template};
@@ -105,9 +108,12 @@ impl Values {
         self.rng.below(count)
     }
 
-    pub(crate) fn text(&mut self, template: &Template) -> String {
+    pub(crate) fn text<'t>(&mut self, template: &'t Template) -> Cow<'t, str> {
+        if let [Piece::Text(text)] = template.0.as_slice() {
+            return Cow::Borrowed(text);
+        }
         const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-        let mut text = String::new();
+        let mut text = String::with_capacity(64);
         for piece in &template.0 {
             match piece {
                 Piece::Text(piece) => text.push_str(piece),
@@ -115,18 +121,20 @@ impl Values {
                     (Value::Null, Escape::JsonValue) => text.push_str("null"),
                     (value, escape) => escape::push(&mut text, &value_text(value), *escape),
                 },
-                Piece::Number(times) => text.push_str(&(self.number.wrapping_mul(*times)).to_string()),
+                Piece::Number(times) => {
+                    let _ = write!(text, "{}", self.number.wrapping_mul(*times));
+                }
                 Piece::Random(length) => text
                     .extend((0..*length).map(|_| char::from(LETTERS[self.rng.below(LETTERS.len() as u64) as usize]))),
             }
         }
-        text
+        Cow::Owned(text)
     }
 
     pub(crate) fn value(&mut self, given: &Given) -> Value {
         match given {
             Given::Fixed(value) => value.clone(),
-            Given::Text(template) => Value::Text(self.text(template)),
+            Given::Text(template) => Value::Text(self.text(template).into_owned()),
             Given::Slot(slot) => self.slots[*slot].clone(),
             Given::List(items) => Value::List(items.iter().map(|item| self.value(item)).collect()),
             Given::Record(fields) => {
@@ -136,15 +144,15 @@ impl Values {
     }
 }
 
-fn value_text(value: &Value) -> String {
+fn value_text(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::Text(text) => text.clone(),
-        Value::Integer(integer) => integer.to_string(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Double(double) => double.to_string(),
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Text(text) => text.into(),
+        Value::Integer(integer) => integer.to_string().into(),
+        Value::Bool(flag) => flag.to_string().into(),
+        Value::Double(double) => double.to_string().into(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes),
         // Values come from replies, which yield scalars only.
-        Value::Null | Value::Unknown | Value::List(_) | Value::Map(_) | Value::Record(_) => String::new(),
+        Value::Null | Value::Unknown | Value::List(_) | Value::Map(_) | Value::Record(_) => "".into(),
     }
 }
 
@@ -187,7 +195,7 @@ mod tests {
         let template = names.template(template).unwrap().within(syntax);
         let mut values = Values::new(1, 1, 0);
         values.slots[0] = value.into();
-        values.text(&template)
+        values.text(&template).into_owned()
     }
 
     #[test]
