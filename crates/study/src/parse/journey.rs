@@ -128,10 +128,11 @@ impl Reader<'_> {
             return journey;
         }
         let is_once = |step: &&Section| step.flag("once") == Some(true);
-        let first_other = steps.iter().flatten().position(|step| !is_once(&step)).unwrap_or(0);
-        if steps.iter().flatten().all(|step| is_once(&step)) {
+        let repeated = steps.iter().flatten().skip_while(is_once).collect::<Vec<_>>();
+        if repeated.is_empty() && steps.iter().any(Option::is_some) {
             top.mistake("step", "all steps have `once`", "a journey needs a step that is repeated".to_owned());
-        } else if let Some(late) = steps.iter().flatten().skip(first_other).find(is_once) {
+        }
+        for late in repeated.into_iter().filter(is_once) {
             late.mistake("once", "a step with `once` follows one without", "move it to the start".to_owned());
         }
         journey.steps = steps.iter().flatten().filter_map(|step| self.step(step, &journey.schemas)).collect();
@@ -431,6 +432,27 @@ thrift = "a m"
         assert_eq!(told(early), ["4:7: `id` is not defined here"]);
         let late = format!("{early}[[step]]\nurl = \"{{a}}/{{id}}\"\n").replacen("/{id}", "/", 1);
         assert_eq!(told(&late), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rejects_what_journeys_cannot_take_or_repeat() {
+        let step =
+            |lines: &str| format!("name = \"x\"\ntargets = {{ a = \"http://a\" }}\n[[step]]\nurl = \"{{a}}\"\n{lines}");
+        let steps = |first: &str, second: &str| format!("{}\n[[step]]\nurl = \"{{a}}\"\n{second}", step(first));
+        for (text, expected) in [
+            (step("take = { b = \"header\" }"), "`header` is not one name"),
+            (step("take = { b = \"count(cookie.sid)\" }"), "`count(cookie.sid)` is not one name"),
+            (step("take = { b = \"result.x\" }"), "paths must begin with `body` here"),
+            (step("expect = { \"body[any]\" = 1 }"), "`[any]` is a random element"),
+            (step("once = true"), "all steps have `once`"),
+            (steps("", "once = true"), "a step with `once` follows one without"),
+            (step("think = \"2h\""), "think"),
+        ] {
+            let found = told(&text);
+            assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+        }
+        let good = "take = { b = \"header.x-id\", c = \"cookie.sid\", d = \"match(a(.)[)\" }\nthink = \"1s\"";
+        assert_eq!(told(&steps("once = true", good)), Vec::<String>::new());
     }
 
     #[test]
