@@ -76,6 +76,7 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
         ca_file: plan.ca_file.clone(),
         client: plan.client.clone(),
         keep_calls: plan.keep_calls,
+        is_traced: false,
         identities: plan.identities,
     })
 }

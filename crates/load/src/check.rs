@@ -95,7 +95,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             is_recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
             cache(*dialect, workload, spec.pipeline, &mut problems);
         }
-        Target::Journey { journey, targets, resolve, .. } => {
+        Target::Journey { journey, targets, resolve, is_traced, .. } => {
             let plan = Plan::of(&spec.target, spec.seed);
             match plan {
                 Err(found) => problems.0.extend(found),
@@ -118,6 +118,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                     let program = Program::new(journey, targets).ok();
                     let needs_head = program.as_ref().is_some_and(Program::needs_head);
                     problems.unless(!needs_head, format!("{several} cannot take headers and cookies"));
+                    problems.unless(!is_traced, format!("{several} cannot be traced"));
                     let has_once = program.is_some_and(|program| program.first_repeated() > 0);
                     problems.unless(!has_once, format!("{several} cannot have steps with `once`"));
                 }

@@ -1,13 +1,12 @@
-//! Journeys have their own engine, with one thread per client. A client uses several servers and learns of some on the
-//! way. It needs each reply to compose its next request and verifies the whole reply. A worker's hot path has one
-//! address and composes nothing, so little could be shared, and blocking threads are simplest. Counting and the phases
-//! of a load are shared: [`Recorder`](crate::recorder::Recorder), [`PhaseTracker`](crate::phase_tracker::PhaseTracker)
-//! and [`Coordinator`](crate::coordinator::Coordinator).
+//! Journeys: programs of calls, in which a request needs values of earlier replies. The content of a journey depends only
+//! on the seed and its number, not on the client that runs it. Two engines run them:
 //!
-//! - A journey that started before measuring is warm-up to its end, so only whole journeys are measured.
-//! - Latency runs from the write of a request to the end of its reply. Connections are opened on first use of an
-//!   endpoint and kept. Connecting and resolving an endpoint are not part of the latency.
-//! - The content of a journey depends only on the seed and its number, not on the client that runs it.
+//! - [`Sessions`], in the workers' loop, if every call goes to one server.
+//! - [`run`], with a blocking thread per client, if a client uses several servers or learns of some on the way, because a
+//!   worker has one address. A journey that started before measuring is then warm-up to its end. Connections are opened
+//!   on first use of an endpoint and kept; connecting and resolving are not part of the latency. Counting and the phases
+//!   of a load are shared: [`Recorder`](crate::recorder::Recorder), [`PhaseTracker`](crate::phase_tracker::PhaseTracker)
+//!   and [`Coordinator`](crate::coordinator::Coordinator).
 
 mod client;
 mod connection;

@@ -130,6 +130,11 @@ pub(crate) trait Protocol {
     /// Ends the session of a stream, whose latest response was too late.
     fn abandon(&mut self, _: &mut Self::Stream) {}
 
+    /// The requests and responses so far, if they are traced.
+    fn transcript(&mut self) -> String {
+        String::new()
+    }
+
     /// How long the session took that the latest response completed.
     #[inline]
     fn completed(&self) -> Option<Nanos> {

@@ -185,6 +185,8 @@ pub(crate) struct Recorder {
     last_error: Nanos,
     pub(crate) connect: Histogram,
     pub(crate) handshake: Option<Box<Histogram>>,
+    /// Of a traced session.
+    pub(crate) transcript: String,
     /// Time of the completed sessions.
     pub(crate) sessions: Option<Box<Histogram>>,
     pub(crate) resumed: u64,

@@ -450,6 +450,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let due = budget.finish(end, self.task.control.limited, &mut waits, &mut protocol);
         waits.stalled(&stalls, tally.phase.from);
         tally.recorder.finish(end);
+        tally.recorder.transcript = protocol.transcript();
         Done {
             usage: tally.phase.used(usage),
             wall_ns: now - tally.phase.wall_from,

@@ -33,6 +33,7 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, flags: &HttpArgs, mistakes: 
         ca_file,
         client,
         keep_calls: args.calls.is_some(),
+        is_traced: args.trace_session,
         identities: args.identities,
     };
     Some(Asked::new(target, format!("journey {name}")))
@@ -46,6 +47,7 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
         ("--resolve", args.resolve.is_some()),
         ("--identities", args.identities != Identities::default()),
         ("--calls", args.calls.is_some()),
+        ("--trace-session", args.trace_session),
     ];
     mistakes.refuse(all, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
 }

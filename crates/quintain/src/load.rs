@@ -117,6 +117,17 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     } else {
         Exit::Fine
     };
+    if let (true, Some(journey)) = (args.journey.trace_session, &measurement.journey) {
+        // A terminal must not obey a server.
+        let lines = journey.transcript.lines().map(|line| analysis::visible(line) + "\n");
+        output::text(&lines.collect::<String>())?;
+        if journey.completed == 0 {
+            let why = measurement.error_examples.values().chain(measurement.errors.keys()).next();
+            let why = why.map_or_else(|| "no response".to_owned(), |why| analysis::visible(why).into_owned());
+            return Err(Problem::text(Exit::Subject, format!("the journey did not end: {why}")));
+        }
+        return Ok(exit);
+    }
     if args.json {
         output::json(&analysis::LoadReport { limits, ..analysis::load(&measurement, &agents, &name) })?;
     } else {
@@ -221,10 +232,11 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     }
     mistakes.end()?;
     let asked = asked.ok_or_else(|| usage("no URL to load"))?;
+    let one_session = args.journey.trace_session.then(|| asked.target.requests_per_session());
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: asked.target,
-        clients: args.clients,
+        clients: if one_session.is_some() { 1 } else { args.clients },
         pipeline: asked.pipeline,
         connection: asked.connection,
         threads: args.threads,
@@ -232,7 +244,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         backend: args.backend,
         arrivals,
         warmup,
-        stop,
+        stop: one_session.map_or(stop, |requests| Stop::Requests { requests, max_ns: REQUESTS_MAX_NS }),
         window_ns: window_ns(stop.longest_ns()),
         timeout_ns: nanos(args.timeout),
         spin_ns: SPIN_NS,

@@ -943,6 +943,9 @@ pub struct JourneyMeasurement {
     /// Time of the completed journeys, from when each was due; `None` if several servers were called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Histogram>,
+    /// Requests, responses and the values taken, if requested; otherwise empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub transcript: String,
     /// Calls in the order they were sent, if requested; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallTime>,

@@ -166,6 +166,9 @@ pub enum Target {
         /// Include the timing of every call in the measurement.
         #[serde(default)]
         keep_calls: bool,
+        /// Include the requests and responses in the measurement, as text. Only for one client and one server.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_traced: bool,
         /// Identities of the users of its journeys.
         #[serde(default)]
         identities: Identities,

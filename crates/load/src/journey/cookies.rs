@@ -17,9 +17,11 @@ struct Cookie {
 
 /// The header fields of the last head in `head`, which may begin with interim ones.
 pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
-    let head = std::str::from_utf8(head).unwrap_or_default().trim_end();
-    let last = head.rsplit_once("\r\n\r\n").map_or(head, |(_, last)| last);
-    last.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()))
+    let head = head.trim_ascii_end();
+    let last = head.windows(4).rposition(|four| four == b"\r\n\r\n").map_or(head, |at| &head[at + 4..]);
+    // Other fields may have bytes that are not UTF-8.
+    let lines = last.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()))
 }
 
 impl Jar {
@@ -78,6 +80,8 @@ fn matches(path: &str, cookie_path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -93,6 +97,22 @@ mod tests {
         assert_eq!(jar.header("/").as_deref(), Some("sid=2"));
         jar.store(&head("Set-Cookie: sid=; Path=/; Max-Age=0\r\nSet-Cookie: =x\r\nSet-Cookie: flag"), "/login");
         assert_eq!(jar.header("/").as_deref(), Some("flag="));
+    }
+
+    proptest! {
+        #[test]
+        fn any_head_is_read(head in "(Set-Cookie: ?[ -~]{0,30}\\r\\n|[^a]{0,9}){0,5}", target in "[/a?]{0,6}") {
+            let mut jar = Jar::default();
+            jar.store(head.as_bytes(), &target);
+            prop_assert!(jar.header("/a").is_none_or(|cookies| !cookies.contains(['\r', '\n'])));
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_not_utf_8_hides_no_other() {
+        let mut jar = Jar::default();
+        jar.store(b"HTTP/1.1 200 OK\r\nX: \xff\r\nSet-Cookie: a=1\r\n\r\n", "/");
+        assert_eq!(jar.get("a"), Some("1"));
     }
 
     #[test]

@@ -26,7 +26,8 @@ const START_STEP: Duration = Duration::from_micros(200);
 const PUBLISH_NS: Nanos = 10_000_000;
 
 pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Told), abort: &AtomicBool) -> Result<Measurement, LoadError> {
-    let Target::Journey { journey, targets, resolve, insecure, ca_file, client, keep_calls, identities } = &spec.target
+    let Target::Journey { journey, targets, resolve, insecure, ca_file, client, keep_calls, identities, .. } =
+        &spec.target
     else {
         unreachable!("the caller has looked");
     };
@@ -147,6 +148,7 @@ fn journey_of(program: &Program, made: Vec<ClientResults>) -> JourneyMeasurement
         operations,
         calls,
         session: None,
+        transcript: String::new(),
         calls_left_out: made.iter().map(|client| client.calls_left_out).sum(),
     }
 }

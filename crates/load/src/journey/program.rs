@@ -15,7 +15,7 @@ use wire::http1::RequestMethod;
 
 use super::cookies::{self, Jar};
 use super::reply;
-use super::values::{Given, Names, Piece, Template, Values};
+use super::values::{self, Given, Names, Piece, Template, Values};
 use crate::escape::Syntax;
 use crate::recorder::{Fault, OrFault};
 
@@ -27,7 +27,8 @@ pub(crate) struct Program {
     /// Names of the targets, which occupy the first slots.
     targets: Vec<String>,
     lets: Vec<(usize, Template)>,
-    slots: usize,
+    /// Names of the slots.
+    names: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -127,12 +128,11 @@ impl Program {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let (name, slots) = (journey.name.clone(), names.0.len());
-        Ok(Program { name, steps, operations, targets: bases, lets, slots })
+        Ok(Program { name: journey.name.clone(), steps, operations, targets: bases, lets, names: names.0 })
     }
 
     pub(crate) fn initial_values(&self, seed: u64, number: u64) -> Values {
-        let mut values = Values::new(self.slots, seed, number);
+        let mut values = Values::new(self.names.len(), seed, number);
         for (slot, url) in self.targets.iter().enumerate() {
             values.slots[slot] = Value::Text(url.clone());
         }
@@ -151,6 +151,14 @@ impl Program {
         let first = server(self.steps.first()?)?;
         let is_only = self.steps.iter().all(|step| server(step) == Some(first));
         is_only.then(|| self.targets[first].as_str())
+    }
+
+    /// What a step has taken from its response, for people.
+    pub(crate) fn taken(&self, step: &Step, values: &Values) -> String {
+        let line = |(slot, ..): &(usize, Taken, String)| {
+            format!("= {}: {}\n", self.names[*slot], values::value_text(&values.slots[*slot]))
+        };
+        step.take.iter().map(line).collect()
     }
 
     /// The first step of a client's later journeys.

@@ -4,6 +4,7 @@
 //! does not limit and which counts as a request. An error ends the session; the client then begins another one.
 
 use std::cell::Cell;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use codecs::value::Value;
@@ -25,6 +26,9 @@ use crate::worker::Done;
 
 /// Interim and final heads together.
 const HEADS_BYTES_MAX: usize = 64 * 1024;
+/// Of a body in a transcript, and of a whole one.
+const SHOWN_BYTES_MAX: usize = 2000;
+const TRANSCRIPT_BYTES_MAX: usize = 1 << 20;
 const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
 
 /// The journey of a load and its only server.
@@ -37,6 +41,7 @@ pub(crate) struct Plan {
     origin: String,
     seed: u64,
     identities: Identities,
+    is_traced: bool,
 }
 
 #[derive(Debug)]
@@ -52,6 +57,7 @@ pub(crate) struct Sessions {
     last: Last,
     /// How long the session took that the last response completed.
     completed: Option<Nanos>,
+    transcript: String,
 }
 
 #[derive(Debug)]
@@ -87,18 +93,18 @@ struct Session {
 impl Plan {
     /// `None` if the blocking engine must run the journey: it has several servers, or learns of some on the way.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
-        let Target::Journey { journey, targets, resolve, keep_calls, identities, .. } = target else {
+        let Target::Journey { journey, targets, resolve, keep_calls, identities, is_traced, .. } = target else {
             return Ok(None);
         };
         let program = Program::new(journey, targets)?;
         let server = program.only_server().filter(|_| resolve.is_none() && !keep_calls);
         let Some(server) = server else { return Ok(None) };
-        let identities = *identities;
+        let (identities, is_traced) = (*identities, *is_traced);
         let authority = server.find("://").map_or(0, |at| at + 3);
         let end = server[authority..].find('/').map_or(server.len(), |at| authority + at);
         let origin = server[..end].to_owned();
         let server = url::parse(server).map_err(|error| vec![error.to_string()])?;
-        let plan = Plan { host: server.host_field(), origin, program, server, seed, identities };
+        let plan = Plan { host: server.host_field(), origin, program, server, seed, identities, is_traced };
         // Later sessions differ only in numbers and letters.
         plan.compose(0, &mut plan.values(0), &Jar::default(), &mut Vec::new()).map_err(|(_, why)| vec![why])?;
         Ok(Some(plan))
@@ -192,6 +198,7 @@ impl Plan {
             abandoned: operations.iter().map(|operation| operation.errors).sum(),
             operations,
             session,
+            transcript: done.iter().map(|worker| worker.recorder.transcript.as_str()).collect(),
             ..JourneyMeasurement::default()
         }
     }
@@ -211,6 +218,21 @@ impl Sessions {
             problem: None,
             last: Last::default(),
             completed: None,
+            transcript: String::new(),
+        }
+    }
+
+    /// Adds lines to the transcript of a traced session. `mark` precedes each.
+    fn say(&mut self, mark: char, text: &[u8]) {
+        if !self.plan.is_traced || self.transcript.len() > TRANSCRIPT_BYTES_MAX {
+            return;
+        }
+        let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)]);
+        for line in shown.lines() {
+            let _ = writeln!(self.transcript, "{mark} {line}");
+        }
+        if text.len() > SHOWN_BYTES_MAX {
+            let _ = writeln!(self.transcript, "{mark} ... {} bytes more", text.len() - SHOWN_BYTES_MAX);
         }
     }
 
@@ -223,12 +245,20 @@ impl Sessions {
         let part = std::mem::take(&mut stream.head);
         let head = if part.is_empty() { bytes } else { &part };
         let head = head.get(..response.head_bytes as usize).unwrap_or_default();
+        let step = stream.session.as_ref().map_or(0, |session| session.step);
+        self.say('<', head);
+        self.say('<', &stream.body);
         let judged = self.judge(stream, response.status, head, at);
+        if let (true, Ok(()), Some(session)) = (self.plan.is_traced, &judged, &stream.session) {
+            let Plan { program, .. } = &*self.plan;
+            self.transcript += &program.taken(&program.steps[step], &session.values);
+        }
         stream.head = part;
         stream.head.clear();
         stream.body.clear();
         let fault = judged.err().map(|(fault, why)| {
             (stream.session, stream.kept) = (None, None);
+            self.say('!', why.as_bytes());
             self.problem = Some(why);
             fault
         });
@@ -267,6 +297,7 @@ impl Sessions {
 
     #[cold]
     fn broken(&mut self, error: ResponseError) -> Parsed {
+        self.say('!', error.to_string().as_bytes());
         self.problem = Some(error.to_string());
         Parsed::Broken(http_fault(&error))
     }
@@ -379,6 +410,7 @@ impl Protocol for Sessions {
             stream.session = Some(Box::new(session));
         }
         stream.is_in_flight = true;
+        self.say('>', &stream.request);
         out.extend_from_slice(&stream.request);
         stream.session.as_ref().map_or(0, |session| session.step as u32)
     }
@@ -395,7 +427,7 @@ impl Protocol for Sessions {
         if *first_at == 0 {
             *first_at = at;
         }
-        let reads_body = step.reads_body();
+        let reads_body = step.reads_body() || self.plan.is_traced;
         let keep = |piece: &[u8]| {
             if reads_body && body.len() <= BODY_BYTES_MAX {
                 body.extend_from_slice(piece);
@@ -426,6 +458,10 @@ impl Protocol for Sessions {
             }
             Err(error) => self.broken(error),
         }
+    }
+
+    fn transcript(&mut self) -> String {
+        std::mem::take(&mut self.transcript)
     }
 
     fn explain(&self) -> Option<String> {

@@ -92,6 +92,7 @@ fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
         ca_file: None,
         client: None,
         keep_calls: true,
+        is_traced: false,
         identities: study::spec::Identities::Fresh,
     }
 }
@@ -216,12 +217,12 @@ fn twitter_passes_ids_from_replies_to_requests() {
 fn reused_identities_make_each_client_one_user() {
     let log = Log::default();
     let twitter = Logged { inner: Twitter::new(Identities::Reused), log: Arc::clone(&log) };
-    let reused = |journey: &str, targets: &[(&str, String)]| match target(preset(journey), targets) {
-        Target::Journey { journey, targets, resolve, insecure, ca_file, client, keep_calls, .. } => {
-            let identities = study::spec::Identities::Reused;
-            Target::Journey { journey, targets, resolve, insecure, ca_file, client, keep_calls, identities }
+    let reused = |journey: &str, targets: &[(&str, String)]| {
+        let mut target = target(preset(journey), targets);
+        if let Target::Journey { identities, .. } = &mut target {
+            *identities = study::spec::Identities::Reused;
         }
-        other => other,
+        target
     };
     let services = |_: &[SocketAddr]| vec![Arc::new(twitter) as Arc<dyn Service>];
     served(1, &LOCAL, None, services, |bound| {
@@ -249,21 +250,11 @@ fn verifies_certificates_against_written_root() {
         |bound| {
             let with = |ca_file: Option<String>, host: &str| {
                 let url = format!("https://{host}:{}", bound[0].port());
-                let Target::Journey { journey, targets, resolve, keep_calls, identities, .. } =
-                    target(preset("twitter"), &[("twitter", url)])
-                else {
-                    unreachable!()
-                };
-                Target::Journey {
-                    journey,
-                    targets,
-                    resolve,
-                    insecure: false,
-                    ca_file,
-                    client: None,
-                    keep_calls,
-                    identities,
+                let mut target = target(preset("twitter"), &[("twitter", url)]);
+                if let Target::Journey { insecure, ca_file: of_target, .. } = &mut target {
+                    (*insecure, *of_target) = (false, ca_file);
                 }
+                target
             };
             let root = path.to_str().map(str::to_owned);
             for host in ["127.0.0.1", "localhost"] {

@@ -144,7 +144,7 @@ impl Values {
     }
 }
 
-fn value_text(value: &Value) -> Cow<'_, str> {
+pub(crate) fn value_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Text(text) => text.into(),
         Value::Integer(integer) => integer.to_string().into(),

@@ -48,6 +48,7 @@ fn shop() -> LoadSpec {
         ca_file: None,
         client: None,
         keep_calls: false,
+        is_traced: false,
         identities: Identities::Fresh,
     };
     LoadSpec { target, clients: 4, warmup: Warmup::DurationNs(0), ..spec() }
