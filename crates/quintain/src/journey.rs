@@ -33,6 +33,7 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, flags: &HttpArgs, mistakes: 
         ca_file,
         client,
         keep_calls: args.calls.is_some(),
+        is_threaded: false,
         is_traced: args.trace_session,
         identities: args.identities,
     };

@@ -36,10 +36,6 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
 /// Why the connections of a design point cannot be opened on this machine; `None` if they can or if
 /// it is unknown. Changes no limits: the generator raises its own.
 pub(crate) fn obstacle(load: &LoadPlan) -> Option<String> {
-    // Journeys have few clients, which connect to several addresses.
-    if load.journey.is_some() {
-        return None;
-    }
     obstacle_of(load.clients, load.threads.unwrap_or(1), most_files(), ports_here())
 }
 

@@ -166,6 +166,9 @@ pub enum Target {
         /// Include the timing of every call in the measurement.
         #[serde(default)]
         keep_calls: bool,
+        /// Run each client as a thread in any case, so that loads with and without a resolver can be compared.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_threaded: bool,
         /// Include the requests and responses in the measurement, as text. Only for one client and one server.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_traced: bool,

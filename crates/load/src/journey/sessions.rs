@@ -93,11 +93,11 @@ struct Session {
 impl Plan {
     /// `None` if the blocking engine must run the journey: it has several servers, or learns of some on the way.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
-        let Target::Journey { journey, targets, resolve, keep_calls, identities, is_traced, .. } = target else {
+        let Target::Journey { journey, targets, resolve, keep_calls, identities, is_threaded, is_traced, .. } = target else {
             return Ok(None);
         };
         let program = Program::new(journey, targets)?;
-        let server = program.only_server().filter(|_| resolve.is_none() && !keep_calls);
+        let server = program.only_server().filter(|_| resolve.is_none() && !keep_calls && !is_threaded);
         let Some(server) = server else { return Ok(None) };
         let (identities, is_traced) = (*identities, *is_traced);
         let authority = server.find("://").map_or(0, |at| at + 3);

@@ -92,6 +92,7 @@ fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
         ca_file: None,
         client: None,
         keep_calls: true,
+        is_threaded: false,
         is_traced: false,
         identities: study::spec::Identities::Fresh,
     }

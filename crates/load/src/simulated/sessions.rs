@@ -48,6 +48,7 @@ fn shop() -> LoadSpec {
         ca_file: None,
         client: None,
         keep_calls: false,
+        is_threaded: false,
         is_traced: false,
         identities: Identities::Fresh,
     };
