@@ -194,9 +194,9 @@ impl Drop for Shell {
     }
 }
 
-/// Background processes of the shell are in its process group.
+/// Background processes of the shell are in its process group. `kill -TERM --` is an error in dash.
 fn signal_process_group(leader: u32) {
-    let _ = Command::new("/bin/sh").args(["-c", &format!("kill -TERM -- -{leader}")]).stderr(Stdio::null()).status();
+    let _ = Command::new("/bin/sh").args(["-c", &format!("kill -s TERM -- -{leader}")]).stderr(Stdio::null()).status();
 }
 
 /// Ports in the guides. Tests replace each one by a free port below the ephemeral range.

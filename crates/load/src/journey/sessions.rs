@@ -93,7 +93,8 @@ struct Session {
 impl Plan {
     /// `None` if the blocking engine must run the journey: it has several servers, or learns of some on the way.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
-        let Target::Journey { journey, targets, resolve, keep_calls, identities, is_threaded, is_traced, .. } = target else {
+        let Target::Journey { journey, targets, resolve, keep_calls, identities, is_threaded, is_traced, .. } = target
+        else {
             return Ok(None);
         };
         let program = Program::new(journey, targets)?;
