@@ -171,7 +171,7 @@ pub(crate) fn values(bytes: &[u8]) {
     assert_eq!(again.collect::<String>(), text);
 }
 
-/// A column of a CSV file has values that can be sent in a header.
+/// Values of a CSV column fit into a header.
 pub(crate) fn csv(bytes: &[u8]) {
     let mut values = 0;
     let read = study::values::column(bytes, "users.csv", "id", true, |value| {

@@ -14,7 +14,7 @@ pub(crate) enum Unread {
     Over,
     /// A body with this unsupported encoding.
     Coding(String),
-    /// Bytes that are something else: `not a Thrift message: ...`.
+    /// Bytes of another kind: `not a Thrift message: ...`.
     Malformed(String),
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Row {
     pub(crate) takes: &'static [ArgKind],
     /// Whether the last argument may be repeated.
     pub(crate) more: bool,
-    /// The type of the result, from those of the arguments.
+    /// Returns the type of the result for arguments of these types.
     pub(crate) gives: fn(&[Type]) -> Type,
 }
 

@@ -12,8 +12,8 @@ const PAGE: u64 = 10;
 const PARAMETERS_MAX: usize = 16;
 const TEXT_MAX: usize = 64;
 
-/// A shop with a login, a form with a token against forgery, a list in pages, and orders. It counts what it serves, at
-/// `/stats`. Sessions and orders are in their numbers, so it stores nothing.
+/// A shop with a login, a form with a token against forgery, a list in pages, and orders. `/stats` has its counts. It
+/// stores nothing: session ids carry their proof, and order ids the product.
 #[derive(Debug, Default)]
 pub struct Shop {
     logins: AtomicU64,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_orders_what_it_has_seen() {
+    fn a_session_logs_in_lists_and_orders() {
         let shop = Shop::new(0, None);
         let (status, html, cookie) = ask(&shop, "POST", "/login", "", "user=a");
         let cookie = cookie.unwrap();

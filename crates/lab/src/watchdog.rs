@@ -1,6 +1,6 @@
 //! `quintain watchdog`: kills everything the lab has started when the lab dies, however it dies. The kernel already
 //! kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the
-//! lab writes to. A line is `+` and what there is to clean up, or `-` and what has ended: `group PGID` for a process
+//! lab writes to. A line is `+` and something to clean up, or `-` and something that has ended: `group PGID` for a process
 //! group, `mark NAME=VALUE` for the mark in the environment of all processes of this lab, `container NAME CLIENT` for a
 //! container, `scratch PATH` for a directory, `worktrees REPOSITORY PATH` for git worktrees. At the end of the pipe it
 //! kills the remaining groups, then all marked processes: one with its own session has left its group but kept its
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_has_not_ended() {
+    fn keeps_unfinished_entries() {
         check("+group 70\n+group 71\n\n-group 70\n+mark A=1-\n+group 72\n", &["group 71", "group 72", "mark A=1-"]);
     }
     #[test]

@@ -25,12 +25,6 @@ pub(crate) enum Class {
 
 impl Class {
     pub(crate) const COUNT: usize = 6;
-
-    /// Whether a response caused the request, which is then neither counted nor scheduled.
-    #[inline]
-    pub(crate) fn is_caused(self) -> bool {
-        matches!(self, Class::Fill | Class::Rewrite)
-    }
 }
 
 /// Why a GET missed; see [`study::record::MissCauses`].

@@ -22,4 +22,4 @@ mod values;
 
 pub(crate) use self::engine::run;
 pub(crate) use self::program::Program;
-pub(crate) use self::sessions::{Plan, Sessions};
+pub(crate) use self::sessions::{MESSAGE_BYTES_MAX, Plan, Sessions};

@@ -185,7 +185,7 @@ pub(crate) struct Recorder {
     last_error: Nanos,
     pub(crate) connect: Histogram,
     pub(crate) handshake: Option<Box<Histogram>>,
-    /// Of a traced session.
+    /// Requests and responses of a traced session.
     pub(crate) transcript: String,
     /// Time of the completed sessions.
     pub(crate) sessions: Option<Box<Histogram>>,

@@ -13,7 +13,7 @@ use study::seam::{Progress, Told};
 use study::spec::{self, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator};
-use crate::journey::{Plan, Sessions};
+use crate::journey::{MESSAGE_BYTES_MAX, Plan, Sessions};
 use crate::measurement::build_measurement;
 use crate::memory_limit::query_memory_limit;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
@@ -178,7 +178,7 @@ fn work(
     match &task.spec.target {
         Target::Journey { .. } => {
             let sessions = Sessions::new(plan.expect("such journeys have one"), task.index, task.workers);
-            drive(task, backend, sessions, 0)
+            drive(task, backend, sessions, MESSAGE_BYTES_MAX)
         }
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
         Target::Http { .. } => {

@@ -17,7 +17,7 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
             (Exit::Subject, Some("is the server running, and is this the path of its socket?"))
         }
         LoadError::Unreachable { .. } => (Exit::Subject, Some("is the server running, and listening on this address?")),
-        LoadError::InputEnded(_) => (Exit::Usage, Some("use a shorter warm-up: `--warmup 0s` measures all of it")),
+        LoadError::InputEnded(_) => (Exit::Usage, Some("use a shorter warm-up: `--warmup 0s` measures everything")),
         LoadError::Spec(_) | LoadError::Resolve { .. } | LoadError::Tls(_) | LoadError::Trace(_) => (Exit::Usage, None),
         LoadError::Kernel { source, .. } if source.raw_os_error() == Some(EMFILE) => {
             (Exit::Machine, Some("raise the open-file limit: `ulimit -n`"))

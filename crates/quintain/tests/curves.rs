@@ -33,7 +33,7 @@ read_modify_write = 0.01
 cache = ["lru", "wrong-lru", "absent"]
 cap = ["100kB", "300kB"]
 [trials]
-stop = { metric = "hit_ratio", min = 2, max = 2 }
+stop = { metric = "hit_ratio", min = 3, max = 3 }
 [[figure]]
 kind = "miss-ratio"
 x = "cap"

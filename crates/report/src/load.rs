@@ -28,7 +28,12 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         let silence = verdict::silence_warning(measurement);
         let reason = failed.sentence().or_else(|| silence.clone()).unwrap_or_else(|| "no valid response".to_owned());
         told.extend(silence);
-        let hint = hint(&failed, target).map_or(String::new(), |hint| format!("  = help: {hint}\n"));
+        let hint = match report.journey {
+            // Journeys to several servers cannot be traced.
+            Some(_) => (report.backend != "threads").then(|| "`--trace-session` shows a whole journey".to_owned()),
+            None => hint(&failed, target),
+        };
+        let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));
         out = crate::paint::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
     }
     let mut lines = String::new();

@@ -224,7 +224,12 @@ pub fn json_check(path: &str, text: &str) -> Result<String, Invalid> {
 pub fn regex(text: &str) -> Result<String, Invalid> {
     match regex::bytes::Regex::new(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(Invalid::new(format!("`{}` is not a regular expression: {error}", text.escape_debug()))),
+        Err(error) => {
+            // The lines before it repeat the text.
+            let (text, why) = (text.escape_debug(), error.to_string());
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Err(Invalid::new(format!("`{text}` is not a regular expression: {why}")))
+        }
     }
 }
 

@@ -73,7 +73,7 @@ pub enum Field {
         file: String,
         /// Name of the column.
         column: String,
-        /// Which row a request takes. All columns of a file come from the same row.
+        /// Order of the rows. All columns of a file come from the same row.
         order: RowOrder,
     },
     /// A new `traceparent` (W3C Trace Context), sampled.

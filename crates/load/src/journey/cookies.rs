@@ -25,8 +25,8 @@ pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
 }
 
 impl Jar {
-    /// Stores the cookies of the response to a request for `target`. Of the attributes, only `Path` and `Max-Age=0`
-    /// matter: a session has one server, and ends before cookies expire.
+    /// Stores the cookies of the response to a request for `target`. Reads only the attributes `Path` and `Max-Age=0`: a
+    /// session has one server, and ends before cookies expire.
     pub(crate) fn store(&mut self, head: &[u8], target: &str) {
         for (_, text) in fields(head).filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
             let mut parts = text.split(';').map(|part| part.split_once('=').unwrap_or((part, "")));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_what_a_server_can_store() {
+    fn limits_stored_cookies() {
         let mut jar = Jar::default();
         let many = (0..100).map(|n| format!("Set-Cookie: c{n}=x\r\n")).collect::<String>();
         jar.store(format!("HTTP/1.1 200 OK\r\n{many}Set-Cookie: big={}\r\n\r\n", "x".repeat(5000)).as_bytes(), "/");

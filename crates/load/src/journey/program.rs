@@ -51,7 +51,7 @@ pub(crate) struct Step {
     expect: Vec<(Path, String, Given)>,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug)]
 enum Taken {
     Reply(Path),
@@ -153,7 +153,7 @@ impl Program {
         is_only.then(|| self.targets[first].as_str())
     }
 
-    /// What a step has taken from its response, for people.
+    /// Lists the values that a step took from its response.
     pub(crate) fn taken(&self, step: &Step, values: &Values) -> String {
         let line = |(slot, ..): &(usize, Taken, String)| {
             format!("= {}: {}\n", self.names[*slot], values::value_text(&values.slots[*slot]))

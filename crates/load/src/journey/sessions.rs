@@ -16,20 +16,23 @@ use study::url::{self, Url};
 use wire::http1::{Limits, Memo, Response, ResponseError, ResponseReader};
 
 use super::cookies::Jar;
-use super::program::{Answer, Program};
+use super::program::{Answer, Program, Step};
 use super::resolver;
 use super::values::Values;
 use crate::measurement::merged;
-use crate::protocol::{CacheOutcome, Class, Last, Parsed, Protocol, http_fault};
+use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Fault, OrFault};
 use crate::worker::Done;
 
-/// Interim and final heads together.
+/// Maximum length of a request, and of the body of a response.
+pub(crate) const MESSAGE_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
+/// Maximum length of interim and final heads together.
 const HEADS_BYTES_MAX: usize = 64 * 1024;
-/// Of a body in a transcript, and of a whole one.
+/// Longest head or body that a transcript shows in full.
 const SHOWN_BYTES_MAX: usize = 2000;
 const TRANSCRIPT_BYTES_MAX: usize = 1 << 20;
-const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
+/// Sequence number of Thrift calls: each response belongs to the only call in flight.
+const SEQUENCE: i32 = 1;
 
 /// The journey of a load and its only server.
 #[derive(Debug)]
@@ -55,9 +58,20 @@ pub(crate) struct Sessions {
     memo: Memo,
     problem: Option<String>,
     last: Last,
-    /// How long the session took that the last response completed.
+    /// Time of the session, if the last response completed one.
     completed: Option<Nanos>,
     transcript: String,
+}
+
+/// A call, by the index of its step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call(u32);
+
+/// Not sent.
+impl Default for Call {
+    fn default() -> Self {
+        Self(u32::MAX)
+    }
 }
 
 #[derive(Debug)]
@@ -73,9 +87,9 @@ pub(crate) struct Stream {
     /// When the next session is due.
     due: Nanos,
     session: Option<Box<Session>>,
-    /// What the `once` steps have left: values and cookies.
+    /// Values and cookies of the `once` steps.
     kept: Option<(Vec<Value>, Jar)>,
-    /// The call that is in flight, or comes next.
+    /// The call in flight, or the next one.
     request: Vec<u8>,
     is_in_flight: bool,
 }
@@ -138,6 +152,10 @@ impl Plan {
         })
     }
 
+    fn step(&self, call: Call) -> Option<&Step> {
+        self.program.steps.get(call.0 as usize)
+    }
+
     fn values(&self, number: u64) -> Values {
         self.program.initial_values(self.seed, number)
     }
@@ -163,7 +181,9 @@ impl Plan {
             }
         };
         out.clear();
-        self.program.compose(step, values, (&self.host, target), cookies, SEQUENCE, out).map_err(wrong)
+        self.program.compose(step, values, (&self.host, target), cookies, SEQUENCE, out).map_err(wrong)?;
+        let is_short = out.len() <= MESSAGE_BYTES_MAX;
+        if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
 
     /// Adds the results by operation. The recorders' operations are the steps. Rates and requests are those of calls.
@@ -205,9 +225,6 @@ impl Plan {
     }
 }
 
-/// Each response belongs to the only call in flight.
-const SEQUENCE: i32 = 1;
-
 impl Sessions {
     pub(crate) fn new(plan: Arc<Plan>, worker: u32, workers: u32) -> Self {
         Self {
@@ -242,7 +259,6 @@ impl Sessions {
         self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
         self.completed = None;
         stream.is_in_flight = false;
-        let is_once = stream.session.as_ref().is_some_and(|session| self.plan.program.steps[session.step].once);
         let part = std::mem::take(&mut stream.head);
         let head = if part.is_empty() { bytes } else { &part };
         let head = head.get(..response.head_bytes as usize).unwrap_or_default();
@@ -264,9 +280,7 @@ impl Sessions {
             fault
         });
         let (status, last) = (response.status, !response.keep_alive);
-        // A filling request of a cache is not counted either.
-        let class = if is_once { Class::Fill } else { CacheOutcome::NOTHING.class };
-        Parsed::Answer { used, fault, status, last, seen: CacheOutcome { class, ..CacheOutcome::NOTHING } }
+        Parsed::Answer { used, fault, status, last, seen: CacheOutcome::NOTHING }
     }
 
     /// Checks the response, and prepares the next call if one follows.
@@ -275,8 +289,8 @@ impl Sessions {
         let Plan { program, .. } = &*self.plan;
         let step = &program.steps[session.step];
         let named = |(fault, why)| (fault, format!("`{}`: {why}", program.operations[step.operation]));
-        if stream.body.len() > BODY_BYTES_MAX {
-            return Err(named((Fault::Body, format!("a body above {BODY_BYTES_MAX} bytes"))));
+        if stream.body.len() > MESSAGE_BYTES_MAX {
+            return Err(named((Fault::Body, format!("a body above {MESSAGE_BYTES_MAX} bytes"))));
         }
         session.cookies.store(head, target_of(&stream.request));
         let answer = Answer { status, head, body: &stream.body, cookies: &session.cookies };
@@ -319,7 +333,7 @@ fn target_of(request: &[u8]) -> &str {
 
 impl Protocol for Sessions {
     type Stream = Stream;
-    type Expected = u32;
+    type Expected = Call;
     const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Stream {
@@ -368,25 +382,28 @@ impl Protocol for Sessions {
         self.completed
     }
 
-    fn is_caused(&self, step: u32) -> bool {
-        self.plan.program.steps[step as usize].once
+    fn is_caused(&self, call: Call) -> bool {
+        self.plan.step(call).is_some_and(|step| step.once)
     }
 
     fn last(&self) -> Option<Last> {
         Some(self.last)
     }
 
-    fn index(&self, step: u32) -> u32 {
-        step
+    fn index(&self, call: Call) -> u32 {
+        call.0
     }
 
-    fn operation(&self, step: u32) -> Option<u32> {
-        Some(step)
+    fn operation(&self, call: Call) -> Option<u32> {
+        self.plan.step(call).map(|_| call.0)
     }
 
-    fn request(&mut self, stream: &mut Stream, _: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> u32 {
+    fn request(&mut self, stream: &mut Stream, _: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> Call {
         // A call that was in flight on a lost connection has ended its session.
-        if stream.session.is_none() || stream.is_in_flight {
+        if stream.is_in_flight {
+            (stream.session, stream.kept) = (None, None);
+        }
+        if stream.session.is_none() {
             let number = match self.plan.identities {
                 Identities::Fresh => self.number,
                 Identities::Reused => stream.client,
@@ -413,16 +430,16 @@ impl Protocol for Sessions {
         stream.is_in_flight = true;
         self.say('>', &stream.request);
         out.extend_from_slice(&stream.request);
-        stream.session.as_ref().map_or(0, |session| session.step as u32)
+        stream.session.as_ref().map_or_else(Call::default, |session| Call(session.step as u32))
     }
 
-    fn again(&mut self, stream: &mut Stream, step: u32, _: Nanos, out: &mut Vec<u8>) -> u32 {
+    fn again(&mut self, stream: &mut Stream, call: Call, _: Nanos, out: &mut Vec<u8>) -> Call {
         out.extend_from_slice(&stream.request);
-        step
+        call
     }
 
-    fn read(&mut self, stream: &mut Stream, step: u32, bytes: &[u8], at: Nanos) -> Parsed {
-        let step = &self.plan.program.steps[step as usize];
+    fn read(&mut self, stream: &mut Stream, call: Call, bytes: &[u8], at: Nanos) -> Parsed {
+        let Some(step) = self.plan.step(call) else { return Parsed::Broken(Fault::Framing) };
         let Stream { reader, body, first_at, last_at, .. } = stream;
         *last_at = at;
         if *first_at == 0 {
@@ -430,7 +447,7 @@ impl Protocol for Sessions {
         }
         let reads_body = step.reads_body() || self.plan.is_traced;
         let keep = |piece: &[u8]| {
-            if reads_body && body.len() <= BODY_BYTES_MAX {
+            if reads_body && body.len() <= MESSAGE_BYTES_MAX {
                 body.extend_from_slice(piece);
             }
         };
@@ -449,9 +466,9 @@ impl Protocol for Sessions {
         }
     }
 
-    fn end(&mut self, stream: &mut Stream, _: u32) -> Parsed {
+    fn end(&mut self, stream: &mut Stream, _: Call) -> Parsed {
         match stream.reader.end() {
-            // The end of the stream has no time of its own here; the last part that arrived has.
+            // The time of the last part; the end of the stream has none here.
             Ok(Some(response)) => self.answered(stream, response, &[], 0, stream.last_at),
             Ok(None) => {
                 self.problem = None;

@@ -447,6 +447,29 @@ soap = "chess Resign"
 }
 
 #[test]
+fn a_body_may_exceed_the_send_buffer() {
+    let letters = "x".repeat(200_000);
+    let text = format!(
+        "name = \"one\"\ntargets = {{ s = \"\" }}\n[[step]]\nurl = \"{{s}}/\"\nmethod = \"POST\"\nbody = \"{letters}\""
+    );
+    let answer = |request: &MockRequest<'_>| (if request.body.len() == 200_000 { 200 } else { 400 }, String::new());
+    served(
+        1,
+        &[],
+        None,
+        |_| vec![Arc::new(Answers(answer))],
+        |bound| {
+            let mut target = target(of_text(&text), &[("s", format!("http://{}", bound[0]))]);
+            if let Target::Journey { keep_calls, .. } = &mut target {
+                *keep_calls = false;
+            }
+            let measurement = load(target, 2, 20);
+            assert_eq!((measurement.requests, measurement.backend.as_str()), (20, "epoll"));
+        },
+    );
+}
+
+#[test]
 fn journeys_to_several_servers_need_a_thread_per_client() {
     let text = r#"
 name = "two"

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use net::Nanos;
 use net::sim::{Actions, Answer, Network};
 use study::Measurement;
-use study::spec::{Arrivals, Connection, Identities, LoadSpec, Stop, Target, Warmup};
+use study::pool::pool;
+use study::spec::{Arrivals, Connection, Identities, LoadSpec, Part, Stop, Target, Warmup};
 
 use super::http::server;
 use super::{MS, ROUND_TRIP, S, errors, outcome_of};
@@ -59,6 +60,12 @@ fn reply(text: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
 }
 
+fn measure(spec: &LoadSpec, network: Network, answer: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+    let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
+    let sessions = Sessions::new(plan.clone(), spec.worker(0), spec.workers_of_all());
+    outcome_of(&plan.in_sessions(spec), sessions, network, answer).unwrap()
+}
+
 /// Calls that the shop has served, and orders without a login.
 #[derive(Debug, Default)]
 struct Served {
@@ -105,9 +112,7 @@ fn load(
             to.send(delay, reply);
         })
     };
-    let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
-    let in_sessions = plan.in_sessions(spec);
-    let measurement = outcome_of(&in_sessions, Sessions::new(plan, 0, 1), Network::PERFECT, answer).unwrap();
+    let measurement = measure(spec, Network::PERFECT, answer);
     let served = Rc::try_unwrap(served).unwrap_or_else(|shared| panic!("{shared:?} is in use")).into_inner();
     (measurement, served)
 }
@@ -254,15 +259,74 @@ headers = { X-Sid = "{sid}" }
             to.send(MS, reply);
         })
     };
-    let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
     let pieces = Network { segment_bytes: 1..=9, read_bytes: 1..=9, ..Network::PERFECT };
-    let measurement = outcome_of(&plan.in_sessions(&spec), Sessions::new(plan, 0, 1), pieces, answer).unwrap();
+    let measurement = measure(&spec, pieces, answer);
     assert_eq!((errors(&measurement), measurement.requests), (vec![], 400), "{:?}", measurement.error_examples);
     let items = items.borrow();
     assert!(items.len() == 3 && items.values().all(|count| *count > 15), "{items:?}");
     let session = measurement.journey.unwrap().session.unwrap();
     let least = 4 * (MS + ROUND_TRIP) + 20 * MS;
     assert!((least..least + 5 * MS).contains(&session.min.unwrap()), "{session:?}");
+}
+
+#[test]
+fn thinking_outlasts_the_idle_timeout_of_a_server() {
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 300, max_ns: 60 * S }, ..shop() };
+    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
+    **journey =
+        study::parse_journey(&SHOP.replacen("name = \"order\"", "name = \"order\"\nthink = \"50ms\"", 1)).unwrap();
+    let seen = Rc::new(RefCell::new((0, 0)));
+    let counts = seen.clone();
+    let answer = move |_| -> Answer {
+        let counts = counts.clone();
+        counts.borrow_mut().0 += 1;
+        server(move |_, head: &str, to: &mut Actions| {
+            let is_list = head.contains(" /list");
+            counts.borrow_mut().1 += u64::from(head.contains(" /order"));
+            let text = if is_list { "{\"items\": [1, 2]}" } else { "{\"token\": \"t\"}" };
+            to.send(MS, reply(text));
+            if is_list {
+                to.end_of_stream(10 * MS);
+            }
+        })
+    };
+    let measurement = measure(&spec, Network::PERFECT, answer);
+    let (connections, orders) = *seen.borrow();
+    assert_eq!((measurement.requests, errors(&measurement), orders), (300, vec![], 100));
+    assert!(connections >= 100, "{connections}");
+    let session = measurement.journey.unwrap().session.unwrap();
+    let least = 3 * (MS + ROUND_TRIP) + 50 * MS;
+    assert!((least..least + 5 * MS).contains(&session.max.unwrap()), "{session:?}");
+}
+
+#[test]
+fn several_generators_share_the_numbers_of_sessions() {
+    let stop = Stop::Duration { duration_ns: S };
+    let whole = LoadSpec { clients: 6, threads: 1, stop, ..shop() };
+    let seen = Rc::new(RefCell::new(BTreeMap::<u64, u32>::new()));
+    let parts = (0..3).map(|first| {
+        let spec = LoadSpec { part: Some(Part { first, of: 3 }), ..whole.clone() };
+        let seen = seen.clone();
+        measure(&spec, Network::PERFECT, move |_| {
+            let seen = seen.clone();
+            server(move |_, head: &str, to: &mut Actions| {
+                if let Some((_, rest)) = head.split_once(" /order/") {
+                    let number = rest.split(' ').next().unwrap().parse().unwrap();
+                    *seen.borrow_mut().entry(number).or_default() += 1;
+                }
+                to.send(MS, reply("{\"token\": \"t\", \"items\": [1, 2]}"));
+            })
+        })
+    });
+    let parts = parts.collect::<Vec<_>>();
+    let all = pool(&parts).unwrap();
+    let journey = all.journey.as_ref().unwrap();
+    let completed = |measurement: &Measurement| measurement.journey.as_ref().unwrap().completed;
+    assert_eq!((journey.completed, errors(&all)), (parts.iter().map(completed).sum(), vec![]));
+    assert_eq!(journey.session.as_ref().unwrap().count, journey.completed);
+    assert_eq!(journey.operations.iter().map(|one| one.requests).sum::<u64>(), all.requests);
+    assert!(seen.borrow().values().all(|count| *count == 1), "each number once");
+    assert!(seen.borrow().len() as u64 >= journey.completed && journey.completed > 500, "{journey:?}");
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl<'a> Tally<'a> {
         let Flight { intended, free_since, sent_at, is_measured, timed_out, .. } = *flight;
         let span = self.span(is_measured, at);
         let service_ns = at.saturating_sub(sent_at);
-        let caused = seen.class.is_caused();
+        let caused = protocol.is_caused(flight.expected);
         let is_late = timed_out || service_ns > self.timeout_ns;
         match span {
             Span::Warmup => self.recorder.warmup_requests += u64::from(!caused && !is_late),

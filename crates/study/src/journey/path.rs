@@ -24,7 +24,7 @@ pub enum Part {
     Any,
 }
 
-/// The regular expression of `match(REGEX)`, which takes its first group from the body, or else all that it matches.
+/// The regular expression of `match(REGEX)`: the value is its first group in the body, or the whole match without one.
 pub fn pattern(text: &str) -> Option<&str> {
     text.strip_prefix("match(")?.strip_suffix(')')
 }

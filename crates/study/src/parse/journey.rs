@@ -130,7 +130,11 @@ impl Reader<'_> {
         let is_once = |step: &&Section| step.flag("once") == Some(true);
         let repeated = steps.iter().flatten().skip_while(is_once).collect::<Vec<_>>();
         if repeated.is_empty() && steps.iter().any(Option::is_some) {
-            top.mistake("step", "all steps have `once`", "a journey needs a step that is repeated".to_owned());
+            top.mistake(
+                "step",
+                "all steps have `once`",
+                "remove it from the last one: each journey needs a call".to_owned(),
+            );
         }
         for late in repeated.into_iter().filter(is_once) {
             late.mistake("once", "a step with `once` follows one without", "move it to the start".to_owned());
@@ -169,22 +173,13 @@ impl Reader<'_> {
             }
             self.check_path(&entry.key, entry.key_place, root);
             if entry.key.contains("[any]") {
-                let message = "`[any]` is a random element, which cannot be expected";
+                let message = "`[any]` is random, so its value is unknown";
                 self.report.mistake(entry.key_place, message, "`take` it".to_owned());
             }
             expect.extend(self.argument(&entry.node).map(|value| (entry.key.clone(), value)));
         }
         for part in texts(step, "take") {
-            match path::parse(&part.text) {
-                _ if is_rest && path::pattern(&part.text).is_some() => {}
-                Ok(path) if is_rest && matches!(path.root.as_str(), "header" | "cookie") => {
-                    if path.is_count || !matches!(path.parts.as_slice(), [path::Part::Field(_)]) {
-                        let message = format!("`{}` is not one name", part.text.escape_debug());
-                        self.report.mistake(part.place, message, "write `header.Location`, or `cookie.sid`".to_owned());
-                    }
-                }
-                _ => self.check_path(&part.text, part.place, root),
-            }
+            self.check_taken(&part, root);
             self.add_name(&part);
             take.push((part.name, part.text));
         }
@@ -264,6 +259,24 @@ impl Reader<'_> {
         };
         let named = method.to_owned();
         Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named))
+    }
+
+    fn check_taken(&self, part: &Named, root: &str) {
+        let Named { text, place, .. } = part;
+        match (path::pattern(text), path::parse(text)) {
+            (Some(pattern), _) if root == "body" => {
+                if let Err(error) = http::regex(pattern) {
+                    self.report.invalid(*place, error);
+                }
+            }
+            (_, Ok(path)) if root == "body" && matches!(path.root.as_str(), "header" | "cookie") => {
+                if path.is_count || !matches!(path.parts.as_slice(), [path::Part::Field(_)]) {
+                    let message = format!("`{}` is not one name", text.escape_debug());
+                    self.report.mistake(*place, message, "write `header.Location`, or `cookie.sid`".to_owned());
+                }
+            }
+            _ => self.check_path(text, *place, root),
+        }
     }
 
     fn check_path(&self, text: &str, place: Place, root: &str) {
@@ -442,8 +455,9 @@ thrift = "a m"
         for (text, expected) in [
             (step("take = { b = \"header\" }"), "`header` is not one name"),
             (step("take = { b = \"count(cookie.sid)\" }"), "`count(cookie.sid)` is not one name"),
+            (step("take = { b = \"match([)\" }"), "`[` is not a regular expression: unclosed character class"),
             (step("take = { b = \"result.x\" }"), "paths must begin with `body` here"),
-            (step("expect = { \"body[any]\" = 1 }"), "`[any]` is a random element"),
+            (step("expect = { \"body[any]\" = 1 }"), "`[any]` is random"),
             (step("once = true"), "all steps have `once`"),
             (steps("", "once = true"), "a step with `once` follows one without"),
             (step("think = \"2h\""), "think"),
@@ -451,7 +465,7 @@ thrift = "a m"
             let found = told(&text);
             assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
         }
-        let good = "take = { b = \"header.x-id\", c = \"cookie.sid\", d = \"match(a(.)[)\" }\nthink = \"1s\"";
+        let good = "take = { b = \"header.x-id\", c = \"cookie.sid\", d = \"match(a(.))\" }\nthink = \"1s\"";
         assert_eq!(told(&steps("once = true", good)), Vec::<String>::new());
     }
 
