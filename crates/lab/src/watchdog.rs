@@ -1,10 +1,10 @@
 //! `quintain watchdog`: kills everything the lab has started when the lab dies, however it dies. The kernel already
 //! kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the
-//! lab writes to. A line is `+` and something to clean up, or `-` and something that has ended: `group PGID` for a process
-//! group, `mark NAME=VALUE` for the mark in the environment of all processes of this lab, `container NAME CLIENT` for a
-//! container, `scratch PATH` for a directory, `worktrees REPOSITORY PATH` for git worktrees. At the end of the pipe it
-//! kills the remaining groups, then all marked processes: one with its own session has left its group but kept its
-//! environment. Containers are removed last, when their processes are dead.
+//! lab writes to. A line is `+` and something to clean up, or `-` and something that has ended: `group PGID` for a
+//! process group, `mark NAME=VALUE` for the mark in the environment of all processes of this lab, `container NAME
+//! CLIENT` for a container, `scratch PATH` for a directory, `worktrees REPOSITORY PATH` for git worktrees. At the end
+//! of the pipe it kills the remaining groups, then all marked processes: one with its own session has left its group
+//! but kept its environment. Containers are removed last, when their processes are dead.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
