@@ -15,7 +15,7 @@ pub struct JourneyReport {
     pub completed: u64,
     /// Journeys that ended at an error.
     pub abandoned: u64,
-    /// Time of a completed journey, from when it was due, ns; `null` if several servers were called.
+    /// Time of a completed journey, from when it was due, ns; `null` if none was completed.
     pub session_ns: Option<SpreadNs>,
     /// Operations in the order of the journey.
     pub operations: Vec<OperationReport>,

@@ -101,7 +101,7 @@ pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u6
         part: None,
         gate: false,
         shape: Vec::new(),
-        log_one_in: 0,
+        log_one_in: u32::from(load.journey.as_ref().is_some_and(|plan| plan.keep_calls)),
     }
 }
 

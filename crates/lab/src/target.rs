@@ -75,9 +75,6 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
         client: plan.client.clone(),
-        keep_calls: plan.keep_calls,
-        // Trials without a proxy have no resolver, but are compared with those that have one.
-        is_threaded: plan.resolve.is_some(),
         is_traced: false,
         identities: plan.identities,
     })
@@ -287,22 +284,19 @@ mod tests {
     fn fills_in_the_ports_of_the_trial() {
         let load = |lines: &str| plan(&format!("journey = \"evernote\"\n{lines}")).points[0].load.clone();
         let asked = |lines: &str, ports: Standing| match target(&load(lines), LOOPBACK, ports, Path::new(".")) {
-            Ok(Target::Journey { targets, resolve, is_threaded, .. }) => {
-                (targets["user"].clone(), resolve, is_threaded)
-            }
+            Ok(Target::Journey { targets, resolve, .. }) => (targets["user"].clone(), resolve),
             other => panic!("{other:?}"),
         };
         let through = Standing { port: 8000, subject_port: 9000, admin_port: Some(7000) };
-        assert_eq!(asked("", through), ("https://127.0.0.1:8000".to_owned(), None, false));
+        assert_eq!(asked("", through), ("https://127.0.0.1:8000".to_owned(), None));
         let lines =
             "targets = { user = \"https://127.0.0.1:{subject_port}\" }\nresolve = \"http://127.0.0.1:{admin_port}\"";
         let beside = Some("http://127.0.0.1:7000".to_owned());
-        assert_eq!(asked(lines, through), ("https://127.0.0.1:9000".to_owned(), beside, true));
-        let no_address = ("https://127.0.0.1:9000".to_owned(), None, true);
-        assert_eq!(asked(lines, direct(9000)), no_address, "the same engine as with a proxy");
+        assert_eq!(asked(lines, through), ("https://127.0.0.1:9000".to_owned(), beside));
+        assert_eq!(asked(lines, direct(9000)), ("https://127.0.0.1:9000".to_owned(), None));
         let fixed = "targets = { user = \"https://localhost:{port}\" }\nresolve = \"http://127.0.0.1:5000\"";
         let asker = Some("http://127.0.0.1:5000".to_owned());
-        assert_eq!(asked(fixed, direct(9000)), ("https://localhost:9000".to_owned(), asker, true));
+        assert_eq!(asked(fixed, direct(9000)), ("https://localhost:9000".to_owned(), asker));
     }
 
     #[test]

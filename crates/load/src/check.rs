@@ -5,16 +5,14 @@ use study::keys::LOAD;
 use study::limits::TIMEOUT_MIN_NS;
 use study::load_rules;
 use study::shape;
-use study::spec::{Arrivals, Connection, Dialect, LoadSpec, Protocol, SPEC_VERSION, Stop, Target, Warmup};
-use study::url;
+use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 use study::workload::Gaps;
 
-use crate::journey::{Plan, Program};
+use crate::journey::Plan;
 use crate::protocol::{Http, Values};
 
 /// Maximum number of windows per measurement: nearly three hours at 100 ms.
 const WINDOWS_MAX: u64 = 100_000;
-const JOURNEY_CLIENTS_MAX: u32 = 1024;
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of keys for which causes of misses are tracked: 2 GiB of state.
 const KEYS_MAX: u64 = 1 << 30;
@@ -95,34 +93,8 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             is_recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
             cache(*dialect, workload, spec.pipeline, &mut problems);
         }
-        Target::Journey { journey, targets, resolve, is_traced, .. } => {
-            let plan = Plan::of(&spec.target, spec.seed);
-            match plan {
-                Err(found) => problems.0.extend(found),
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    let several = "journeys to several servers";
-                    keeps_connections = Some(several);
-                    problems.unless(
-                        spec.clients <= JOURNEY_CLIENTS_MAX,
-                        format!(
-                            "`clients` is {}, {several} allow at most {JOURNEY_CLIENTS_MAX}: each is a thread",
-                            spec.clients
-                        ),
-                    );
-                    problems.unless(
-                        matches!(arrivals, Arrivals::Closed { think_ns: 0 }),
-                        format!("{several} need a closed loop without think time"),
-                    );
-                    problems.unless(!is_shared, format!("several generators are not supported for {several}"));
-                    let program = Program::new(journey, targets).ok();
-                    let needs_head = program.as_ref().is_some_and(Program::needs_head);
-                    problems.unless(!needs_head, format!("{several} cannot take headers and cookies"));
-                    problems.unless(!is_traced, format!("{several} cannot be traced"));
-                    let has_once = program.is_some_and(|program| program.first_repeated() > 0);
-                    problems.unless(!has_once, format!("{several} cannot have steps with `once`"));
-                }
-            }
+        Target::Journey { journey, .. } => {
+            problems.0.extend(Plan::of(&spec.target, spec.seed).err().unwrap_or_default());
             problems.unless(spec.pipeline == 1, format!("`pipeline` is {}, not supported by journeys", spec.pipeline));
             if let Stop::Requests { requests, .. } = spec.stop {
                 let calls = journey.steps.len() as u64;
@@ -131,10 +103,6 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                     format!("`requests` is {requests}, fewer than the {calls} calls of one journey"),
                 );
             }
-            let resolve = resolve.as_deref();
-            let good = resolve.is_none_or(|text| url::parse(text).is_ok_and(|url| url.protocol == Protocol::Http));
-            let text = format!("`resolve` is `{}`, expected `http://host:port`", resolve.unwrap_or_default());
-            problems.unless(good, text);
         }
     }
     if let Some(kind) = keeps_connections.filter(|_| connection != Connection::KeepAlive) {

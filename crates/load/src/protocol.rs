@@ -13,6 +13,7 @@ mod variation;
 
 use net::Nanos;
 use stats::Rng;
+use study::record::LoggedSession;
 
 pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::difference::Difference;
@@ -25,6 +26,7 @@ pub(crate) use self::redis::Redis;
 pub(crate) use self::variation::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::Fault;
+use crate::worker::Server;
 
 /// A response that was read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,6 +90,18 @@ pub(crate) trait Protocol {
         None
     }
 
+    /// Index of the server of the stream's next request, which waits for no response.
+    #[inline]
+    fn next_server(&mut self, _: &mut Self::Stream) -> u32 {
+        0
+    }
+
+    /// `None`: that of the load.
+    #[inline]
+    fn server(&self, _: u32) -> Option<&Server> {
+        None
+    }
+
     /// Index of a request in the mix.
     fn index(&self, _: Self::Expected) -> u32 {
         0
@@ -133,6 +147,11 @@ pub(crate) trait Protocol {
     /// The requests and responses so far, if they are traced.
     fn transcript(&mut self) -> String {
         String::new()
+    }
+
+    /// The client and session of a request.
+    fn session(&self, _: Self::Expected) -> Option<LoggedSession> {
+        None
     }
 
     /// How long the session took that the latest response completed.

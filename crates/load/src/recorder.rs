@@ -242,7 +242,7 @@ impl Default for Operation {
 }
 
 impl Recorder {
-    pub(crate) fn new(window_ns: Nanos, open_loop: bool, tls: bool, cache: bool) -> Self {
+    pub(crate) fn new(window_ns: Nanos, open_loop: bool, cache: bool) -> Self {
         let coarse = || Histogram::with_precision(Histogram::WINDOW_PRECISION);
         Self {
             window_ns,
@@ -251,7 +251,6 @@ impl Recorder {
             window: coarse(),
             connect: coarse(),
             first_byte: coarse(),
-            handshake: tls.then(|| Box::new(coarse())),
             open_loop: open_loop.then(Box::default),
             cache: cache.then(|| Box::new(CacheRecorder::new(window_ns))),
             ..Self::default()
@@ -355,9 +354,8 @@ impl Recorder {
     }
 
     pub(crate) fn handshake(&mut self, elapsed_ns: Nanos, resumed: bool) {
-        if let Some(handshake) = &mut self.handshake {
-            handshake.record(elapsed_ns);
-        }
+        let coarse = || Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION));
+        self.handshake.get_or_insert_with(coarse).record(elapsed_ns);
         self.resumed += u64::from(resumed);
     }
 
@@ -402,7 +400,7 @@ mod tests {
 
     #[test]
     fn windows_are_contiguous_and_last_is_cut() {
-        let mut recorder = Recorder::new(100, false, false, false);
+        let mut recorder = Recorder::new(100, false, false);
         recorder.begin_measuring(1_000);
         recorder.answer(answered(1_000, 1_099), false);
         recorder.answer(answered(1_050, 1_100), false);
@@ -416,7 +414,7 @@ mod tests {
 
     #[test]
     fn end_on_boundary_leaves_no_empty_window() {
-        let mut recorder = Recorder::new(100, false, false, false);
+        let mut recorder = Recorder::new(100, false, false);
         recorder.begin_measuring(0);
         recorder.finish(300);
         assert_eq!(recorder.slices.len(), 3);
@@ -424,7 +422,7 @@ mod tests {
 
     #[test]
     fn separates_warmup_errors() {
-        let mut recorder = Recorder::new(100, false, false, false);
+        let mut recorder = Recorder::new(100, false, false);
         recorder.fault(Fault::Refused, 5);
         recorder.begin_measuring(10);
         recorder.fault(Fault::Refused, 9);
@@ -443,7 +441,7 @@ mod tests {
             ((100, 130, 130, 150), (50, 30, 0)),
         ];
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
-            let mut recorder = Recorder::new(1_000, true, false, false);
+            let mut recorder = Recorder::new(1_000, true, false);
             recorder.begin_measuring(0);
             recorder.answer(Answered { intended, free_since, sent_at, at }, false);
             let open = recorder.open_loop.unwrap();

@@ -13,14 +13,14 @@ use study::seam::{Progress, Told};
 use study::spec::{self, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator};
-use crate::journey::{MESSAGE_BYTES_MAX, Plan, Sessions};
+use crate::journey::{MESSAGE_BYTES_MAX, Plan, Servers, Sessions};
 use crate::measurement::build_measurement;
 use crate::memory_limit::query_memory_limit;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
 use crate::supervise::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
-use crate::worker::{self, Done, Task};
+use crate::worker::{self, Done, Server, Task};
 use crate::workload::{KEY_MAX_BYTES, WorkloadError};
 
 /// Connect timeout when several addresses of a name are tried.
@@ -57,19 +57,18 @@ pub fn run_with_events(
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));
     }
-    let plan = Plan::of(&spec.target, spec.seed).map_err(LoadError::Spec)?.map(Arc::new);
-    if matches!(spec.target, Target::Journey { .. }) && plan.is_none() {
-        return crate::journey::run(spec, tell, abort);
-    }
+    let plan = Plan::of(&spec.target, spec.seed).map_err(LoadError::Spec)?;
     let counted = plan.as_ref().map(|plan| plan.in_sessions(spec));
     let spec = counted.as_ref().unwrap_or(spec);
-    let address = resolve(plan.as_ref().map(|plan| plan.address()).as_deref().unwrap_or(spec.target.address()))?;
-    let tls = match (&spec.target, &plan) {
-        (Target::Http { tls, .. }, _) => tls.clone(),
-        (target, Some(plan)) => plan.tls(target),
-        _ => None,
+    let plan = plan.map(|plan| Ok((plan.servers()?, Arc::new(plan)))).transpose()?;
+    let server = match (&spec.target, &plan) {
+        (_, Some((servers, _))) => servers.get(0).clone(),
+        (target, None) => {
+            let tls = if let Target::Http { tls, .. } = target { tls.as_ref() } else { None };
+            let tls = tls.map(|tls| Connector::new(tls).map_err(LoadError::Tls)).transpose()?;
+            Server { address: resolve(target.address())?, tls, host: String::new() }
+        }
     };
-    let tls = tls.map(|tls| Connector::new(&tls).map_err(LoadError::Tls)).transpose()?;
     let choice = match (spec.backend, &spec.target) {
         // Measured in 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was 0.97 and 0.98 of
         // io_uring's, both intervals include 1, and epoll uses less memory. Caches are similar, but not measured.
@@ -85,7 +84,7 @@ pub fn run_with_events(
     if let Target::Cache { dialect, workload, .. } = &spec.target {
         let keys = Shared::new(workload, spec.seed, net::thread::monotonic_ns()).map_err(invalid)?;
         shared = Some((workload, Arc::new(keys)));
-        limit_bytes = address.inet().and_then(|address| query_memory_limit(address, *dialect));
+        limit_bytes = server.address.inet().and_then(|address| query_memory_limit(address, *dialect));
     }
     let (mut dealer, mut tapes) = (None, Vec::new());
     if let Some((workload, shared)) = &shared
@@ -108,17 +107,17 @@ pub fn run_with_events(
     let control = Control::new(spec, workers);
     let cpu_before = net::thread::process_cpu_ns();
     let failed = &AtomicBool::new(false);
-    let (control, address, tls) = (&control, &address, tls.as_ref());
+    let control = &control;
     let jobs = (0..workers).map(|place| {
         let task = Task {
             spec,
-            address: address.clone(),
+            server: server.clone(),
             index: spec.worker(place),
             workers: spec.workers_of_all(),
             place,
             clients: spec.clients_of(place),
             control,
-            tls,
+            connections_per_client: plan.as_ref().map_or(1, |(servers, plan)| plan.connections_per_client(servers)),
         };
         let tape = tapes.pop();
         let http = http.as_ref().map(|http| http.of_worker(task.index, task.workers));
@@ -126,7 +125,7 @@ pub fn run_with_events(
         move || work(task, backend, (http, plan), shared.cloned(), tape)
     });
     let jobs = jobs.collect::<Vec<_>>();
-    let address_text = address.to_string();
+    let address_text = server.address.to_string();
     let (finished, dealt) = std::thread::scope(|scope| {
         let reading = dealer.map(|(dealer, input)| {
             std::thread::Builder::new().name("trace".to_owned()).spawn_scoped(scope, move || {
@@ -138,7 +137,7 @@ pub fn run_with_events(
             })
         });
         let coordinator = Coordinator::new(spec, control, gate, net::thread::monotonic_ns());
-        let finished = run_workers(coordinator, control, &address_text, tell, (abort, failed), "worker", jobs);
+        let finished = run_workers(coordinator, control, &address_text, tell, (abort, failed), jobs);
         let dealt = match reading {
             None => Ok(()),
             Some(Err(source)) => Err(kernel("start the thread that reads the trace", source)),
@@ -161,7 +160,7 @@ pub fn run_with_events(
     if let Some(cache) = &mut measurement.cache {
         cache.limit_bytes = limit_bytes;
     }
-    if let Some(plan) = plan {
+    if let Some((_, plan)) = plan {
         plan.add_results(&mut measurement, spec, &done);
     }
     Ok(measurement)
@@ -170,14 +169,15 @@ pub fn run_with_events(
 fn work(
     task: Task<'_>,
     backend: Backend,
-    (http, plan): (Option<Http>, Option<Arc<Plan>>),
+    (http, plan): (Option<Http>, Option<(Servers, Arc<Plan>)>),
     shared: Option<Arc<Shared>>,
     tape: Option<Tape>,
 ) -> Result<Done, LoadError> {
     pin(cpu_of(task.spec, task.place), &format!("worker {}", task.index))?;
     match &task.spec.target {
         Target::Journey { .. } => {
-            let sessions = Sessions::new(plan.expect("such journeys have one"), task.index, task.workers);
+            let (servers, plan) = plan.expect("journeys have one");
+            let sessions = Sessions::new(plan, servers, task.index, task.workers);
             drive(task, backend, sessions, MESSAGE_BYTES_MAX)
         }
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
@@ -218,7 +218,7 @@ fn ask(
 
 fn drive(task: Task<'_>, backend: Backend, protocol: impl Protocol, request_bytes: usize) -> Result<Done, LoadError> {
     let config = net::Config {
-        connections: task.clients as usize,
+        connections: task.clients as usize * task.connections_per_client,
         receive_bytes: RECEIVE_BYTES,
         // TLS adds less than 1 %; doubling leaves enough room.
         send_bytes_max: request_bytes * task.spec.pipeline as usize * 2 + SEND_BYTES_MAX,
@@ -246,7 +246,7 @@ fn invalid(error: WorkloadError) -> LoadError {
 }
 
 /// Of several addresses, picks the first that accepts: `localhost` may be `::1` with a server on 127.0.0.1 only.
-fn resolve(address: &str) -> Result<Address, LoadError> {
+pub(crate) fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;
     let answers = |address: &Address| match address {

@@ -12,8 +12,11 @@ mod sessions;
 mod think;
 mod trace;
 
-use net::Config;
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use net::sim::{Answer, Network, Sim, peers};
+use net::{Address, Config};
 use stats::Histogram;
 use study::Measurement;
 use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
@@ -25,7 +28,7 @@ use crate::measurement::build_measurement;
 use crate::phase_tracker::Usage;
 use crate::protocol::{Pingpong, Protocol, Shared};
 use crate::recorder::Fault;
-use crate::worker::{self, Task};
+use crate::worker::{self, Server, Task};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
@@ -48,6 +51,22 @@ fn outcome_of(
     outcome_with(spec, protocol, network, serve, None)
 }
 
+const SERVERS: [&str; 2] = ["10.0.0.1:7", "10.0.0.2:7"];
+
+fn task<'a>(spec: &'a LoadSpec, control: &'a Control) -> Task<'a> {
+    let plan = Plan::of(&spec.target, spec.seed).unwrap();
+    Task {
+        spec,
+        server: Server { address: Address::Inet(SERVERS[0].parse().unwrap()), tls: None, host: String::new() },
+        index: spec.worker(0),
+        workers: spec.workers_of_all(),
+        place: 0,
+        clients: spec.own_clients(),
+        control,
+        connections_per_client: plan.map_or(1, |plan| plan.connections_per_client(&plan.servers().unwrap())),
+    }
+}
+
 fn outcome_with(
     spec: &LoadSpec,
     protocol: impl Protocol,
@@ -56,28 +75,22 @@ fn outcome_with(
     shared: Option<&Shared>,
 ) -> Result<Measurement, Outcome> {
     assert_eq!(crate::check(spec), Vec::<String>::new());
-    let address: std::net::SocketAddr = "10.0.0.1:7".parse().unwrap();
+    let control = Control::new(spec, 1);
+    let task = task(spec, &control);
     let config = Config {
-        connections: spec.clients as usize,
+        connections: spec.clients as usize * task.connections_per_client,
         receive_bytes: 4096,
         send_bytes_max: 65_536,
         pause_reads_above_bytes: usize::MAX,
     };
     let mut driver = Sim::new(spec.seed, &config, network);
-    driver.serve(address, serve);
-    let control = Control::new(spec, 1);
+    let serve = Rc::new(RefCell::new(serve));
+    for address in SERVERS {
+        let serve = serve.clone();
+        driver.serve(address.parse().unwrap(), move |number| (serve.borrow_mut())(number));
+    }
     let mut coordinator = Coordinator::new(spec, &control, None, 0);
     let mut outcome = None;
-    let task = Task {
-        spec,
-        address: address.into(),
-        index: spec.worker(0),
-        workers: spec.workers_of_all(),
-        place: 0,
-        clients: spec.own_clients(),
-        control: &control,
-        tls: None,
-    };
     let done = worker::run(task, &mut driver, protocol, Usage::default, |now| {
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });

@@ -11,6 +11,7 @@ pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Ended, Outcome, SENT_ONCE};
 use crate::phase_tracker::Usage;
 use crate::recorder::Fault;
+use crate::worker::Done;
 
 const STEP: Duration = Duration::from_millis(5);
 const PROGRESS_NS: Nanos = 200_000_000;
@@ -72,18 +73,17 @@ pub enum LoadError {
 /// Runs each job on a thread and steps the coordinator to the end, then lets the workers close their connections.
 /// `abort`, or `failed`, which a failing worker sets, ends the load early. Returns the jobs' results if it was
 /// measured.
-pub(crate) fn run_workers<T: Send>(
+pub(crate) fn run_workers(
     mut coordinator: Coordinator<'_>,
     control: &Control,
     address: &str,
     tell: &mut dyn FnMut(Told),
     (abort, failed): (&AtomicBool, &AtomicBool),
-    name: &str,
-    jobs: Vec<impl FnOnce() -> Result<T, LoadError> + Send>,
-) -> Result<(Ended, Vec<T>), LoadError> {
+    jobs: Vec<impl FnOnce() -> Result<Done, LoadError> + Send>,
+) -> Result<(Ended, Vec<Done>), LoadError> {
     std::thread::scope(|scope| {
         let threads = jobs.into_iter().zip(0u32..).map(|(job, index)| {
-            let thread = std::thread::Builder::new().name(format!("{name} {index}"));
+            let thread = std::thread::Builder::new().name(format!("worker {index}"));
             thread.spawn_scoped(scope, move || {
                 let done = catch_unwind(AssertUnwindSafe(job));
                 if !matches!(done, Ok(Ok(_))) {
@@ -99,7 +99,7 @@ pub(crate) fn run_workers<T: Send>(
         let is_aborted = || abort.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
         let outcome = watch(&mut coordinator, control, tell, &is_aborted);
         let done = threads.into_iter().zip(0..).map(|(thread, index)| {
-            let thread = thread.map_err(|source| kernel(&format!("start {name} {index}"), source))?;
+            let thread = thread.map_err(|source| kernel(&format!("start worker {index}"), source))?;
             thread.join().map_err(|_| LoadError::Panicked(index))?
         });
         let done = done.collect::<Result<Vec<_>, _>>()?;

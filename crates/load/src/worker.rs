@@ -13,7 +13,6 @@ use stats::Rng;
 use study::spec::LoadSpec;
 
 use self::budget::Budget;
-pub(crate) use self::connections::BACKOFF_NS;
 use self::connections::{Connections, Flight, State};
 use self::tally::Tally;
 use crate::censored::{Stalls, Waits};
@@ -30,14 +29,23 @@ const ROUND_TICK_NS: Nanos = 200_000;
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
-    pub(crate) address: Address,
+    pub(crate) server: Server,
     /// Over the whole load.
     pub(crate) index: u32,
     pub(crate) workers: u32,
     pub(crate) place: u32,
     pub(crate) clients: u32,
     pub(crate) control: &'a Control,
-    pub(crate) tls: Option<&'a Connector>,
+    /// Maximum number of open connections per client.
+    pub(crate) connections_per_client: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) address: Address,
+    pub(crate) tls: Option<Connector>,
+    /// Its name in URLs, whose cookies it gets; otherwise empty.
+    pub(crate) host: String,
 }
 
 #[derive(Debug)]
@@ -194,7 +202,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Data(conn, data) => {
-                let Some(id) = self.connections.client_of(conn) else { return };
+                let Some(id) = self.connections.client_of(conn) else { return self.parked_data(conn, data) };
                 let at = self.driver.now();
                 self.tally.recorder.received_bytes += self.tally.measured(self.driver.bytes(data).len());
                 if self.connections.client(id).tls.is_some() {
@@ -306,7 +314,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     #[inline]
     fn go_on(&mut self, id: u32, now: Nanos, room: u32) {
-        if !self.budget.has_started {
+        if !self.budget.has_started || self.switches_server(id) {
             return;
         }
         let caused = self.protocol.caused(&self.connections.client(id).stream).min(room);
@@ -407,9 +415,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             match self.connections.client(id).state {
                 State::Thinking => {
                     self.connections.client(id).state = State::Open;
+                    self.connections.owe(id, 0);
+                    if self.switches_server(id) {
+                        continue;
+                    }
                     let caused = self.protocol.caused(&self.connections.client(id).stream);
                     if caused > 0 {
-                        self.connections.owe(id, 0);
                         self.ask(id, caused, now, now, now);
                     } else if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 1 {
                         self.ask(id, 1, now, now, now);

@@ -133,8 +133,6 @@ fn journey_connections_stay_open_until_end_event_is_handled() {
         insecure: false,
         ca_file: None,
         client: None,
-        keep_calls: false,
-        is_threaded: false,
         is_traced: false,
         identities: Identities::Fresh,
     };

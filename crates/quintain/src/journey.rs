@@ -5,7 +5,7 @@ use std::path::Path;
 
 use study::Journey;
 use study::journey::PRESETS;
-use study::record::Measurement;
+use study::record::{LoggedSession, Measurement};
 use study::spec::{Identities, Target};
 
 use crate::cli::{HttpArgs, JourneyArgs};
@@ -32,8 +32,6 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, flags: &HttpArgs, mistakes: 
         insecure: flags.insecure,
         ca_file,
         client,
-        keep_calls: args.calls.is_some(),
-        is_threaded: false,
         is_traced: args.trace_session,
         identities: args.identities,
     };
@@ -73,18 +71,16 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
 
 /// Writes the timing of every call as CSV. Times count from the start of measuring; `right` is
 /// whether the reply was correct.
-pub(crate) fn write_calls(path: &Path, measurement: &Measurement) -> Result<(), Problem> {
+pub(crate) fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Result<(), Problem> {
     let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
-    let journey = measurement.journey.as_deref();
-    for (number, call) in journey.into_iter().flat_map(|journey| &journey.calls).enumerate() {
-        let operation = journey.and_then(|journey| journey.operations.get(call.operation as usize));
-        let operation = operation.map_or("", |operation| operation.name.as_str()).replace('"', "\"\"");
-        let (client, journey, sent, latency) = (call.client, call.journey, call.sent_ns, call.latency_ns);
-        // In a closed loop the intended send time is the send time.
-        text.push_str(&format!(
-            "{number},{client},{journey},\"{operation}\",{sent},{sent},{latency},{}\n",
-            call.is_right
-        ));
+    let mut calls = measurement.log.iter().collect::<Vec<_>>();
+    calls.sort_by_key(|call| call.sent_ns);
+    for (number, call) in calls.into_iter().enumerate() {
+        let LoggedSession { client, journey } = call.session.unwrap_or_default();
+        let operation = target.request_name(call.request).replace('"', "\"\"");
+        let (intended, sent, latency) = (call.intended_ns, call.sent_ns, call.ended_ns - call.sent_ns);
+        let is_right = call.error.is_empty();
+        text.push_str(&format!("{number},{client},{journey},\"{operation}\",{intended},{sent},{latency},{is_right}\n"));
     }
     output::file(path, &text)
 }

@@ -90,7 +90,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     drop(metrics);
     let (measurement, agents) = result?;
     if let Some(path) = &args.journey.calls {
-        journey::write_calls(path, &measurement)?;
+        journey::write_calls(path, &measurement, &spec.target)?;
     }
     if let Some(path) = &args.log {
         request_log::write(path, &measurement, &spec.target)?;
@@ -251,7 +251,11 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         seed: args.seed,
         part: None,
         gate: false,
-        log_one_in: if args.log.is_some() { study::http::one_in(args.log_share.unwrap_or(1.0)) } else { 0 },
+        log_one_in: match (&args.journey.calls, &args.log) {
+            (None, None) => 0,
+            (Some(_), _) => 1,
+            (None, Some(_)) => study::http::one_in(args.log_share.unwrap_or(1.0)),
+        },
         shape,
     };
     Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics, fail_if }, asked.notes))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use study::record::Measurement;
-use study::spec::{HttpRequest, Target};
+use study::spec::Target;
 
 use crate::message::Problem;
 use crate::output;
@@ -11,18 +11,13 @@ use crate::output;
 /// Writes every logged request as CSV, or as JSON lines to a file that ends in `.jsonl`. Times are in
 /// ns since measuring began.
 pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> Result<(), Problem> {
-    let requests = match target {
-        Target::Http { requests, .. } => requests.as_slice(),
-        _ => &[],
-    };
-    let name = |index: u32| requests.get(index as usize).map_or_else(String::new, HttpRequest::kind);
     let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
     let mut text = String::new();
     if !is_json {
         text.push_str("intended_ns,sent_ns,first_byte_ns,ended_ns,status,bytes,request,error\n");
     }
     for entry in &measurement.log {
-        let name = name(entry.request);
+        let name = target.request_name(entry.request);
         if is_json {
             let mut line =
                 serde_json::to_value(entry).map_err(|error| Problem::text(crate::message::Exit::Machine, error))?;

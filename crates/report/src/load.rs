@@ -29,8 +29,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         let reason = failed.sentence().or_else(|| silence.clone()).unwrap_or_else(|| "no valid response".to_owned());
         told.extend(silence);
         let hint = match report.journey {
-            // Journeys to several servers cannot be traced.
-            Some(_) => (report.backend != "threads").then(|| "`--trace-session` shows a whole journey".to_owned()),
+            Some(_) => Some("`--trace-session` shows a whole journey".to_owned()),
             None => hint(&failed, target),
         };
         let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));

@@ -940,18 +940,12 @@ pub struct JourneyMeasurement {
     pub abandoned: u64,
     /// Operations in the order of the journey, each once.
     pub operations: Vec<OperationMeasurement>,
-    /// Time of the completed journeys, from when each was due; `None` if several servers were called.
+    /// Time of the completed journeys, from when each was due; `None` if none was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Histogram>,
     /// Requests, responses and the values taken, if requested; otherwise empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub transcript: String,
-    /// Calls in the order they were sent, if requested; otherwise empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<CallTime>,
-    /// Calls dropped from `calls` for lack of space.
-    #[serde(default)]
-    pub calls_left_out: u64,
 }
 
 /// One operation of a journey, or one kind of request in a mix.
@@ -983,28 +977,23 @@ pub struct LoggedRequest {
     pub status: u16,
     /// Length of the body of its response.
     pub bytes: u64,
-    /// Index of the request in the mix.
+    /// Index of the request in the mix, or of the step in the journey.
     pub request: u32,
+    /// Of a journey: who made the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<LoggedSession>,
     /// Kind of error; empty for a valid response.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 
-/// Timing of one call.
+/// The client and journey of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CallTime {
-    /// Place of its operation among [`JourneyMeasurement::operations`].
-    pub operation: u32,
-    /// The client that made it, from 0.
-    pub client: u32,
+pub struct LoggedSession {
+    /// The client, from 0.
+    pub client: u64,
     /// Number of its journey over all clients, from 0, including the warm-up.
     pub journey: u64,
-    /// When it was written, ns since measuring began. In a closed loop it is intended then.
-    pub sent_ns: u64,
-    /// Latency, ns.
-    pub latency_ns: u64,
-    /// Whether the response was valid.
-    pub is_right: bool,
 }
 
 /// Cache results. [`Measurement::requests`] are the operations of the workload, without the fills and rewrites caused.

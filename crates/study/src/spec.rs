@@ -163,13 +163,7 @@ pub enum Target {
         /// https: the certificate for servers that ask for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<ClientCertificate>,
-        /// Include the timing of every call in the measurement.
-        #[serde(default)]
-        keep_calls: bool,
-        /// Run each client as a thread in any case, so that loads with and without a resolver can be compared.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        is_threaded: bool,
-        /// Include the requests and responses in the measurement, as text. Only for one client and one server.
+        /// Include the requests and responses in the measurement, as text. Only for one client.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_traced: bool,
         /// Identities of the users of its journeys.
@@ -205,6 +199,17 @@ impl Target {
     pub fn requests_per_session(&self) -> u64 {
         let Target::Journey { journey, .. } = self else { return 1 };
         journey.steps.iter().filter(|step| !step.once).count().max(1) as u64
+    }
+
+    /// Name of a request by its index in the mix, or of a step; otherwise empty.
+    pub fn request_name(&self, index: u32) -> String {
+        match self {
+            Target::Http { requests, .. } => requests.get(index as usize).map_or_else(String::new, HttpRequest::kind),
+            Target::Journey { journey, .. } => {
+                journey.steps.get(index as usize).map_or_else(String::new, |step| step.operation.clone())
+            }
+            Target::Pingpong { .. } | Target::Cache { .. } => String::new(),
+        }
     }
 
     /// Address of the server: `host:port`, `unix:` and a path, or the URL of a journey's first target, if any.

@@ -10,6 +10,7 @@ pub(crate) struct Jar(Vec<Cookie>);
 
 #[derive(Clone, Debug)]
 struct Cookie {
+    host: String,
     name: String,
     value: String,
     path: String,
@@ -25,9 +26,9 @@ pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
 }
 
 impl Jar {
-    /// Stores the cookies of the response to a request for `target`. Reads only the attributes `Path` and `Max-Age=0`: a
-    /// session has one server, and ends before cookies expire.
-    pub(crate) fn store(&mut self, head: &[u8], target: &str) {
+    /// Stores the cookies of the response to a request for `target`. Reads only the attributes `Path` and `Max-Age=0`:
+    /// cookies go back to their own host, and a session ends before they expire.
+    pub(crate) fn store(&mut self, head: &[u8], host: &str, target: &str) {
         for (_, text) in fields(head).filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
             let mut parts = text.split(';').map(|part| part.split_once('=').unwrap_or((part, "")));
             let Some((name, value)) = parts.next().map(|(name, value)| (name.trim(), value.trim())) else { continue };
@@ -42,17 +43,19 @@ impl Jar {
                     _ => {}
                 }
             }
-            self.0.retain(|cookie| cookie.name != name || cookie.path != path);
+            self.0.retain(|cookie| cookie.name != name || cookie.path != path || cookie.host != host);
             if !is_removed && self.0.len() < COOKIES_MAX {
-                self.0.push(Cookie { name: name.to_owned(), value: value.to_owned(), path: path.to_owned() });
+                let (host, name, value) = (host.to_owned(), name.to_owned(), value.to_owned());
+                self.0.push(Cookie { host, name, value, path: path.to_owned() });
             }
         }
     }
 
-    /// The `Cookie` field of a request; `None` without cookies for its path.
-    pub(crate) fn header(&self, target: &str) -> Option<String> {
+    /// The `Cookie` field of a request; `None` without cookies for its host and path.
+    pub(crate) fn header(&self, host: &str, target: &str) -> Option<String> {
         let path = target.split('?').next().unwrap_or(target);
-        let mut own = self.0.iter().filter(|cookie| matches(path, &cookie.path)).collect::<Vec<_>>();
+        let mut own =
+            self.0.iter().filter(|cookie| cookie.host == host && matches(path, &cookie.path)).collect::<Vec<_>>();
         // Longer paths come first (section 5.4).
         own.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         let pairs = own.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect::<Vec<_>>();
@@ -89,29 +92,30 @@ mod tests {
         let mut jar = Jar::default();
         let head =
             |fields: &str| format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n{fields}\r\n\r\n").into_bytes();
-        jar.store(&head("Set-Cookie: sid=1; HttpOnly; Path=/\r\nset-cookie: cart=a=b; Secure"), "/shop/cart?x=/y");
+        jar.store(&head("Set-Cookie: sid=1; HttpOnly; Path=/\r\nset-cookie: cart=a=b; Secure"), "a", "/shop/cart?x=/y");
         assert_eq!((jar.get("sid"), jar.get("cart"), jar.get("other")), (Some("1"), Some("a=b"), None));
-        assert_eq!(jar.header("/shop/list").as_deref(), Some("cart=a=b; sid=1"));
-        assert_eq!(jar.header("/shopping").as_deref(), Some("sid=1"));
-        jar.store(&head("Set-Cookie: sid=2; Path=/"), "/login");
-        assert_eq!(jar.header("/").as_deref(), Some("sid=2"));
-        jar.store(&head("Set-Cookie: sid=; Path=/; Max-Age=0\r\nSet-Cookie: =x\r\nSet-Cookie: flag"), "/login");
-        assert_eq!(jar.header("/").as_deref(), Some("flag="));
+        assert_eq!(jar.header("a", "/shop/list").as_deref(), Some("cart=a=b; sid=1"));
+        assert_eq!(jar.header("a", "/shopping").as_deref(), Some("sid=1"));
+        jar.store(&head("Set-Cookie: sid=2; Path=/"), "a", "/login");
+        assert_eq!(jar.header("a", "/").as_deref(), Some("sid=2"));
+        jar.store(&head("Set-Cookie: sid=; Path=/; Max-Age=0\r\nSet-Cookie: =x\r\nSet-Cookie: flag"), "a", "/login");
+        assert_eq!(jar.header("a", "/").as_deref(), Some("flag="));
+        assert_eq!(jar.header("other", "/"), None);
     }
 
     proptest! {
         #[test]
         fn any_head_is_read(head in "(Set-Cookie: ?[ -~]{0,30}\\r\\n|[^a]{0,9}){0,5}", target in "[/a?]{0,6}") {
             let mut jar = Jar::default();
-            jar.store(head.as_bytes(), &target);
-            prop_assert!(jar.header("/a").is_none_or(|cookies| !cookies.contains(['\r', '\n'])));
+            jar.store(head.as_bytes(), "a", &target);
+            prop_assert!(jar.header("a", "/a").is_none_or(|cookies| !cookies.contains(['\r', '\n'])));
         }
     }
 
     #[test]
     fn a_field_that_is_not_utf_8_hides_no_other() {
         let mut jar = Jar::default();
-        jar.store(b"HTTP/1.1 200 OK\r\nX: \xff\r\nSet-Cookie: a=1\r\n\r\n", "/");
+        jar.store(b"HTTP/1.1 200 OK\r\nX: \xff\r\nSet-Cookie: a=1\r\n\r\n", "a", "/");
         assert_eq!(jar.get("a"), Some("1"));
     }
 
@@ -119,7 +123,11 @@ mod tests {
     fn limits_stored_cookies() {
         let mut jar = Jar::default();
         let many = (0..100).map(|n| format!("Set-Cookie: c{n}=x\r\n")).collect::<String>();
-        jar.store(format!("HTTP/1.1 200 OK\r\n{many}Set-Cookie: big={}\r\n\r\n", "x".repeat(5000)).as_bytes(), "/");
+        jar.store(
+            format!("HTTP/1.1 200 OK\r\n{many}Set-Cookie: big={}\r\n\r\n", "x".repeat(5000)).as_bytes(),
+            "a",
+            "/",
+        );
         assert_eq!((jar.0.len(), jar.get("big")), (COOKIES_MAX, None));
     }
 }

@@ -24,8 +24,8 @@ pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     pub(crate) operations: Vec<String>,
-    /// Names of the targets, which occupy the first slots.
-    targets: Vec<String>,
+    /// URLs of the targets, which occupy the first slots.
+    pub(crate) targets: Vec<String>,
     lets: Vec<(usize, Template)>,
     /// Names of the slots.
     names: Vec<String>,
@@ -64,7 +64,7 @@ enum Taken {
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
-    /// Its head, after interim ones; empty if unknown.
+    /// Its head, after interim ones.
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [u8],
     pub(crate) cookies: &'a Jar,
@@ -142,15 +142,12 @@ impl Program {
         values
     }
 
-    /// URL of the only server, if the URL of every call begins with it.
-    pub(crate) fn only_server(&self) -> Option<&str> {
-        let server = |step: &Step| match step.url.0.as_slice() {
-            [Piece::Slot(slot, _), ..] if *slot < self.targets.len() => Some(*slot),
+    /// Index of the target with which the URL of a step begins.
+    pub(crate) fn target(&self, step: &Step) -> Option<usize> {
+        match step.url.0.first() {
+            Some(Piece::Slot(slot, _)) if *slot < self.targets.len() => Some(*slot),
             _ => None,
-        };
-        let first = server(self.steps.first()?)?;
-        let is_only = self.steps.iter().all(|step| server(step) == Some(first));
-        is_only.then(|| self.targets[first].as_str())
+        }
     }
 
     /// Lists the values that a step took from its response.
@@ -171,28 +168,18 @@ impl Program {
         self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|(slot, ..)| *slot))
     }
 
-    /// Whether values come from headers or cookies.
-    pub(crate) fn needs_head(&self) -> bool {
-        let is_of_head = |(_, taken, _): &(usize, Taken, String)| matches!(taken, Taken::Header(_) | Taken::Cookie(_));
-        self.steps.iter().any(|step| step.take.iter().any(is_of_head))
-    }
-
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.targets.iter().any(|url| url.starts_with("https://"))
-    }
-
     /// Fails if a reply's value does not have the required type.
     pub(crate) fn compose(
         &self,
         step: &Step,
         values: &mut Values,
         (host, target): (&str, &str),
-        cookies: &Jar,
+        cookies: Option<String>,
         sequence: i32,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let mut headers = vec![("Host", Cow::Borrowed(host))];
-        headers.extend(cookies.header(target).map(|cookies| ("Cookie", Cow::Owned(cookies))));
+        headers.extend(cookies.map(|cookies| ("Cookie", Cow::Owned(cookies))));
         let body = match &step.body {
             Body::Rest { body, .. } => {
                 let text = body.as_ref().map(|body| values.text(body));

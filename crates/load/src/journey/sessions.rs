@@ -1,7 +1,8 @@
-//! Journeys to one server, in the workers' event loop: a client is a session's step and values, not a thread.
+//! Journeys in the workers' event loop: a client is a session's step and values, not a thread.
 //!
 //! A session's first call waits for its turn as any request does. Each response causes the next call, which the budget
-//! does not limit and which counts as a request. An error ends the session; the client then begins another one.
+//! does not limit and which counts as a request. An error ends the session; the client then begins another one. Before
+//! a call to a URL that a resolver may know, the client asks the resolver; these calls are not counted.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -10,19 +11,20 @@ use std::sync::Arc;
 use codecs::value::Value;
 use net::Nanos;
 use stats::Rng;
-use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement};
+use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement, OperationMeasurement};
 use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls};
 use study::url::{self, Url};
-use wire::http1::{Limits, Memo, Response, ResponseError, ResponseReader};
+use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseError, ResponseReader};
 
 use super::cookies::Jar;
 use super::program::{Answer, Program, Step};
-use super::resolver;
+use super::servers::{self, Servers};
 use super::values::Values;
 use crate::measurement::merged;
 use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Fault, OrFault};
-use crate::worker::Done;
+use crate::supervise::LoadError;
+use crate::worker::{Done, Server};
 
 /// Maximum length of a request, and of the body of a response.
 pub(crate) const MESSAGE_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
@@ -33,23 +35,37 @@ const SHOWN_BYTES_MAX: usize = 2000;
 const TRANSCRIPT_BYTES_MAX: usize = 1 << 20;
 /// Sequence number of Thrift calls: each response belongs to the only call in flight.
 const SEQUENCE: i32 = 1;
+/// Maximum number of open connections per client of a journey that learns URLs from responses or a resolver.
+const CONNECTIONS_MAX: usize = 16;
 
-/// The journey of a load and its only server.
+/// The journey of a load.
 #[derive(Debug)]
 pub(crate) struct Plan {
     program: Program,
-    server: Url,
-    host: String,
-    /// Scheme, host and port as the journey writes them.
-    origin: String,
+    targets: Vec<PlannedTarget>,
+    resolver: Option<Url>,
+    /// Whether calls may go to other servers than the targets'.
+    learns: bool,
+    tls: Tls,
     seed: u64,
     identities: Identities,
     is_traced: bool,
 }
 
+/// A target of the journey.
+#[derive(Debug)]
+struct PlannedTarget {
+    url: Url,
+    host: String,
+    /// Scheme, host and port as the journey writes them.
+    origin: String,
+    is_called: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Sessions {
     plan: Arc<Plan>,
+    servers: Servers,
     /// Number of the next session in the whole load, and the number of workers that take turns.
     number: u64,
     workers: u64,
@@ -63,14 +79,19 @@ pub(crate) struct Sessions {
     transcript: String,
 }
 
-/// A call, by the index of its step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Call(u32);
+pub(crate) struct Call {
+    /// Index of its step.
+    step: u32,
+    /// Whether it only asks the resolver about the URL of the step.
+    resolves: bool,
+    session: LoggedSession,
+}
 
 /// Not sent.
 impl Default for Call {
     fn default() -> Self {
-        Self(u32::MAX)
+        Self { step: u32::MAX, resolves: false, session: LoggedSession::default() }
     }
 }
 
@@ -87,8 +108,8 @@ pub(crate) struct Stream {
     /// When the next session is due.
     due: Nanos,
     session: Option<Box<Session>>,
-    /// Values and cookies of the `once` steps.
-    kept: Option<(Vec<Value>, Jar)>,
+    /// Values and cookies of the `once` steps, and the server of the call after them.
+    kept: Option<(Vec<Value>, Jar, u32)>,
     /// The call in flight, or the next one.
     request: Vec<u8>,
     is_in_flight: bool,
@@ -96,7 +117,15 @@ pub(crate) struct Stream {
 
 #[derive(Debug)]
 struct Session {
+    /// Over the whole load.
+    number: u64,
     step: usize,
+    /// Server of its next call.
+    server: u32,
+    /// The URL that the next call only asks the resolver about.
+    asked: Option<String>,
+    /// Prepared, but its first call is not due.
+    waits: bool,
     values: Values,
     cookies: Jar,
     due: Nanos,
@@ -105,23 +134,45 @@ struct Session {
 }
 
 impl Plan {
-    /// `None` if the blocking engine must run the journey: it has several servers, or learns of some on the way.
+    /// `None` if the target is no journey.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
-        let Target::Journey { journey, targets, resolve, keep_calls, identities, is_threaded, is_traced, .. } = target
+        let Target::Journey { journey, targets, resolve, insecure, ca_file, client, identities, is_traced, .. } =
+            target
         else {
             return Ok(None);
         };
         let program = Program::new(journey, targets)?;
-        let server = program.only_server().filter(|_| resolve.is_none() && !keep_calls && !is_threaded);
-        let Some(server) = server else { return Ok(None) };
-        let (identities, is_traced) = (*identities, *is_traced);
-        let authority = server.find("://").map_or(0, |at| at + 3);
-        let end = server[authority..].find('/').map_or(server.len(), |at| authority + at);
-        let origin = server[..end].to_owned();
-        let server = url::parse(server).map_err(|error| vec![error.to_string()])?;
-        let plan = Plan { host: server.host_field(), origin, program, server, seed, identities, is_traced };
-        // Later sessions differ only in numbers and letters.
-        plan.compose(0, &mut plan.values(0), &Jar::default(), &mut Vec::new()).map_err(|(_, why)| vec![why])?;
+        let called = program.steps.iter().map(|step| program.target(step)).collect::<Vec<_>>();
+        let planned = |(index, text): (usize, &String)| {
+            let url = url::parse(text).map_err(|error| vec![error.to_string()])?;
+            let authority = text.find("://").map_or(0, |at| at + 3);
+            let end = text[authority..].find('/').map_or(text.len(), |at| authority + at);
+            let is_called = called.contains(&Some(index));
+            Ok(PlannedTarget { host: url.host_field(), url, origin: text[..end].to_owned(), is_called })
+        };
+        let targets = program.targets.iter().enumerate().map(planned).collect::<Result<_, Vec<String>>>()?;
+        let resolver = |text: &str| match url::parse(text) {
+            Ok(url) if url.protocol == spec::Protocol::Http => Ok(url),
+            _ => Err(vec![format!("`resolve` is `{text}`, expected `http://host:port`")]),
+        };
+        let resolver = resolve.as_deref().map(resolver).transpose()?;
+        let (ca_file, client) = (ca_file.clone(), client.clone());
+        let plan = Plan {
+            learns: resolver.is_some() || called.contains(&None),
+            program,
+            targets,
+            resolver,
+            tls: Tls { server_name: String::new(), insecure: *insecure, ca_file, client, resume: true },
+            seed,
+            identities: *identities,
+            is_traced: *is_traced,
+        };
+        // The first calls of later sessions differ only in numbers and letters.
+        let mut session = plan.session(0);
+        let first = plan
+            .first_url(&mut session.values)
+            .and_then(|_| plan.compose(&mut session, "", "/", None, &mut Vec::new()));
+        first.map_err(|(_, why)| vec![why])?;
         Ok(Some(plan))
     }
 
@@ -136,52 +187,64 @@ impl Plan {
         LoadSpec { stop, ..spec.clone() }
     }
 
-    /// `host:port`.
-    pub(crate) fn address(&self) -> String {
-        self.server.address()
+    /// The servers of the targets and of the first call, or the resolver. Resolves their names.
+    pub(crate) fn servers(&self) -> Result<Servers, LoadError> {
+        let mut servers = Servers::new(self.tls.clone());
+        if let Some(resolver) = &self.resolver {
+            servers.of_url(resolver)?;
+        } else {
+            let (_, first) = self.first_url(&mut self.session(0).values).expect("it was composed before");
+            servers.of_url(&first)?;
+            for target in &self.targets {
+                let index = target.is_called.then(|| servers.of_url(&target.url)).transpose()?;
+                servers.of_targets.push(index);
+            }
+        }
+        Ok(servers)
     }
 
-    pub(crate) fn tls(&self, target: &Target) -> Option<Tls> {
-        let Target::Journey { insecure, ca_file, client, .. } = target else { return None };
-        (self.server.protocol == spec::Protocol::Https).then(|| Tls {
-            server_name: self.server.host.clone(),
-            insecure: *insecure,
-            ca_file: ca_file.clone(),
-            client: client.clone(),
-            resume: true,
-        })
+    /// Maximum number of open connections per client.
+    pub(crate) fn connections_per_client(&self, servers: &Servers) -> usize {
+        if self.learns { CONNECTIONS_MAX } else { servers.len() }
     }
 
     fn step(&self, call: Call) -> Option<&Step> {
-        self.program.steps.get(call.0 as usize)
+        self.program.steps.get(call.step as usize)
     }
 
-    fn values(&self, number: u64) -> Values {
-        self.program.initial_values(self.seed, number)
+    fn session(&self, number: u64) -> Session {
+        let values = self.program.initial_values(self.seed, number);
+        Session {
+            number,
+            step: 0,
+            server: 0,
+            asked: None,
+            waits: true,
+            values,
+            cookies: Jar::default(),
+            due: 0,
+            thinks_until: 0,
+        }
     }
 
-    fn compose(&self, step: usize, values: &mut Values, cookies: &Jar, out: &mut Vec<u8>) -> OrFault<()> {
-        let step = &self.program.steps[step];
-        let wrong = |why: String| (Fault::Value, format!("cannot compose the request: {why}"));
-        let url = values.text(&step.url);
-        // Most URLs need no parsing.
-        let is_plain = |target: &&str| {
-            target.starts_with('/') && target.bytes().all(|byte| (b'!'..=b'~').contains(&byte) && byte != b'#')
-        };
-        let parsed;
-        let target = match url.strip_prefix(&*self.origin).filter(is_plain) {
-            Some(target) => target,
-            None => {
-                let endpoint = resolver::endpoint(&url).map_err(wrong)?;
-                if !endpoint.same_origin(&self.server) {
-                    return Err(wrong(format!("`{endpoint}` is on another server than {}", self.server.origin())));
-                }
-                parsed = endpoint.target;
-                &parsed
-            }
-        };
+    fn first_url(&self, values: &mut Values) -> OrFault<(String, Url)> {
+        let url = values.text(&self.program.steps[0].url).into_owned();
+        let endpoint = servers::endpoint(&url).map_err(wrong)?;
+        Ok((url, endpoint))
+    }
+
+    fn compose(
+        &self,
+        session: &mut Session,
+        host: &str,
+        target: &str,
+        cookies: Option<String>,
+        out: &mut Vec<u8>,
+    ) -> OrFault<()> {
+        let step = &self.program.steps[session.step];
         out.clear();
-        self.program.compose(step, values, (&self.host, target), cookies, SEQUENCE, out).map_err(wrong)?;
+        let composed = self.program.compose(step, &mut session.values, (host, target), cookies, SEQUENCE, out);
+        composed.map_err(wrong)?;
         let is_short = out.len() <= MESSAGE_BYTES_MAX;
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
@@ -220,15 +283,16 @@ impl Plan {
             operations,
             session,
             transcript: done.iter().map(|worker| worker.recorder.transcript.as_str()).collect(),
-            ..JourneyMeasurement::default()
         }
     }
 }
 
 impl Sessions {
-    pub(crate) fn new(plan: Arc<Plan>, worker: u32, workers: u32) -> Self {
+    /// `servers`: those of [`Plan::servers`].
+    pub(crate) fn new(plan: Arc<Plan>, servers: Servers, worker: u32, workers: u32) -> Self {
         Self {
             plan,
+            servers,
             number: u64::from(worker),
             workers: u64::from(workers),
             client: Cell::new(u64::from(worker)),
@@ -287,27 +351,124 @@ impl Sessions {
     fn judge(&mut self, stream: &mut Stream, status: u16, head: &[u8], at: Nanos) -> OrFault<()> {
         let Some(session) = &mut stream.session else { return Ok(()) };
         let Plan { program, .. } = &*self.plan;
-        let step = &program.steps[session.step];
-        let named = |(fault, why)| (fault, format!("`{}`: {why}", program.operations[step.operation]));
-        if stream.body.len() > MESSAGE_BYTES_MAX {
-            return Err(named((Fault::Body, format!("a body above {MESSAGE_BYTES_MAX} bytes"))));
+        let operation = program.steps[session.step].operation;
+        let next = if stream.body.len() > MESSAGE_BYTES_MAX {
+            Err((Fault::Body, format!("a body above {MESSAGE_BYTES_MAX} bytes")))
+        } else if let Some(url) = session.asked.take() {
+            self.resolved(session, &url, status, &stream.body, &mut stream.request)
+        } else {
+            self.judge_call(session, status, head, &stream.body, &stream.request).and_then(|()| {
+                session.step += 1;
+                if session.step == self.plan.program.steps.len() {
+                    self.completed = Some(at.saturating_sub(session.due));
+                    return Ok(());
+                }
+                session.thinks_until = at + self.plan.program.steps[session.step].think_ns;
+                self.prepare(session, &mut stream.request)
+            })
+        };
+        next.map_err(|(fault, why)| (fault, format!("`{}`: {why}", self.plan.program.operations[operation])))?;
+        let Plan { program, .. } = &*self.plan;
+        if self.completed.is_some() {
+            stream.session = None;
+        } else if session.step == program.first_repeated() && session.step > 0 {
+            let values = program.kept_slots().map(|slot| session.values.slots[slot].clone()).collect();
+            stream.kept = Some((values, session.cookies.clone(), session.server));
         }
-        session.cookies.store(head, target_of(&stream.request));
-        let answer = Answer { status, head, body: &stream.body, cookies: &session.cookies };
-        program.judge(step, &mut session.values, &answer, SEQUENCE).map_err(named)?;
-        session.step += 1;
-        if session.step < program.steps.len() {
-            if session.step == program.first_repeated() && session.step > 0 {
-                let values = program.kept_slots().map(|slot| session.values.slots[slot].clone()).collect();
-                stream.kept = Some((values, session.cookies.clone()));
-            }
-            session.thinks_until = at + program.steps[session.step].think_ns;
-            let Session { step, values, cookies, .. } = &mut **session;
-            return self.plan.compose(*step, values, cookies, &mut stream.request).map_err(named);
-        }
-        self.completed = Some(at.saturating_sub(session.due));
-        stream.session = None;
         Ok(())
+    }
+
+    fn judge_call(&self, session: &mut Session, status: u16, head: &[u8], body: &[u8], request: &[u8]) -> OrFault<()> {
+        let Plan { program, .. } = &*self.plan;
+        session.cookies.store(head, &self.servers.get(session.server).host, target_of(request));
+        let answer = Answer { status, head, body, cookies: &session.cookies };
+        program.judge(&program.steps[session.step], &mut session.values, &answer, SEQUENCE)
+    }
+
+    /// Composes the next call of a session, or the question to the resolver that precedes it.
+    fn prepare(&mut self, session: &mut Session, out: &mut Vec<u8>) -> OrFault<()> {
+        let plan = &*self.plan;
+        let step = &plan.program.steps[session.step];
+        let url = session.values.text(&step.url);
+        // Most URLs need no parsing.
+        if let Some(target) = plan.program.target(step)
+            && let Some(Some(server)) = self.servers.of_targets.get(target)
+        {
+            let PlannedTarget { origin, host, url: own, .. } = &plan.targets[target];
+            let is_plain = |target: &&str| {
+                target.starts_with('/') && target.bytes().all(|byte| (b'!'..=b'~').contains(&byte) && byte != b'#')
+            };
+            if let Some(target) = url.strip_prefix(&**origin).filter(is_plain) {
+                session.server = *server;
+                let cookies = session.cookies.header(&own.host, target);
+                return plan.compose(session, host, target, cookies, out);
+            }
+        }
+        let endpoint = servers::endpoint(&url).map_err(wrong)?;
+        let Some(resolver) = &plan.resolver else {
+            let known = self.servers.len();
+            session.server = self.servers.of_url(&endpoint).map_err(servers::fault)?;
+            if !plan.learns && self.servers.len() > known {
+                return Err(wrong(format!("`{endpoint}` is on another server than the targets")));
+            }
+            return self.compose(session, &endpoint, out);
+        };
+        if let Some(server) = self.servers.told(without_query(&url)) {
+            session.server = server;
+            return self.compose(session, &endpoint, out);
+        }
+        out.clear();
+        let question = servers::question(without_query(&url));
+        (session.server, session.asked) = (0, Some(url.into_owned()));
+        let host = [("Host", resolver.host_field())];
+        wire::http1::compose_request(out, "GET", &question, &host, b"", false).map_err(wrong)
+    }
+
+    fn compose(&self, session: &mut Session, endpoint: &Url, out: &mut Vec<u8>) -> OrFault<()> {
+        let cookies = session.cookies.header(&endpoint.host, &endpoint.target);
+        self.plan.compose(session, &endpoint.host_field(), &endpoint.target, cookies, out)
+    }
+
+    /// Takes the server of the next call from the resolver's response, and composes the call.
+    fn resolved(
+        &mut self,
+        session: &mut Session,
+        url: &str,
+        status: u16,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> OrFault<()> {
+        let endpoint = servers::endpoint(url).map_err(wrong)?;
+        let bare = without_query(url);
+        let told = self.servers.tell(bare, &endpoint, status, body);
+        session.server = told.map_err(|(fault, why)| (fault, format!("resolving `{bare}`: {why}")))?;
+        self.compose(session, &endpoint, out)
+    }
+
+    /// The next session of a client.
+    fn begin(&mut self, stream: &mut Stream) {
+        let number = match self.plan.identities {
+            Identities::Fresh => self.number,
+            Identities::Reused => stream.client,
+        };
+        self.number += self.workers;
+        let mut session = self.plan.session(number);
+        if let Some((values, cookies, _)) = &stream.kept {
+            let program = &self.plan.program;
+            session.step = program.first_repeated();
+            session.cookies = cookies.clone();
+            program.kept_slots().zip(values).for_each(|(slot, value)| session.values.slots[slot] = value.clone());
+        }
+        let prepared = self.prepare(&mut session, &mut stream.request);
+        debug_assert!(prepared.is_ok(), "{prepared:?}: it was composed before, with another number");
+        stream.session = Some(Box::new(session));
+    }
+
+    /// A call that was in flight on a lost connection has ended its session.
+    fn end_lost(stream: &mut Stream) {
+        if std::mem::take(&mut stream.is_in_flight) {
+            (stream.session, stream.kept) = (None, None);
+        }
     }
 
     #[cold]
@@ -323,6 +484,14 @@ impl Stream {
         let room = HEADS_BYTES_MAX.saturating_sub(self.head.len());
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
+}
+
+fn wrong(why: String) -> (Fault, String) {
+    (Fault::Value, format!("cannot compose the request: {why}"))
+}
+
+fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or(url)
 }
 
 /// Path and query of a composed request.
@@ -362,7 +531,21 @@ impl Protocol for Sessions {
     }
 
     fn caused(&self, stream: &Stream) -> u32 {
-        u32::from(stream.session.is_some() && !stream.is_in_flight)
+        u32::from(stream.session.as_ref().is_some_and(|session| !session.waits) && !stream.is_in_flight)
+    }
+
+    fn next_server(&mut self, stream: &mut Stream) -> u32 {
+        Self::end_lost(stream);
+        // The first call may be a question about a URL that differs from session to session.
+        if self.plan.resolver.is_some() && stream.session.is_none() {
+            self.begin(stream);
+        }
+        let kept = || stream.kept.as_ref().map_or(0, |kept| kept.2);
+        stream.session.as_ref().map_or_else(kept, |session| session.server)
+    }
+
+    fn server(&self, index: u32) -> Option<&Server> {
+        Some(self.servers.get(index))
     }
 
     fn thinks_until(&self, stream: &Stream) -> Nanos {
@@ -378,12 +561,16 @@ impl Protocol for Sessions {
         self.completed = None;
     }
 
+    fn session(&self, call: Call) -> Option<LoggedSession> {
+        Some(call.session)
+    }
+
     fn completed(&self) -> Option<Nanos> {
         self.completed
     }
 
     fn is_caused(&self, call: Call) -> bool {
-        self.plan.step(call).is_some_and(|step| step.once)
+        call.resolves || self.plan.step(call).is_some_and(|step| step.once)
     }
 
     fn last(&self) -> Option<Last> {
@@ -391,46 +578,27 @@ impl Protocol for Sessions {
     }
 
     fn index(&self, call: Call) -> u32 {
-        call.0
+        call.step
     }
 
     fn operation(&self, call: Call) -> Option<u32> {
-        self.plan.step(call).map(|_| call.0)
+        self.plan.step(call).map(|_| call.step)
     }
 
     fn request(&mut self, stream: &mut Stream, _: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> Call {
-        // A call that was in flight on a lost connection has ended its session.
-        if stream.is_in_flight {
-            (stream.session, stream.kept) = (None, None);
-        }
+        Self::end_lost(stream);
         if stream.session.is_none() {
-            let number = match self.plan.identities {
-                Identities::Fresh => self.number,
-                Identities::Reused => stream.client,
-            };
-            self.number += self.workers;
-            let mut session = Session {
-                step: 0,
-                values: self.plan.values(number),
-                cookies: Jar::default(),
-                due: stream.due,
-                thinks_until: 0,
-            };
-            if let Some((values, cookies)) = &stream.kept {
-                let program = &self.plan.program;
-                session.step = program.first_repeated();
-                session.cookies = cookies.clone();
-                program.kept_slots().zip(values).for_each(|(slot, value)| session.values.slots[slot] = value.clone());
-            }
-            let Session { step, values, cookies, .. } = &mut session;
-            let composed = self.plan.compose(*step, values, cookies, &mut stream.request);
-            debug_assert!(composed.is_ok(), "{composed:?}: it was composed before, with another number");
-            stream.session = Some(Box::new(session));
+            self.begin(stream);
         }
         stream.is_in_flight = true;
         self.say('>', &stream.request);
         out.extend_from_slice(&stream.request);
-        stream.session.as_ref().map_or_else(Call::default, |session| Call(session.step as u32))
+        let Some(session) = &mut stream.session else { return Call::default() };
+        if std::mem::take(&mut session.waits) {
+            session.due = stream.due;
+        }
+        let logged = LoggedSession { client: stream.client, journey: session.number };
+        Call { step: session.step as u32, resolves: session.asked.is_some(), session: logged }
     }
 
     fn again(&mut self, stream: &mut Stream, call: Call, _: Nanos, out: &mut Vec<u8>) -> Call {
@@ -445,13 +613,14 @@ impl Protocol for Sessions {
         if *first_at == 0 {
             *first_at = at;
         }
-        let reads_body = step.reads_body() || self.plan.is_traced;
+        let reads_body = call.resolves || step.reads_body() || self.plan.is_traced;
+        let asked = if call.resolves { RequestMethod::Get } else { step.asked };
         let keep = |piece: &[u8]| {
             if reads_body && body.len() <= MESSAGE_BYTES_MAX {
                 body.extend_from_slice(piece);
             }
         };
-        match reader.read(&mut self.memo, step.asked, bytes, keep) {
+        match reader.read(&mut self.memo, asked, bytes, keep) {
             Ok(None) => {
                 stream.keep_head(bytes);
                 Parsed::More

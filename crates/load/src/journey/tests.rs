@@ -13,8 +13,8 @@ use mocks::{
 };
 use servers::Shutdown;
 use study::Journey;
-use study::record::Measurement;
-use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
+use study::record::{LoggedSession, Measurement};
+use study::spec::{LoadSpec, Stop, Target, Warmup};
 
 use crate::check::tests::spec;
 
@@ -91,8 +91,6 @@ fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
         insecure: true,
         ca_file: None,
         client: None,
-        keep_calls: true,
-        is_threaded: false,
         is_traced: false,
         identities: study::spec::Identities::Fresh,
     }
@@ -101,7 +99,7 @@ fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
 fn load(target: Target, clients: u32, requests: u64) -> Measurement {
     let stop = Stop::Requests { requests, max_ns: 60_000_000_000 };
     let warmup = Warmup::DurationNs(0);
-    let spec = LoadSpec { target, clients, stop, warmup, timeout_ns: 20_000_000_000, ..spec() };
+    let spec = LoadSpec { target, clients, stop, warmup, timeout_ns: 20_000_000_000, log_one_in: 1, ..spec() };
     crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -156,8 +154,11 @@ fn evernote_follows_endpoints_in_replies() {
                 preset("evernote").steps.iter().map(|step| (step.operation.clone(), 10, 0)).collect::<Vec<_>>();
             assert_eq!(counts(&measurement), expected);
             let journey = measurement.journey.unwrap();
-            assert_eq!((journey.completed, journey.abandoned, journey.calls.len()), (10, 0, 50));
-            assert!(journey.calls.iter().zip(0u64..).all(|(call, place)| call.journey == place / 5 && call.is_right));
+            assert_eq!((journey.completed, journey.abandoned, measurement.log.len()), (10, 0, 50));
+            for (call, place) in measurement.log.iter().zip(0u64..) {
+                let session = Some(LoggedSession { client: 0, journey: place / 5 });
+                assert!(call.session == session && call.error.is_empty(), "{call:?}");
+            }
             assert_eq!(measurement.handshake.unwrap().count, 2, "a connection for each endpoint, kept");
             assert_eq!(logs[0].lock().unwrap().len(), 10);
             let host = bound[0].to_string();
@@ -387,9 +388,8 @@ url = "{api}/{id}"
     let measurement = load_answered(text, 10, answer);
     assert_eq!((measurement.requests, measurement.errors["value"]), (0, 5), "five journeys of two calls each");
     assert!(measurement.received_bytes > 0);
-    let calls = &measurement.journey.as_ref().unwrap().calls;
-    let last = calls.iter().map(|call| call.sent_ns + call.latency_ns).max().unwrap();
-    assert!(measurement.duration_ns >= last, "{} ns, and a call ended at {last}", measurement.duration_ns);
+    let last = measurement.log.iter().map(|call| call.ended_ns).max().unwrap();
+    assert!(measurement.duration_ns as i64 >= last, "{} ns, and a call ended at {last}", measurement.duration_ns);
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn reports_unreachable_target() {
     let target = target(preset("chess"), &[("chess", format!("http://127.0.0.1:{port}"))]);
     let spec = LoadSpec { target, clients: 2, ..spec() };
     let error = crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_err().to_string();
-    assert!(error.contains(&format!("cannot open any of 2 connections to http://127.0.0.1:{port}")), "{error}");
+    assert!(error.contains(&format!("cannot open any of 2 connections to 127.0.0.1:{port}")), "{error}");
 }
 
 #[test]
@@ -459,35 +459,10 @@ fn a_body_may_exceed_the_send_buffer() {
         None,
         |_| vec![Arc::new(Answers(answer))],
         |bound| {
-            let mut target = target(of_text(&text), &[("s", format!("http://{}", bound[0]))]);
-            if let Target::Journey { keep_calls, .. } = &mut target {
-                *keep_calls = false;
-            }
+            let target = target(of_text(&text), &[("s", format!("http://{}", bound[0]))]);
             let measurement = load(target, 2, 20);
             assert_eq!((measurement.requests, measurement.backend.as_str()), (20, "epoll"));
         },
-    );
-}
-
-#[test]
-fn journeys_to_several_servers_need_a_thread_per_client() {
-    let text = r#"
-name = "two"
-targets = { a = "http://a", b = "http://b" }
-[[step]]
-url = "{a}/"
-[[step]]
-url = "{b}/"
-"#;
-    let arrivals = Arrivals::Poisson { rate_per_s: 10.0 };
-    let spec = LoadSpec { target: target(of_text(text), &[]), clients: 2000, arrivals, ..spec() };
-    let several = "journeys to several servers";
-    assert_eq!(
-        crate::check(&spec),
-        [
-            format!("`clients` is 2000, {several} allow at most 1024: each is a thread"),
-            format!("{several} need a closed loop without think time"),
-        ]
     );
 }
 

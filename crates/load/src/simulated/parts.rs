@@ -1,8 +1,5 @@
 //! A load divided among several processes.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use study::pool::pool;
 use study::spec::Part;
 
@@ -159,9 +156,7 @@ fn gate_delays_start_of_load() {
         let (control, gate) = (Control::new(&spec, 1), Gate::default());
         let mut coordinator = Coordinator::new(&spec, &control, Some(&gate), 0);
         let (mut outcome, mut connected) = (None, None);
-        let address = "10.0.0.1:7".parse::<std::net::SocketAddr>().unwrap().into();
-        let task =
-            Task { spec: &spec, address, index: 0, workers: 1, place: 0, clients: 4, control: &control, tls: None };
+        let task = task(&spec, &control);
         worker::run(task, &mut driver, Pingpong::default(), Usage::default, |now| {
             if opened_at.is_some_and(|at| now >= at) {
                 gate.open(says);

@@ -12,7 +12,7 @@ use study::pool::pool;
 use study::spec::{Arrivals, Connection, Identities, LoadSpec, Part, Stop, Target, Warmup};
 
 use super::http::server;
-use super::{MS, ROUND_TRIP, S, errors, outcome_of};
+use super::{MS, ROUND_TRIP, S, errors, near, outcome_of};
 use crate::check::tests::spec;
 use crate::journey::{Plan, Sessions};
 
@@ -48,8 +48,6 @@ fn shop() -> LoadSpec {
         insecure: false,
         ca_file: None,
         client: None,
-        keep_calls: false,
-        is_threaded: false,
         is_traced: false,
         identities: Identities::Fresh,
     };
@@ -62,7 +60,7 @@ fn reply(text: &str) -> Vec<u8> {
 
 fn measure(spec: &LoadSpec, network: Network, answer: impl FnMut(u64) -> Answer + 'static) -> Measurement {
     let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
-    let sessions = Sessions::new(plan.clone(), spec.worker(0), spec.workers_of_all());
+    let sessions = Sessions::new(plan.clone(), plan.servers().unwrap(), spec.worker(0), spec.workers_of_all());
     outcome_of(&plan.in_sessions(spec), sessions, network, answer).unwrap()
 }
 
@@ -129,6 +127,89 @@ fn sessions_call_in_order_with_values_of_replies() {
     assert_eq!(counts, [("login", 1_000), ("list", 1_000), ("order", 1_000)]);
     let session = journey.session.unwrap();
     assert_eq!((session.min, session.max), (Some(3 * (MS + ROUND_TRIP)), Some(3 * (MS + ROUND_TRIP))));
+}
+
+/// The login is at another server.
+fn two_servers() -> LoadSpec {
+    let mut spec = shop();
+    let text = SHOP.replace("targets = { ", "targets = { accounts = \"http://10.0.0.2:7\", ");
+    let text = text.replace("{shop}/login", "{accounts}/login");
+    if let Target::Journey { journey, .. } = &mut spec.target {
+        **journey = study::parse_journey(&text).unwrap();
+    }
+    spec
+}
+
+#[test]
+fn clients_keep_a_connection_to_each_server() {
+    let requests = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    let second = Stop::Duration { duration_ns: S };
+    let arrivals = Arrivals::Constant { rate_per_s: 300.0 };
+    let think = Arrivals::Closed { think_ns: 10 * MS };
+    for spec in [
+        LoadSpec { stop: requests, ..two_servers() },
+        LoadSpec { stop: second, arrivals, ..two_servers() },
+        LoadSpec { stop: second, arrivals: think, ..two_servers() },
+    ] {
+        let (measurement, served) = load(&spec, |_, _, _, _| {});
+        let (login, order) = (served.calls["login"], served.calls["order"]);
+        assert!(login >= 280 && login - order <= 4, "{served:?}");
+        // The token belongs to the connection to the other server.
+        assert_eq!((errors(&measurement), measurement.connect.count, measurement.reconnects), (vec![], 8, 0));
+    }
+}
+
+#[test]
+fn connections_to_several_servers_end_as_asked() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    for (connection, connects) in [(Connection::PerRequest, 3_004), (Connection::Requests(2), 1_500)] {
+        let spec = LoadSpec { stop, connection, ..two_servers() };
+        let (measurement, served) = load(&spec, |_, _, _, _| {});
+        assert_eq!(served.calls, [("list", 1_000), ("login", 1_000), ("order", 1_000)].into());
+        assert_eq!((measurement.requests, errors(&measurement), measurement.reconnects), (3_000, vec![], 0));
+        let difference = measurement.connect.count.abs_diff(connects);
+        assert!(difference <= 8, "{connection:?}: {}", measurement.connect.count);
+    }
+}
+
+#[test]
+fn connections_that_a_server_ends_while_another_is_called_are_reopened() {
+    let text = "name = \"two\"\ntargets = { a = \"http://10.0.0.1:7\", b = \"http://10.0.0.2:7\" }\n\
+                [[step]]\nurl = \"{a}/\"\n[[step]]\nurl = \"{b}/\"\n";
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 2_000, max_ns: 60 * S }, ..shop() };
+    if let Target::Journey { journey, .. } = &mut spec.target {
+        **journey = study::parse_journey(text).unwrap();
+    }
+    for junk in [&b""[..], b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"] {
+        let answer = move |_| -> Answer {
+            server(move |_, _: &str, to: &mut Actions| {
+                to.send(MS, reply("{}"));
+                if !junk.is_empty() {
+                    to.send(MS + MS / 2, junk.to_vec());
+                }
+                to.end_of_stream(MS + MS / 2);
+            })
+        };
+        let measurement = measure(&spec, Network::PERFECT, answer);
+        assert_eq!((measurement.requests, errors(&measurement)), (2_000, vec![]));
+        near(measurement.reconnects as f64, 2_000.0, 0.01);
+    }
+}
+
+#[test]
+fn a_lost_connection_to_one_of_several_servers_ends_only_its_session() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    let spoil = |number: u64, call: &str, _: &mut Nanos, reply: &mut Vec<u8>| {
+        if call != "list" && number % 40 == 1 {
+            reply.clear();
+        }
+    };
+    let (measurement, served) = load(&LoadSpec { stop, ..two_servers() }, spoil);
+    let lost = measurement.errors["reset"];
+    assert_eq!((errors(&measurement).len(), measurement.reconnects), (1, lost));
+    let journey = measurement.journey.unwrap();
+    assert!(lost > 20 && journey.abandoned == lost, "{lost} {journey:?}");
+    assert_eq!(journey.completed + journey.abandoned, served.calls["login"]);
 }
 
 #[test]

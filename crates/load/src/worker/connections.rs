@@ -13,7 +13,7 @@ use crate::tls::Session;
 /// Connects in progress per worker, limited so that no accept queue overflows.
 const CONNECTING_MAX: usize = 64;
 /// First and longest pause before a lost connection is reopened; it doubles in between, ns.
-pub(crate) const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
+pub(super) const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -48,7 +48,8 @@ pub(super) struct Client<S> {
     pub(super) at_once: bool,
     /// Number of responses on this connection, up to `u32::MAX`.
     pub(super) answers: u32,
-    /// Whether the next connection follows one that ended after its number of requests.
+    /// Whether the next connection is the first one to its server, or follows one that ended after its number of
+    /// requests.
     pub(super) by_plan: bool,
     /// Number of requests to resend on the next connection: its oldest flights.
     pub(super) again: u32,
@@ -56,6 +57,20 @@ pub(super) struct Client<S> {
     owed: u32,
     /// Start of the unsolicited bytes on this connection.
     pub(super) unsolicited: Option<Box<str>>,
+    /// Index of the server of this connection.
+    pub(super) server: u32,
+    /// The other servers that it has called.
+    others: Vec<Parked>,
+}
+
+/// A connection that is kept open while the client calls another server.
+pub(super) struct Parked {
+    server: u32,
+    /// `None`: lost.
+    pub(super) conn: Option<Conn>,
+    pub(super) tls: Option<Box<Session>>,
+    answers: u32,
+    by_plan: bool,
 }
 
 impl<S> Client<S> {
@@ -115,6 +130,7 @@ pub(super) struct Connections<S, E> {
     /// Number of responses after which the client closes a connection.
     pub(super) answers_max: Option<u32>,
     by_slot: Vec<u32>,
+    others_max: usize,
     unconnected: VecDeque<u32>,
     connecting: usize,
     pub(super) settled: u32,
@@ -153,6 +169,8 @@ impl<S, E: Copy + Default> Connections<S, E> {
             again: 0,
             owed: 0,
             unsolicited: None,
+            server: 0,
+            others: Vec::new(),
         };
         Self {
             clients: (0..count).map(|_| client()).collect(),
@@ -163,7 +181,8 @@ impl<S, E: Copy + Default> Connections<S, E> {
                 Connection::Requests(requests) => Some(requests),
                 Connection::KeepAlive | Connection::PerRequest => None,
             },
-            by_slot: vec![u32::MAX; count],
+            by_slot: vec![u32::MAX; count * task.connections_per_client],
+            others_max: task.connections_per_client - 1,
             unconnected: (0..task.clients).collect(),
             connecting: 0,
             settled: 0,
@@ -187,6 +206,35 @@ impl<S, E: Copy + Default> Connections<S, E> {
         let id = *self.by_slot.get(conn.index())?;
         let client = self.clients.get(id as usize)?;
         (client.conn == Some(conn)).then_some(id)
+    }
+
+    /// A parked connection.
+    pub(super) fn parked(&mut self, conn: Conn) -> Option<&mut Parked> {
+        let id = *self.by_slot.get(conn.index())?;
+        self.clients.get_mut(id as usize)?.others.iter_mut().find(|other| other.conn == Some(conn))
+    }
+
+    /// Parks the connection of a client and takes the one to `server`, if it has one. Returns a parked connection to close if there are too many.
+    pub(super) fn switch(&mut self, id: u32, server: u32) -> Option<Conn> {
+        let others_max = self.others_max;
+        let client = &mut self.clients[id as usize];
+        let conn = client.conn.take();
+        let (tls, answers, by_plan) = (client.tls.take(), client.answers, client.by_plan);
+        client.others.push(Parked { server: client.server, conn, tls, answers, by_plan });
+        client.server = server;
+        client.state = State::Down;
+        if let Some(at) = client.others.iter().position(|other| other.server == server) {
+            let other = client.others.remove(at);
+            (client.conn, client.tls) = (other.conn, other.tls);
+            (client.answers, client.by_plan) = (other.answers, other.by_plan);
+            if client.conn.is_some() {
+                client.state = State::Open;
+            }
+        } else {
+            client.by_plan = true;
+        }
+        let is_full = client.others.iter().filter(|other| other.conn.is_some()).count() > others_max;
+        client.others.iter().find_map(|other| other.conn).filter(|_| is_full)
     }
 
     pub(super) fn is_free(&self, id: u32) -> bool {

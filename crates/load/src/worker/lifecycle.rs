@@ -11,10 +11,77 @@ use crate::recorder::Fault;
 
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn connect(&mut self, id: u32, at: Nanos) {
-        match self.driver.connect(&self.task.address) {
+        if self.switches_server(id) {
+            return;
+        }
+        if self.connections.client(id).conn.is_some() {
+            return self.go_on(id, at, self.connections.depth);
+        }
+        let server = self.protocol.server(self.connections.client(id).server).unwrap_or(&self.task.server);
+        match self.driver.connect(&server.address) {
             Ok(conn) => self.connections.connects(id, conn, at, &self.tally.phase),
             Err(error) => self.unconnectable(id, &error, at),
         }
+    }
+
+    /// Moves a client to the server of its next request. Whether it must connect first, which then happens.
+    #[inline]
+    pub(super) fn switches_server(&mut self, id: u32) -> bool {
+        let client = self.connections.client(id);
+        if client.in_flight > 0 || client.again > 0 {
+            return false;
+        }
+        let server = self.protocol.next_server(&mut client.stream);
+        server != client.server && self.switch_server(id, server)
+    }
+
+    #[cold]
+    fn switch_server(&mut self, id: u32, server: u32) -> bool {
+        let client = self.connections.client(id);
+        // Unsolicited bytes make later responses unreliable.
+        let spoilt = client.conn.filter(|_| client.unsolicited.take().is_some());
+        let too_many = self.connections.switch(id, server);
+        [spoilt, too_many].into_iter().flatten().for_each(|conn| self.end_parked(conn));
+        let is_open = self.connections.client(id).state == State::Open;
+        if self.connections.per_request || is_open {
+            return false;
+        }
+        let caused = self.protocol.caused(&self.connections.client(id).stream);
+        self.connections.owe(id, caused);
+        self.connections.queue(id);
+        true
+    }
+
+    /// Only TLS may send something on a parked connection.
+    #[cold]
+    pub(super) fn parked_data(&mut self, conn: Conn, data: Data) {
+        let Some(parked) = self.connections.parked(conn) else { return };
+        self.plain.clear();
+        self.cipher.clear();
+        let is_right = parked.tls.as_mut().is_some_and(|session| {
+            let read = session.read(self.driver.bytes(data), &mut self.plain);
+            session.take(&mut self.cipher);
+            read.is_ok() && !session.ended()
+        });
+        if !self.cipher.is_empty() {
+            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
+        }
+        if !is_right || !self.plain.is_empty() {
+            self.end_parked(conn);
+        }
+    }
+
+    /// Closes a parked connection; the next request to its server opens another one.
+    #[cold]
+    fn end_parked(&mut self, conn: Conn) {
+        let Some(parked) = self.connections.parked(conn) else { return };
+        parked.conn = None;
+        if let Some(mut session) = parked.tls.take() {
+            self.cipher.clear();
+            session.close(&mut self.cipher);
+            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
+        }
+        self.driver.close(conn, Close::GracefulThenReset);
     }
 
     #[cold]
@@ -35,7 +102,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let client = self.connections.client(id);
         self.tally.recorder.connect.record(at.saturating_sub(client.since));
         client.since = at;
-        let Some(connector) = self.task.tls else { return self.established(id, at) };
+        let server = self.protocol.server(client.server).unwrap_or(&self.task.server);
+        let Some(connector) = &server.tls else { return self.established(id, at) };
         client.state = State::Handshaking;
         let session = client.tls.insert(Box::new(connector.start()));
         self.cipher.clear();
@@ -101,7 +169,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     pub(super) fn end_of_stream(&mut self, conn: Conn) {
-        let Some(id) = self.connections.client_of(conn) else { return };
+        let Some(id) = self.connections.client_of(conn) else { return self.end_parked(conn) };
         let at = self.driver.now();
         // Without the closing alert, an attacker may have truncated the stream (RFC 8446, 6.1).
         let in_order = self.connections.client(id).tls.as_ref().is_none_or(|session| session.ended());
@@ -239,7 +307,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     pub(super) fn closed(&mut self, conn: Conn, reason: CloseReason) {
-        let Some(id) = self.connections.client_of(conn) else { return };
+        let Some(id) = self.connections.client_of(conn) else { return self.end_parked(conn) };
         let at = self.driver.now();
         let fault = match reason {
             CloseReason::Local => Fault::Closed,

@@ -43,7 +43,7 @@ impl<'a> Tally<'a> {
     pub(super) fn new(task: &Task<'a>) -> Self {
         let spec = task.spec;
         let is_cache = matches!(spec.target, Target::Cache { .. });
-        let mut recorder = Recorder::new(spec.window_ns, spec.arrivals.is_open(), task.tls.is_some(), is_cache);
+        let mut recorder = Recorder::new(spec.window_ns, spec.arrivals.is_open(), is_cache);
         if spec.log_one_in > 0 {
             let entries_max = LOG_MAX / task.workers.max(1) as usize;
             recorder.log = Some(Box::new(Log { one_in: spec.log_one_in, entries_max, ..Log::default() }));
@@ -212,6 +212,7 @@ impl<'a> Tally<'a> {
                 ended_ns: since(at),
                 status,
                 bytes: last.map_or(0, |last| last.bytes),
+                session: protocol.session(flight.expected),
                 request: protocol.index(flight.expected),
                 error: fault.map_or_else(String::new, |fault| Fault::NAMES[fault as usize].to_owned()),
             }
