@@ -1,3 +1,4 @@
+use study::spec::Arrivals;
 use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
 
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
@@ -697,17 +698,21 @@ fn checks_profiles() {
     "#);
 }
 
-fn set(sets: &[(&str, &str)]) -> String {
-    let study = parse(GOOD).unwrap();
-    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let options = ExpandOptions {
+fn options(sets: Vec<(String, String)>) -> ExpandOptions {
+    ExpandOptions {
         name: "good".to_owned(),
         seed: 1,
         profile: Profile::Default,
         machine_cpus: 2,
         generators_apart: false,
         sets,
-    };
+    }
+}
+
+fn set(sets: &[(&str, &str)]) -> String {
+    let study = parse(GOOD).unwrap();
+    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let options = options(sets);
     shown(GOOD, &expand(&study, &options).expect_err("the settings have errors"))
 }
 
@@ -756,4 +761,22 @@ fn errors_in_sets_point_into_the_set() {
         here: "question"
         hint: available: `server`, `cores`
     "#);
+}
+
+#[test]
+fn journeys_have_rates_and_think_times() {
+    let journey = |lines: &str| {
+        let load = "[subject]\ncommand = \"x {port}\"\n[load]\njourney = \"chess\"\nclients = 2\nstop = \"1s\"\n";
+        format!("question = \"?\"\n{load}{lines}\n")
+    };
+    let arrivals = |lines: &str| {
+        let plan =
+            expand(&parse(&journey(lines)).unwrap(), &options(Vec::new())).unwrap_or_else(|found| panic!("{found:#?}"));
+        plan.points[0].load.arrivals
+    };
+    assert_eq!(arrivals(""), Arrivals::Closed { think_ns: 0 });
+    assert_eq!(arrivals("think = \"10ms\""), Arrivals::Closed { think_ns: 10_000_000 });
+    assert_eq!(arrivals("rate = 50"), Arrivals::Poisson { rate_per_s: 50.0 });
+    let share = mistakes(&journey("rate = \"80%\"\ncapacity = { objective = \"p99 < 5ms\" }"));
+    assert!(share.contains("`load.capacity` does not apply to journeys"), "{share}");
 }

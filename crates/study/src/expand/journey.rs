@@ -12,7 +12,7 @@ use crate::spec::Protocol;
 use crate::{template, url};
 
 const OWN: [&str; 4] = ["targets", "resolve", "keep_calls", "identities"];
-const SHARED: [&str; 16] = [
+const SHARED: [&str; 19] = [
     "variants",
     "protocol",
     "journey",
@@ -25,6 +25,9 @@ const SHARED: [&str; 16] = [
     "cpus",
     "share_cpus",
     "loop",
+    "rate",
+    "arrivals",
+    "think",
     "warmup",
     "stop",
     "window",
@@ -48,7 +51,6 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
         section.report.missing(section.place_of("protocol"), "`load` has no `journey`", hint);
     }
     section.choice("protocol", &[("journey", ())]);
-    section.choice("loop", &[("closed", ())]);
     let source = section.text_as("journey", |name| {
         if names.contains(&name) || name.ends_with(".toml") {
             return Ok(name.to_owned());

@@ -52,7 +52,6 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     let (clients, stop) = (load.small("clients"), stop(load));
     let trace = workload.as_ref().and_then(|workload| workload.trace.as_ref());
     let arrivals = match trace {
-        _ if is_journey => Arrivals::Closed { think_ns: 0 },
         Some(trace) if trace.gaps == Gaps::Recorded => {
             let (foreign, hint) = (["loop", "rate", "arrivals", "think", "search"], "drop it, or the trace's `gaps`");
             load.refuse(foreign, "cannot be combined with the recorded gaps of a trace", hint);
@@ -87,7 +86,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         backend: load.choice("backend", BACKENDS).unwrap_or_default(),
         arrivals,
         search: find("search"),
-        share: if is_journey { None } else { search::share(load) },
+        share: search::share(load),
         warmup: warmup.unwrap_or(Warmup::DurationNs(0)),
         stop: stop.unwrap_or(Stop::Duration { duration_ns: 0 }),
         window_ns: window_ns.unwrap_or_default(),

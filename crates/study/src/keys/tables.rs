@@ -200,11 +200,11 @@ pub static LOAD: Keys = Keys {
         key("loop", Word("loop", words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
             .text("closed: the next request is sent after the response; open: when it is due"),
         key("rate", Either(&[Rate, OF_CAPACITY]), "\"10k\"", Means("required in an open loop"))
-            .text("requests per second over all clients"),
+            .text("requests per second over all clients; of a journey, journeys per second"),
         key("arrivals", Word("arrival process", words::arrivals), "\"constant\"", Is("\"poisson\""))
             .text("arrival process of an open loop"),
         key("think", Duration(0, HOUR), "\"1ms\"", Is("\"0s\""))
-            .text("closed loop: think time between a response and the next request"),
+            .text("closed loop: think time between a response and the next request, or between journeys"),
         key("search", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
             .text("instead of a rate: find the highest that meets an objective"),
         key("capacity", Table(&SEARCH), "{ objective = \"p99 < 5ms\" }", NONE)
