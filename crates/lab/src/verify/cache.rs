@@ -9,9 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::check::{Check, code};
+use super::conversation::exact;
 use super::server::{Client, Server, reason};
 use super::trouble::Trouble;
-use rows::{Answer, Row, Speech, Whose};
+use rows::{Answer, HttpRow, Row, Rows, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -79,7 +80,8 @@ fn detect_speaker_of(server: &Server<'_>, speech: Speech) -> Result<Detected, Tr
 
 fn check_row(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
     let mut client = server.connect()?;
-    let Answer { bytes: answer, closes, .. } = row.answer(whose);
+    let Answer { text, closes, .. } = row.answer(whose);
+    let answer = text.as_bytes();
     for (index, piece) in pieces.iter().enumerate() {
         if index > 0 {
             thread::sleep(Duration::from_millis(1));
@@ -93,7 +95,7 @@ fn check_row(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> 
     if let Some(why) = end {
         return Err(format!("{why}, after `{}`", said.escape_ascii()));
     }
-    if said != *answer {
+    if said != answer {
         return Err(format!("`{}` instead of `{}`", said.escape_ascii(), answer.escape_ascii()));
     }
     if !closes {
@@ -110,37 +112,35 @@ fn check_row(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> 
 
 fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = detect(server)?;
-    let is_basic = |row: &&Row| ["text", "resp"].contains(&row.name) && known.speaks.contains(&row.speech);
-    for row in rows::all().iter().filter(is_basic) {
-        check_row(server, row, known.whose, &[&row.asked])?;
+    let is_basic = |row: &&Row| ["text", "resp"].contains(&row.name.as_str());
+    for row in Rows::read().spoken(&known.speaks).filter(is_basic) {
+        check_row(server, row, known.whose, &[row.send.as_bytes()])?;
     }
     Ok(())
 }
 
 fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
     let known = detect_speaker_of(server, speech)?;
-    let wrong: Vec<String> = rows::all()
-        .iter()
-        .filter(|row| row.speech == speech)
-        .filter_map(|row| {
-            let why = check_row(server, row, known.whose, &[&row.asked]).err()?;
-            let reason = row.answer(known.whose).reason;
-            Some(format!("{}: {why}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
-        })
-        .collect();
+    let wrong = |row: &Row| {
+        let why = check_row(server, row, known.whose, &[row.send.as_bytes()]).err()?;
+        let reason = row.answer(known.whose).reason.as_ref();
+        Some(format!("{}: {why}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
+    };
+    let wrong: Vec<String> = Rows::read().spoken(&[speech]).filter_map(wrong).collect();
     if wrong.is_empty() { Ok(()) } else { Err(Trouble::from(wrong.join("; "))) }
 }
 
 fn split(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = detect(server)?;
-    for row in rows::all().iter().filter(|row| known.speaks.contains(&row.speech) && row.asked.len() <= 200) {
-        for cut in 1..row.asked.len() {
-            let (front, rest) = row.asked.split_at(cut);
+    for row in Rows::read().spoken(&known.speaks).filter(|row| row.send.len() <= 200) {
+        let send = row.send.as_bytes();
+        for cut in 1..send.len() {
+            let (front, rest) = send.split_at(cut);
             check_row(server, row, known.whose, &[front, rest])
                 .map_err(|why| format!("{}, cut after {cut} bytes: {why}", row.name))?;
         }
-        if row.asked.len() <= 60 {
-            let bytes: Vec<&[u8]> = row.asked.chunks(1).collect();
+        if send.len() <= 60 {
+            let bytes: Vec<&[u8]> = send.chunks(1).collect();
             check_row(server, row, known.whose, &bytes).map_err(|why| format!("{}, byte by byte: {why}", row.name))?;
         }
     }
@@ -149,13 +149,13 @@ fn split(server: &mut Server<'_>) -> Result<(), Trouble> {
 
 fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
     detect_speaker_of(server, Speech::Http)?;
-    for (name, asked, statuses) in rows::HTTP {
+    for HttpRow { name, send, statuses } in Rows::read().http {
         let mut client = server.connect()?;
-        client.send(asked.as_bytes())?;
-        for status in *statuses {
+        client.send(send.as_bytes())?;
+        for status in statuses {
             let wrong = |is: String| format!("{name}: {is} instead of {status}");
             match client.receive(false).map_err(&wrong)? {
-                Some(response) if response.status == *status => {}
+                Some(response) if response.status == status => {}
                 Some(response) => return Err(wrong(response.status.to_string()).into()),
                 None => return Err(wrong("the end".to_owned()).into()),
             }
@@ -187,18 +187,9 @@ fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
-fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), String> {
+fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), Trouble> {
     client.send(asked)?;
-    expect(client, answer)
-}
-
-fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
-    let (said, end) = client.receive_like(answer);
-    if let Some(at) = said.iter().zip(answer).position(|(is, wanted)| is != wanted) {
-        let shown = |bytes: &[u8]| bytes[at..bytes.len().min(at + 40)].escape_ascii().to_string();
-        return Err(format!("at byte {at} of a response: `{}` instead of `{}`", shown(&said), shown(answer)));
-    }
-    end.map_or(Ok(()), |why| Err(format!("no valid response: {why} after {} bytes", said.len())))
+    exact(client, answer)
 }
 
 fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -214,7 +205,7 @@ fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut over = b"set large 0 0 2000000\r\n".to_vec();
     over.resize(over.len() + 2_000_000, b'x');
     over.extend_from_slice(b"\r\nget large\r\nadd large 0 0 1\r\n1\r\n");
-    Ok(exchange(&mut client, &over, b"SERVER_ERROR object too large for cache\r\nEND\r\nSTORED\r\n")?)
+    exchange(&mut client, &over, b"SERVER_ERROR object too large for cache\r\nEND\r\nSTORED\r\n")
 }
 
 fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -233,7 +224,7 @@ fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
         true => (&b""[..], [b"VALUE many 0 10000\r\n", &value[..], b"\r\n"].concat(), &b"END\r\n"[..]),
         false => (&b"*1000\r\n"[..], [b"$10000\r\n", &value[..], b"\r\n"].concat(), &b""[..]),
     };
-    Ok(exchange(&mut client, keys("many").as_bytes(), &[front, &one.repeat(1000), back].concat())?)
+    exchange(&mut client, keys("many").as_bytes(), &[front, &one.repeat(1000), back].concat())
 }
 
 fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -245,7 +236,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
         asked.extend([set, get].concat());
         answered.extend([stored, hit].concat());
     }
-    Ok(exchange(&mut client, &asked, &answered)?)
+    exchange(&mut client, &asked, &answered)
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -259,7 +250,8 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let sent = server.fill(&mut slow, &get.repeat(ENOUGH / hit.len()))?;
     let whole = sent / get.len();
     for index in 0..whole {
-        expect(&mut slow, &hit).map_err(|why| format!("response {} of {whole} to a slow reader: {why}", index + 1))?;
+        let place = format!("response {} of {whole} to a slow reader: ", index + 1);
+        exact(&mut slow, &hit).map_err(|trouble| trouble.at(&place))?;
     }
     Ok(())
 }
