@@ -16,7 +16,7 @@ pub(crate) fn run_file(bytes: &[u8]) {
         });
         Ok::<_, RunFileError>(())
     });
-    let (Ok(content), Some(run)) = (content, check.run()) else { return };
+    let (Ok(content), Some(run)) = (content, &check.run) else { return };
     assert_eq!(content.trials, records.len() as u64);
     let mut writer = Writer::new(Vec::new(), "").expect("memory takes all");
     for (is_run, json) in &lines {

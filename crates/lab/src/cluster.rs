@@ -39,7 +39,8 @@ const DRIFT: Duration = Duration::from_secs(2);
 
 /// Nodes on the machines of the server and the generators, ready for orders. Dropping it ends them.
 pub struct Cluster {
-    subject: Member,
+    /// The node on the server's machine.
+    pub subject: Member,
     /// Nodes on the machines of the generators.
     pub generators: Generators,
 }
@@ -57,10 +58,12 @@ pub struct Generators {
     _supervisor: Supervisor,
 }
 
-struct Member {
+/// A node, with the machine it runs on. Dropping it ends the node.
+pub struct Member {
     name: String,
-    address: IpAddr,
-    cpus: Vec<Cpu>,
+    pub(crate) address: IpAddr,
+    /// The CPUs to use.
+    pub cpus: Vec<Cpu>,
     hello: Hello,
     link: Link,
     path: Option<study::record::Link>,
@@ -184,18 +187,9 @@ impl Cluster {
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
 
-    /// CPUs of the server's machine.
-    pub fn subject_cpus(&self) -> &[Cpu] {
-        &self.subject.cpus
-    }
-
     /// Why the load cannot run on this cluster, if it cannot.
     pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
         refuses(load.protocol, load.stop, load.warmup, self.generators.members.len())
-    }
-
-    pub(crate) fn address(&self) -> IpAddr {
-        self.subject.address
     }
 
     pub(crate) fn probe(&self, cpus: &[u32], interrupted: &dyn Fn() -> bool) -> Result<Vec<Probe>, End> {

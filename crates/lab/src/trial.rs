@@ -130,7 +130,7 @@ impl Trial<'_> {
         record.cpus_shared = share.shared;
         record.probes.before = self.probe(record)?;
 
-        let address = self.cluster().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Cluster::address);
+        let address = self.cluster().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |cluster| cluster.subject.address);
         let serve =
             Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus, companion_cpus };
         let ground = Ground { supervisor, kept, directory: &options.directory, interrupted };
@@ -369,7 +369,7 @@ fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     let behind = point.subject.cpus.saturating_add(point.proxy_cpus).saturating_add(point.companion_cpus);
     if let Some(cluster) = &options.cluster {
-        return topology::alone(cluster.subject_cpus(), behind);
+        return topology::alone(&cluster.subject.cpus, behind);
     }
     topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
 }

@@ -59,7 +59,8 @@ impl Repository {
 /// Worktrees in one directory. Its watchdog removes them when it is dropped or when the process dies.
 pub struct Worktrees {
     repository: Repository,
-    folder: PathBuf,
+    /// Directory of the worktrees.
+    pub folder: PathBuf,
     _watchdog: Supervisor,
 }
 
@@ -78,11 +79,6 @@ impl Worktrees {
         let paths = [&repository.top, &folder].map(|path| path.display().to_string());
         watchdog.register(&format!("worktrees {}", words::join(&paths)))?;
         Ok(Self { repository, folder, _watchdog: watchdog })
-    }
-
-    /// Directory of the worktrees.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Checks a commit out as `name`, replacing an earlier one; returns the path there of the repository's directory.
@@ -158,7 +154,7 @@ mod tests {
         assert_ne!(old, new);
         let exe = crate::tests::stand_in(folder.path(), "quintain");
         let worktrees = Worktrees::begin(repository.clone(), None, &exe).unwrap();
-        let place = worktrees.folder().to_owned();
+        let place = worktrees.folder.clone();
         for (name, commit, text) in [("base", &old, "one"), ("head", &new, "two"), ("base", &old, "one")] {
             let directory = worktrees.check_out(name, commit).unwrap();
             assert!(directory.ends_with("server"), "{directory:?}");

@@ -333,7 +333,7 @@ impl Trees {
     /// Checks out both revisions for the `round`th time and returns the directories where their
     /// commands start.
     fn check_out(&self, round: usize) -> Result<[String; 2], Problem> {
-        let folder = self.worktrees.folder();
+        let folder = &self.worktrees.folder;
         let check_out = |side: usize| {
             let (name, commit) = (self.name(side), &self.commits[side]);
             if !self.again {

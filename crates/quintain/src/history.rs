@@ -73,7 +73,7 @@ fn cached(store: &Store, run: &Run) -> Result<Option<Digest>, Problem> {
 
 /// Reads the trials of `runs`, several runs at a time, and hands over each digest once it is stored.
 fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest)) -> Result<(), Problem> {
-    let (next, path) = (&AtomicUsize::new(0), store.path());
+    let (next, path) = (&AtomicUsize::new(0), &store.path);
     let threads = readers().min(runs.len());
     std::thread::scope(|scope| {
         let (sender, results) = mpsc::channel();
@@ -117,7 +117,7 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
 /// Analyzes the trials of a stored run point by point and counts them. Each of the `threads` holds
 /// one design point in memory at a time.
 fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
-    let (points, path) = (store.points(&run.id)?, store.path());
+    let (points, path) = (store.points(&run.id)?, &store.path);
     let next = AtomicUsize::new(0);
     let read = |store: &Store| {
         let (mut analysis, mut trials) = (Analysis::new(run), 0);
@@ -170,7 +170,7 @@ fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
     if let Some(name) = [given, &stem].into_iter().find(|name| known.contains(*name)) {
         return Ok(name.to_owned());
     }
-    let problem = usage(format!("no run of study `{given}` in `{}`", store.path().display()));
+    let problem = usage(format!("no run of study `{given}` in `{}`", store.path.display()));
     Err(match known.is_empty() {
         true => problem.hint(format!("it has no runs; start one with `quintain run {given}`")),
         false => problem.hint(config::nearest::suggestion(&stem, known.iter().map(String::as_str))),

@@ -86,7 +86,7 @@ pub(crate) fn machine_of(
 pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
     match cluster {
         None => cpus(asked),
-        Some(cluster) => Ok(cluster.subject_cpus().iter().map(|cpu| cpu.index).collect()),
+        Some(cluster) => Ok(cluster.subject.cpus.iter().map(|cpu| cpu.index).collect()),
     }
 }
 
@@ -346,7 +346,7 @@ fn resume(
 ) -> Result<(Run, Owner, Vec<Record>), Problem> {
     let mut run = if name == LATEST {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
-            let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path().display());
+            let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path.display());
             usage(text).hint("drop `--resume` to start a new run")
         })?
     } else {

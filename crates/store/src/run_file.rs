@@ -322,7 +322,8 @@ fn hex(bytes: &[u8]) -> String {
 /// Checks line by line that a file contains one valid run.
 #[derive(Debug, Default)]
 pub struct Check {
-    run: Option<Run>,
+    /// The run, once its line has been checked.
+    pub run: Option<Run>,
     seen: HashSet<(usize, u32)>,
 }
 
@@ -356,11 +357,6 @@ impl Check {
                 Ok(Some(record))
             }
         }
-    }
-
-    /// The run, if its line has been checked.
-    pub fn run(&self) -> Option<&Run> {
-        self.run.as_ref()
     }
 }
 

@@ -23,7 +23,8 @@ type Result<T> = std::result::Result<T, StoreError>;
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
-    path: PathBuf,
+    /// Path of the file.
+    pub path: PathBuf,
 }
 
 /// A row of the list of runs.
@@ -131,11 +132,6 @@ impl Store {
             store.connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
         Ok(store)
-    }
-
-    /// Path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Inserts a run, before its first trial. Fails with [`StoreError::RunExists`].
@@ -464,7 +460,7 @@ impl Store {
                 run_file::read_beside(file, |number, line| {
                     let key = check.line(number, line)?.as_ref().map(TrialKey::of);
                     let (Line::Run(json) | Line::Trial(json)) = line;
-                    let name = check.run().map(|run| run.id.clone()).unwrap_or_default();
+                    let name = check.run.as_ref().map(|run| run.id.clone()).unwrap_or_default();
                     let sent = sender.send((key, name, json.to_owned()));
                     sent.map_err(|_| RunFileError::Io(io::ErrorKind::BrokenPipe.into()))
                 })

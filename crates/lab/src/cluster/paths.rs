@@ -32,13 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
     let serve = Serve {
         point: point("/", 1, DURATION_MS),
-        address: cluster.address(),
+        address: cluster.subject.address,
         cpus: cpus(&cluster.subject),
         proxy_cpus: Vec::new(),
         companion_cpus: Vec::new(),
     };
     let side = sides::RemoteServer::start(&cluster.subject.link, &serve, interrupted).map_err(|(end, _)| end)?;
-    let address = SocketAddr::new(cluster.address(), side.standing().port);
+    let address = SocketAddr::new(cluster.subject.address, side.standing().port);
     let bulk = format!("/bytes/{BODY_BYTES}");
     let finish =
         |load: Load<'_>| super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement);
