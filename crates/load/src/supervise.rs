@@ -191,7 +191,7 @@ pub(crate) fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
 
 pub(crate) fn pin(cpu: Option<u32>, thread: &str) -> Result<(), LoadError> {
     let Some(cpu) = cpu else { return Ok(()) };
-    net::thread::pin_current_thread(cpu).map_err(|source| kernel(&format!("pin {thread} to CPU {cpu}"), source))
+    net::thread::set_affinity(&[cpu]).map_err(|source| kernel(&format!("pin {thread} to CPU {cpu}"), source))
 }
 
 pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {

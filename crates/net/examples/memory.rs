@@ -58,7 +58,7 @@ fn serve(connections: usize) -> io::Result<()> {
     let config =
         Config { connections, receive_bytes: RECEIVE_BYTES, send_bytes_max: 1 << 20, pause_reads_above_bytes: 65_536 };
     let mut driver = Epoll::new(&config)?;
-    let (_, at) = driver.listen(&Address::Inet((Ipv4Addr::LOCALHOST, 0).into()), 4096, false)?;
+    let (_, at) = driver.listen(&Address::Inet((Ipv4Addr::LOCALHOST, 0).into()), 4096)?;
     println!("{at}");
     io::stdout().flush()?;
     let answer = vec![b'x'; 60_000];

@@ -120,12 +120,12 @@ pub trait Driver {
     /// Reads the clock, which takes about 20 ns on real hardware.
     fn now(&self) -> Nanos;
 
-    /// Listens on `address` (port 0: chosen by the kernel) and returns the bound address. `shared` lets several drivers
-    /// listen on it (`SO_REUSEPORT`; not for Unix sockets). Connections without a free slot wait in the kernel's queue.
-    /// Accepted TCP connections have `TCP_NODELAY`. The path of a Unix socket is created here, and removed when the
-    /// listener or driver ends if it is still the same file. An existing path is not removed: the error (`AddrInUse`)
-    /// says whether a server listens there. The simulated network has no Unix sockets (`Unsupported`).
-    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)>;
+    /// Listens on `address` (port 0: chosen by the kernel) and returns the bound address. Connections without a free
+    /// slot wait in the kernel's queue. Accepted TCP connections have `TCP_NODELAY`. The path of a Unix socket is
+    /// created here, and removed when the listener or driver ends if it is still the same file. An existing path is not
+    /// removed: the error (`AddrInUse`) says whether a server listens there. The simulated network has no Unix sockets
+    /// (`Unsupported`).
+    fn listen(&mut self, address: &Address, backlog: u32) -> io::Result<(Listener, Address)>;
 
     /// Stops listening. Accepted connections remain open.
     fn stop_listening(&mut self, listener: Listener);

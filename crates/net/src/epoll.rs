@@ -286,8 +286,8 @@ impl Driver for Epoll {
         monotonic_ns()
     }
 
-    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)> {
-        let (bound, at) = socket::listening(address, backlog, shared)?;
+    fn listen(&mut self, address: &Address, backlog: u32) -> io::Result<(Listener, Address)> {
+        let (bound, at) = socket::listening(address, backlog)?;
         let index = self.listeners.len() as u32;
         epoll::add(&self.epoll, &bound.socket, note(LISTENER, index), EventFlags::IN)?;
         self.listeners.push(Some(Listening { bound, paused: false }));

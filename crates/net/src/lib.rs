@@ -32,7 +32,7 @@
 //! # use net::sim::{Network, Sim, peers};
 //! # let config = Config { connections: 4, receive_bytes: 64, send_bytes_max: 64, pause_reads_above_bytes: 64 };
 //! # let mut driver = Sim::new(1, &config, Network::PERFECT);
-//! # let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8, false).unwrap();
+//! # let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8).unwrap();
 //! # let seen = Default::default();
 //! # driver.client(address.inet().unwrap(), 0, peers::client(1, 0, &seen));
 //! # echo(&mut driver).unwrap();

@@ -94,25 +94,18 @@ fn look_at(path: &Path) -> rustix::io::Result<Stat> {
     rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-pub(crate) fn listening(address: &Address, backlog: u32, shared: bool) -> io::Result<(Bound, Address)> {
+pub(crate) fn listening(address: &Address, backlog: u32) -> io::Result<(Bound, Address)> {
     let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     match address {
         Address::Inet(address) => {
             let socket = tcp(*address)?; // Accepted sockets inherit TCP_NODELAY.
             sockopt::set_socket_reuseaddr(&socket, true)?;
-            if shared {
-                sockopt::set_socket_reuseport(&socket, true)?;
-            }
             rustix::net::bind(&socket, address)?;
             rustix::net::listen(&socket, backlog)?;
             let at = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
             Ok((Bound { socket, path: None }, at.into()))
         }
         Address::Unix(path) => {
-            if shared {
-                let text = "a Unix socket cannot be shared by several listeners";
-                return Err(io::Error::new(io::ErrorKind::Unsupported, text));
-            }
             check_path(path)?;
             let socket = stream(AddressFamily::UNIX)?;
             let name = SocketAddrUnix::new(path)?;

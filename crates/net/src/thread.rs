@@ -9,12 +9,8 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Pins the calling thread, and threads it starts later, to one CPU. Fails if it is not available to this process.
-pub fn pin_current_thread(cpu: u32) -> io::Result<()> {
-    set_affinity(&[cpu])
-}
-
-/// Like [`pin_current_thread`], for several CPUs. Fails only if none of them is available.
+/// Pins the calling thread, and threads it starts later, to these CPUs. Fails only if none of them is available to this
+/// process.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -144,14 +140,14 @@ mod tests {
         std::thread::spawn(|| {
             let allowed = affinity().unwrap();
             let last = *allowed.last().unwrap();
-            pin_current_thread(last).unwrap();
+            set_affinity(&[last]).unwrap();
             assert_eq!(affinity().unwrap(), [last]);
             assert_eq!(rustix::thread::sched_getcpu(), last as usize);
             set_affinity(&allowed).unwrap();
             assert_eq!(affinity().unwrap(), allowed);
-            assert!(pin_current_thread(u32::MAX).is_err());
+            assert!(set_affinity(&[u32::MAX]).is_err());
             let missing = (0..CpuSet::MAX_CPU as u32).rev().find(|cpu| !allowed.contains(cpu)).unwrap();
-            let error = pin_current_thread(missing).unwrap_err().to_string();
+            let error = set_affinity(&[missing]).unwrap_err().to_string();
             let named =
                 error.starts_with(&format!("no CPU {missing} ")) && error.contains(&format!("CPUs {}", allowed[0]));
             assert!(named, "{error}");

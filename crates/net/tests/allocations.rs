@@ -45,7 +45,7 @@ static ALLOCATOR: Counting = Counting;
 /// Allocations during `rounds` responses over 20 connections, after a warm-up of 2,000.
 fn allocations<O: Opener>(open: &O, pause_reads_above_bytes: usize, rounds: usize) -> usize {
     let mut driver = open.open(&Config { connections: 40, pause_reads_above_bytes, ..CONFIG });
-    let (_, at) = driver.listen(&address(), 64, false).unwrap();
+    let (_, at) = driver.listen(&address(), 64).unwrap();
     let clients: Vec<Conn> = (0..20).map(|_| driver.connect(&at).unwrap()).collect();
     let mut is_client = [false; 40];
     for conn in clients {
@@ -93,7 +93,7 @@ fn held_after_large_sends<O: Opener>(open: &O) -> isize {
     const COUNT: usize = 200;
     const LEN: usize = 40_000;
     let mut driver = open.open(&Config { connections: 2 * COUNT, pause_reads_above_bytes: 65_536, ..CONFIG });
-    let (_, at) = driver.listen(&address(), 256, false).unwrap();
+    let (_, at) = driver.listen(&address(), 256).unwrap();
     let clients: Vec<Conn> = (0..COUNT).map(|_| driver.connect(&at).unwrap()).collect();
     let mut stand = 0;
     until(&mut driver, |_, event| {

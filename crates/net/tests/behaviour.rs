@@ -74,7 +74,7 @@ fn bytes_arrive_in_order_and_whole<O: Opener>(open: &O) {
 
 fn sending_before_the_connection_stands<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 8).unwrap();
     let client = driver.connect(&at).unwrap();
     driver.send(client, b"early").unwrap();
     driver.end_stream(client);
@@ -200,7 +200,7 @@ fn closing_twice_is_told_once<O: Opener>(open: &O) {
 fn closing_while_connecting<O: Opener>(open: &O) {
     for how in [Close::Graceful, Close::GracefulThenReset, Close::Reset] {
         let mut driver = open.open(&CONFIG);
-        let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&open.address(), 8).unwrap();
         let conn = driver.connect(&at).unwrap();
         driver.close(conn, how);
         let mut told = Vec::new();
@@ -258,7 +258,7 @@ mod the_end_needs_no_further_event {
 
     fn check<O: Opener>(open: &O, end: fn(&mut O::Driver, Conn)) {
         let mut driver = open.open(&CONFIG);
-        let (_, address) = driver.listen(&address(), 16, false).unwrap();
+        let (_, address) = driver.listen(&address(), 16).unwrap();
         let mut client = TcpStream::connect(address.inet().unwrap()).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let reader = std::thread::spawn(move || {
@@ -359,7 +359,7 @@ fn large_transfers_both_ways<O: Opener>(open: &O) {
 fn slots_are_used_again<O: Opener>(open: &O) {
     let config = Config { connections: 2, ..CONFIG };
     let mut driver = open.open(&config);
-    let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 8).unwrap();
     let mut earlier: Vec<Conn> = Vec::new();
     for round in 0..20u8 {
         let mut pair = Pair::connect(driver, &at);
@@ -396,7 +396,7 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
         return waiting_in_the_sim();
     }
     let mut server = open.open(&Config { connections: 3, ..CONFIG });
-    let (_, at) = server.listen(&open.address(), 64, false).unwrap();
+    let (_, at) = server.listen(&open.address(), 64).unwrap();
     for _ in 0..10 {
         clients.connect(&at).unwrap();
     }
@@ -432,7 +432,7 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
 fn waiting_in_the_sim() {
     use net::sim::peers;
     let mut driver = Sim::new(1, &Config { connections: 3, ..CONFIG }, Network::PERFECT);
-    let (_, at) = driver.listen(&Address::Inet("10.0.0.1:80".parse().unwrap()), 64, false).unwrap();
+    let (_, at) = driver.listen(&Address::Inet("10.0.0.1:80".parse().unwrap()), 64).unwrap();
     let seen: Vec<_> = (0..10).map(|_| Default::default()).collect();
     for seen in &seen {
         driver.client(at.inet().unwrap(), 0, peers::client(2, 1_000, seen));
@@ -461,7 +461,7 @@ fn waiting_in_the_sim() {
 fn many_connections<O: Opener>(open: &O) {
     const COUNT: usize = 500; // A thousand ends.
     let mut driver = open.open(&Config { connections: 2 * COUNT, receive_bytes: 512, ..CONFIG });
-    let (_, at) = driver.listen(&open.address(), 1024, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 1024).unwrap();
     let clients: Vec<Conn> = (0..COUNT).map(|_| driver.connect(&at).unwrap()).collect();
     for (index, &conn) in clients.iter().enumerate() {
         driver.send(conn, &(index as u32).to_be_bytes()).unwrap();
@@ -499,7 +499,7 @@ fn many_connections<O: Opener>(open: &O) {
 
 fn a_stopped_listener_refuses<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (listener, at) = driver.listen(&open.address(), 8, false).unwrap();
+    let (listener, at) = driver.listen(&open.address(), 8).unwrap();
     let mut pair = Pair::connect(driver, &at);
     pair.driver.stop_listening(listener);
     let late = pair.driver.connect(&at).unwrap();
@@ -516,7 +516,7 @@ fn a_stopped_listener_refuses<O: Opener>(open: &O) {
 
 fn two_listeners_are_told_apart<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let listeners = [(); 2].map(|()| driver.listen(&open.address(), 8, false).unwrap());
+    let listeners = [(); 2].map(|()| driver.listen(&open.address(), 8).unwrap());
     assert_ne!(listeners[0].1, listeners[1].1);
     for (listener, at) in listeners {
         let pair = Pair::connect(driver, &at);
@@ -552,7 +552,7 @@ fn events_are_kept<O: Opener>(open: &O) {
 
 fn many_connections_one_after_another<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 8).unwrap();
     for round in 0..300u32 {
         let mut pair = Pair::connect(driver, &at);
         pair.driver.send(pair.client, &round.to_be_bytes()).unwrap();
@@ -612,7 +612,7 @@ fn a_waker_wakes<D: KernelDriver>(open: impl Fn() -> D) {
 
 fn a_socket_moves_to_another_driver<D: KernelDriver>(open: impl Fn() -> D) {
     let (mut first, mut second) = (open(), open());
-    let (_, at) = first.listen(&address(), 8, false).unwrap();
+    let (_, at) = first.listen(&address(), 8).unwrap();
     let client = second.connect(&at).unwrap();
     let mut server = None;
     until(&mut first, |driver, event| {
@@ -642,7 +642,7 @@ fn a_socket_moves_to_another_driver<D: KernelDriver>(open: impl Fn() -> D) {
 
 fn release_is_for_open_connections<D: KernelDriver>(open: impl Fn() -> D) {
     let mut driver = open();
-    let (_, at) = driver.listen(&address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&address(), 8).unwrap();
     driver.connect(&at).unwrap();
     until(&mut driver, |driver, event| {
         let Event::Accepted(_, conn) = event else { return false };
@@ -656,7 +656,7 @@ fn release_is_for_open_connections<D: KernelDriver>(open: impl Fn() -> D) {
 fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
     for turns in 0..6 {
         let mut driver = open();
-        let (_, at) = driver.listen(&address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&address(), 8).unwrap();
         for _ in 0..4 {
             let conn = driver.connect(&at).unwrap();
             driver.send(conn, &[1; 100_000]).unwrap();

@@ -87,7 +87,7 @@ fn nothing_is_left<O: Opener>(open: &O, total: usize) {
     const AT_ONCE: usize = 64;
     let before = descriptors();
     let mut driver = open.open(&Config { connections: 2 * AT_ONCE, receive_bytes: 256, ..CONFIG });
-    let (_, at) = driver.listen(&open.address(), 1024, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 1024).unwrap();
     let idle = descriptors();
     assert_eq!(churn(&mut driver, &at, total, AT_ONCE), total);
     assert_eq!(descriptors(), idle, "a descriptor was left open");
@@ -119,7 +119,7 @@ fn nothing_is_left<O: Opener>(open: &O, total: usize) {
 fn all_are_held<O: Opener>(open: &O, count: usize) {
     let before = descriptors();
     let mut driver = open.open(&Config { connections: 2 * count, receive_bytes: 256, ..CONFIG });
-    let (_, at) = driver.listen(&open.address(), 4096, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 4096).unwrap();
     let mut conns: Vec<Conn> = Vec::new();
     let mut is_client = vec![false; 2 * count];
     let (mut stand, mut accepted) = (0, 0);

@@ -26,7 +26,7 @@ fn accepting_waits_for_a_close<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
     let mut clients = open.open(&Config { connections: 3, ..CONFIG });
-    let (_, at) = server.listen(&address(), 8, false).unwrap();
+    let (_, at) = server.listen(&address(), 8).unwrap();
     for _ in 0..3 {
         clients.connect(&at).unwrap();
     }
@@ -64,7 +64,7 @@ fn nothing_to_close_is_an_error<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
     let mut clients = open.open(&CONFIG);
-    let (_, at) = server.listen(&address(), 8, false).unwrap();
+    let (_, at) = server.listen(&address(), 8).unwrap();
     clients.connect(&at).unwrap();
     until(&mut clients, |_, event| matches!(event, Event::Connected(_)));
     limit_descriptors(Some(limit_for(0)));

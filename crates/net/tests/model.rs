@@ -77,7 +77,7 @@ impl<D: Driver> Model<D> {
         let config =
             Config { connections: SLOTS, send_bytes_max: LIMIT, receive_bytes: 1_000, pause_reads_above_bytes };
         let mut driver = open.open(&config);
-        let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&open.address(), 8).unwrap();
         Self {
             driver,
             has_resets: at.inet().is_some(),

@@ -140,7 +140,7 @@ fn reports_failed_connects() {
 #[test]
 fn full_backlog_delays_connect_by_one_second() {
     let mut driver = Sim::new(1, &Config { connections: 1, ..CONFIG }, Network::PERFECT);
-    let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 0, false).unwrap();
+    let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 0).unwrap();
     let seen: Vec<Rc<RefCell<Seen>>> = (0..3).map(|_| Rc::default()).collect();
     seen.iter().for_each(|seen| driver.client(address.inet().unwrap(), 0, peers::client(1, 0, seen)));
     let mut word = None;
@@ -167,7 +167,7 @@ fn full_backlog_delays_connect_by_one_second() {
 #[test]
 fn scripted_client_tests_server() {
     let mut driver = Sim::new(1, &CONFIG, Network::PERFECT);
-    let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8, false).unwrap();
+    let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8).unwrap();
     let seen: Rc<RefCell<Seen>> = Rc::default();
     driver.client(address.inet().unwrap(), 1_000, peers::client(2, 500, &seen));
     while driver.turn(None).is_ok() {

@@ -22,14 +22,13 @@ suite!(
     a_path_that_is_somebody_else_s_stays,
     a_path_that_is_taken_says_by_what,
     what_cannot_be_a_path_is_said,
-    a_listener_is_not_shared,
     a_full_queue_is_told,
     an_address_can_be_used_again,
 );
 
 fn listen<O: Opener>(open: &O, path: &Path) -> String {
     let mut driver = open.open(&CONFIG);
-    driver.listen(&Address::Unix(path.to_owned()), 8, false).map_or_else(
+    driver.listen(&Address::Unix(path.to_owned()), 8).map_or_else(
         |error| format!("{:?}: {error}", error.kind()).replace(path.to_str().unwrap(), "PATH"),
         |(_, at)| {
             assert_eq!(at, Address::Unix(path.to_owned()));
@@ -41,7 +40,7 @@ fn listen<O: Opener>(open: &O, path: &Path) -> String {
 fn a_path_goes_with_its_listener<O: Opener>(open: &OnUnix<O>) {
     let path = open.path();
     let mut driver = open.open(&CONFIG);
-    let (listener, at) = driver.listen(&Address::Unix(path.clone()), 8, false).unwrap();
+    let (listener, at) = driver.listen(&Address::Unix(path.clone()), 8).unwrap();
     let mut pair = Pair::connect(driver, &at); // The kernel has operations pending for the listener.
     assert!(path.exists());
     pair.driver.stop_listening(listener);
@@ -55,7 +54,7 @@ fn a_path_goes_with_its_driver<O: Opener>(open: &OnUnix<O>) {
     for turned in [false, true] {
         let path = open.path();
         let mut driver = open.open(&CONFIG);
-        driver.listen(&Address::Unix(path.clone()), 8, false).unwrap();
+        driver.listen(&Address::Unix(path.clone()), 8).unwrap();
         if turned {
             driver.turn(Some(0)).unwrap();
         }
@@ -68,7 +67,7 @@ fn a_path_goes_with_its_driver<O: Opener>(open: &OnUnix<O>) {
 fn a_path_that_is_somebody_else_s_stays<O: Opener>(open: &OnUnix<O>) {
     let path = open.path();
     let mut driver = open.open(&CONFIG);
-    let (listener, _) = driver.listen(&Address::Unix(path.clone()), 8, false).unwrap();
+    let (listener, _) = driver.listen(&Address::Unix(path.clone()), 8).unwrap();
     std::fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();
     driver.stop_listening(listener);
@@ -114,16 +113,10 @@ fn what_cannot_be_a_path_is_said<O: Opener>(open: &OnUnix<O>) {
     }
 }
 
-fn a_listener_is_not_shared<O: Opener>(open: &OnUnix<O>) {
-    let error = open.open(&CONFIG).listen(&open.address(), 8, true).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert_eq!(error.to_string(), "a Unix socket cannot be shared by several listeners");
-}
-
 fn a_full_queue_is_told<O: Opener>(open: &OnUnix<O>) {
     let mut server = open.open(&CONFIG);
     let mut clients = open.open(&CONFIG);
-    let (_, at) = server.listen(&open.address(), 1, false).unwrap();
+    let (_, at) = server.listen(&open.address(), 1).unwrap();
     for _ in 0..2 {
         clients.connect(&at).unwrap();
         until(&mut clients, |_, event| matches!(event, Event::Connected(_)));
@@ -142,7 +135,7 @@ fn an_address_can_be_used_again<O: Opener>(open: &OnUnix<O>) {
     let address = open.address();
     for _ in 0..3 {
         let mut driver = open.open(&Config { connections: 2, ..CONFIG });
-        let (_, at) = driver.listen(&address, 8, false).unwrap();
+        let (_, at) = driver.listen(&address, 8).unwrap();
         Pair::connect(driver, &at);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn spin(args: SpinArgs) -> Done {
     let failed = |error: std::io::Error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot spin"));
     let spinners = args.cpus.0.into_iter().map(|cpu| {
         std::thread::spawn(move || -> std::io::Result<()> {
-            net::thread::pin_current_thread(cpu)?;
+            net::thread::set_affinity(&[cpu])?;
             net::thread::sched_idle()?;
             loop {
                 std::hint::spin_loop();

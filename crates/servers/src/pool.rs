@@ -300,7 +300,7 @@ struct Front<'a, R> {
 impl<R: FnOnce(&Address)> Front<'_, R> {
     fn start_listening(&mut self, driver: &mut impl KernelDriver) -> Result<(), ServeError> {
         let address = &self.listen.address;
-        let listened = driver.listen(address, BACKLOG, false);
+        let listened = driver.listen(address, BACKLOG);
         let (listener, bound) = listened.map_err(|source| ServeError::Listen { address: address.clone(), source })?;
         self.listener = Some(listener);
         if let Some(ready) = self.ready.take() {

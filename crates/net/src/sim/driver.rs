@@ -1,7 +1,7 @@
 use std::io;
 
 use super::link::Owner;
-use super::{Connection, Listening, Note, Phase, Sim, What};
+use super::{Connection, Listening, Note, Phase, Sim};
 use crate::address::Address;
 use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nanos, SendError};
 use crate::socket;
@@ -66,7 +66,7 @@ impl Sim {
         let unread = !end.inbox.is_empty();
         end.end_wanted = true;
         if unread {
-            self.travel(link, side, What::Reset { link, to: 1 - side });
+            self.reset(link, side);
         } else {
             self.pump(link, side);
         }
@@ -150,13 +150,13 @@ impl Driver for Sim {
         self.now
     }
 
-    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)> {
+    fn listen(&mut self, address: &Address, backlog: u32) -> io::Result<(Listener, Address)> {
         let mut address = address.inet().ok_or_else(no_unix)?;
         if address.port() == 0 {
             address.set_port(self.port_next);
             self.port_next = self.port_next.checked_add(1).ok_or(io::ErrorKind::AddrNotAvailable)?;
         }
-        if !shared && self.listeners.iter().flatten().any(|listening| listening.address == address) {
+        if self.listeners.iter().flatten().any(|listening| listening.address == address) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
         let backlog = (backlog as usize).saturating_add(1); // Linux counts this way.
@@ -170,7 +170,7 @@ impl Driver for Sim {
             if let Some(end) = self.end(link, 1) {
                 end.who = Owner::Gone;
             }
-            self.travel(link, 1, What::Reset { link, to: 0 });
+            self.reset(link, 1);
         }
     }
 
@@ -181,7 +181,7 @@ impl Driver for Sim {
         let connection = Connection { link, side: 0, phase, notify_when_sent: false, paused: false };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         self.link(Owner::Driver(conn));
-        self.travel(link, 0, What::Connect { link, address, tries: 0 });
+        self.travel(link, 0, move |sim| sim.connect_arrives(link, address, 0));
         Ok(conn)
     }
 
@@ -235,7 +235,7 @@ impl Driver for Sim {
             _ if how == Close::Reset => {
                 end.outgoing.clear();
                 if end.stands {
-                    self.travel(link, side, What::Reset { link, to: 1 - side });
+                    self.reset(link, side);
                 }
                 self.finish(conn, CloseReason::Local);
             }

@@ -53,7 +53,7 @@ pub struct Sim {
     dice: Dice,
     now: Nanos,
     /// By time, then in the order of writing, which `written` counts.
-    agenda: BTreeMap<(Nanos, u64), What>,
+    agenda: BTreeMap<(Nanos, u64), Change>,
     written: u64,
     /// Both ends of each connection: 0 is the connecting side, 1 the accepting side.
     links: Vec<Option<[End; 2]>>,
@@ -100,17 +100,8 @@ enum Note {
     Accept(u32),
 }
 
-enum What {
-    Connect { link: usize, address: SocketAddr, tries: u32 },
-    Connected { link: usize },
-    Failed { link: usize, reason: CloseReason },
-    Bytes { link: usize, to: usize, bytes: Vec<u8> },
-    End { link: usize, to: usize },
-    Reset { link: usize, to: usize },
-    Act { link: usize, side: usize, action: Action },
-    Unstall { link: usize, side: usize },
-    Client { link: usize, address: SocketAddr },
-}
+/// A change of the simulated world at some time.
+type Change = Box<dyn FnOnce(&mut Sim)>;
 
 impl Sim {
     /// Creates a driver whose clock is at zero, in an empty network.
@@ -141,7 +132,7 @@ impl Sim {
     /// Lets `peer` connect to a listener of the driver at `address`, at time `at` or later.
     pub fn client(&mut self, address: SocketAddr, at: Nanos, peer: impl Peer + 'static) {
         let link = self.link(Owner::Peer(Box::new(peer)));
-        self.put(at.max(self.now), What::Client { link, address });
+        self.put(at.max(self.now), move |sim| sim.travel(link, 0, move |sim| sim.connect_arrives(link, address, 0)));
     }
 
     fn link(&mut self, who: Owner) -> usize {
@@ -149,8 +140,8 @@ impl Sim {
         self.links.len() - 1
     }
 
-    fn put(&mut self, at: Nanos, what: What) {
-        self.agenda.insert((at, self.written), what);
+    fn put(&mut self, at: Nanos, change: impl FnOnce(&mut Sim) + 'static) {
+        self.agenda.insert((at, self.written), Box::new(change));
         self.written += 1;
     }
 
@@ -158,14 +149,19 @@ impl Sim {
         Some(&mut self.links[link].as_mut()?[side])
     }
 
-    /// Schedules the arrival of `what`, after everything sent from `side` before.
-    fn travel(&mut self, link: usize, side: usize, what: What) {
+    /// Schedules an arrival, after everything sent from `side` before.
+    fn travel(&mut self, link: usize, side: usize, arrive: impl FnOnce(&mut Sim) + 'static) {
         let delay = self.dice.within(&self.network.delay_ns);
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
         end.arrives = end.arrives.max(now + delay);
         let at = end.arrives;
-        self.put(at, what);
+        self.put(at, arrive);
+    }
+
+    /// Sends a reset from `side`.
+    fn reset(&mut self, link: usize, side: usize) {
+        self.travel(link, side, move |sim| sim.reset_arrives(link, 1 - side));
     }
 
     fn pump(&mut self, link: usize, side: usize) {
@@ -181,16 +177,16 @@ impl Sim {
             let bytes: Vec<u8> = end.outgoing.drain(..count).collect();
             end.in_flight += count;
             if lost {
-                self.travel(link, to, What::Reset { link, to: side });
-                self.travel(link, side, What::Reset { link, to });
+                self.reset(link, to);
+                self.reset(link, side);
             } else {
-                self.travel(link, side, What::Bytes { link, to, bytes });
+                self.travel(link, side, move |sim| sim.bytes_arrive(link, to, &bytes));
             }
         }
         let Some(end) = self.end(link, side) else { return };
         if end.stands && end.outgoing.is_empty() && end.end_wanted && !end.end_sent {
             end.end_sent = true;
-            self.travel(link, side, What::End { link, to });
+            self.travel(link, side, move |sim| sim.end_arrives(link, to));
         }
     }
 
@@ -200,19 +196,9 @@ impl Sim {
         if limit.is_some_and(|limit| at > limit) {
             return false;
         }
-        let what = next.remove();
+        let change = next.remove();
         self.now = self.now.max(at);
-        match what {
-            What::Connect { link, address, tries } => self.connect_arrives(link, address, tries),
-            What::Connected { link } => self.connected(link),
-            What::Failed { link, reason } => self.failed(link, reason),
-            What::Bytes { link, to, bytes } => self.bytes_arrive(link, to, &bytes),
-            What::End { link, to } => self.end_arrives(link, to),
-            What::Reset { link, to } => self.reset_arrives(link, to),
-            What::Act { link, side, action } => self.act(link, side, action),
-            What::Unstall { link, side } => self.take(link, side),
-            What::Client { link, address } => self.travel(link, 0, What::Connect { link, address, tries: 0 }),
-        }
+        change(self);
         true
     }
 
@@ -224,18 +210,15 @@ impl Sim {
         if let Some(index) = self.listeners.iter().position(listening) {
             let listening = self.listeners[index].as_mut().expect("just found");
             if listening.queue.len() >= listening.backlog {
-                let again = CONNECT_AGAIN_NS << tries;
-                let what = if tries < 6 {
-                    What::Connect { link, address, tries: tries + 1 }
-                } else {
-                    What::Failed { link, reason: CloseReason::TimedOut }
-                };
-                return self.put(self.now + again, what);
+                return self.put(self.now + (CONNECT_AGAIN_NS << tries), move |sim| match tries {
+                    0..6 => sim.connect_arrives(link, address, tries + 1),
+                    _ => sim.failed(link, CloseReason::TimedOut),
+                });
             }
             listening.queue.push_back(link);
             self.notes.push_back(Note::Accept(index as u32));
             self.establish(link, 1);
-            return self.travel(link, 1, What::Connected { link });
+            return self.travel(link, 1, move |sim| sim.connected(link));
         }
         let answer = match self.services.iter_mut().find(|service| service.address == address) {
             Some(service) => {
@@ -247,16 +230,15 @@ impl Sim {
         match answer {
             Answer::Accept(peer) => {
                 self.establish(link, 1);
-                self.travel(link, 1, What::Connected { link });
+                self.travel(link, 1, move |sim| sim.connected(link));
                 if let Some(end) = self.end(link, 1) {
                     end.who = Owner::Peer(peer);
                 }
                 self.tell(link, 1, |peer, now, to| peer.on_connect(now, to));
             }
-            Answer::Refuse => self.travel(link, 1, What::Failed { link, reason: CloseReason::Refused }),
+            Answer::Refuse => self.travel(link, 1, move |sim| sim.failed(link, CloseReason::Refused)),
             Answer::Ignore => {
-                let reason = CloseReason::TimedOut;
-                self.put(self.now + CONNECT_TIMEOUT_NS, What::Failed { link, reason });
+                self.put(self.now + CONNECT_TIMEOUT_NS, move |sim| sim.failed(link, CloseReason::TimedOut));
             }
         }
     }
@@ -281,7 +263,7 @@ impl Sim {
                 self.note_sent(conn);
                 self.close_if_sent(conn);
             }
-            Owner::Gone => self.travel(link, 0, What::Reset { link, to: 1 }),
+            Owner::Gone => self.reset(link, 0),
             _ => self.tell(link, 0, |peer, now, to| peer.on_connect(now, to)),
         }
     }
@@ -298,7 +280,7 @@ impl Sim {
     fn bytes_arrive(&mut self, link: usize, to: usize, bytes: &[u8]) {
         let Some(end) = self.end(link, to) else { return };
         if matches!(end.who, Owner::Gone) {
-            return self.travel(link, to, What::Reset { link, to: 1 - to });
+            return self.reset(link, to);
         }
         if end.reset_arrived {
             return; // Nothing arrives after a reset or after lost bytes.
@@ -397,7 +379,7 @@ impl Sim {
             if after == 0 {
                 self.act(link, side, action);
             } else {
-                self.put(now + after, What::Act { link, side, action });
+                self.put(now + after, move |sim| sim.act(link, side, action));
             }
         }
     }
@@ -421,13 +403,13 @@ impl Sim {
                 self.peer_leaves_if_done(link, side);
             }
             Action::Reset => {
-                self.travel(link, side, What::Reset { link, to: 1 - side });
+                self.reset(link, side);
                 self.peer_leaves(link, side, true);
             }
             Action::Stall(span) => {
                 end.stalled_until = end.stalled_until.max(now + span);
                 let at = end.stalled_until;
-                self.put(at, What::Unstall { link, side });
+                self.put(at, move |sim| sim.take(link, side));
             }
             Action::Wake => self.tell(link, side, |peer, now, to| peer.on_wake(now, to)),
         }

@@ -417,8 +417,8 @@ impl Driver for Uring {
         monotonic_ns()
     }
 
-    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)> {
-        let (bound, at) = socket::listening(address, backlog, shared)?;
+    fn listen(&mut self, address: &Address, backlog: u32) -> io::Result<(Listener, Address)> {
+        let (bound, at) = socket::listening(address, backlog)?;
         let index = self.listeners.len() as u32;
         self.listeners.push(Listening { bound: Some(bound), ..Listening::default() });
         Ok((Listener(index), at))

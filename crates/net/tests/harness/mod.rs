@@ -140,7 +140,7 @@ pub(crate) struct Pair<D> {
 impl<D: Driver> Pair<D> {
     pub(crate) fn new<O: Opener<Driver = D>>(open: &O, config: &Config) -> Self {
         let mut driver = open.open(config);
-        let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&open.address(), 8).unwrap();
         Self::connect(driver, &at)
     }
 

@@ -86,8 +86,7 @@ impl World {
         let sizes =
             Config { connections: 64, receive_bytes: 16_384, send_bytes_max: 262_144, pause_reads_above_bytes: 65_536 };
         let mut driver = Sim::new(7, &sizes, Network::PERFECT);
-        let (listener, address) =
-            driver.listen(&"10.0.0.1:11211".parse::<SocketAddr>().unwrap().into(), 64, false).unwrap();
+        let (listener, address) = driver.listen(&"10.0.0.1:11211".parse::<SocketAddr>().unwrap().into(), 64).unwrap();
         // Sun, 06 Nov 1994 08:49:37 GMT at the start.
         let shared = CacheShared::new(config, protocol, limits, || 784_111_777_000_000_000).unwrap();
         // Between two seconds, so that no request is at the edge of one.

@@ -109,8 +109,7 @@ impl World {
         let config =
             Config { connections: 64, receive_bytes: 16_384, send_bytes_max: 262_144, pause_reads_above_bytes: 65_536 };
         let mut driver = Sim::new(seed, &config, network);
-        let (listener, address) =
-            driver.listen(&"10.0.0.1:80".parse::<SocketAddr>().unwrap().into(), 64, false).unwrap();
+        let (listener, address) = driver.listen(&"10.0.0.1:80".parse::<SocketAddr>().unwrap().into(), 64).unwrap();
         // Sun, 06 Nov 1994 08:49:37 GMT, always.
         let http = Http::new(limits, 1, 0, || 784_111_777);
         let address = address.inet().unwrap();
@@ -183,7 +182,7 @@ fn render(sent: &[u8], seen: &Seen) -> String {
         said.push("100".to_owned());
         rest = &rest[25..];
     }
-    let mut memo = Memo::new();
+    let mut memo = Memo::default();
     while !rest.is_empty() {
         let mut reader = ResponseReader::new(wire::http1::Limits::DEFAULT);
         let mut body = Vec::new();
