@@ -25,8 +25,10 @@ pub struct Cache {
     shards: Box<[Locked]>,
     shift: u32,
     secrets: RapidSecrets,
-    key_bytes_max: usize,
-    value_bytes_max: usize,
+    /// Maximum size of a key in bytes: the configured one, or an eighth of a shard if less.
+    pub key_bytes_max: usize,
+    /// Maximum size of a value in bytes: the configured one, or a quarter of a shard if less.
+    pub value_bytes_max: usize,
     capacity_bytes: u64,
     fixed_bytes: u64,
 }
@@ -68,16 +70,6 @@ impl Cache {
             capacity_bytes: config.capacity_bytes,
             fixed_bytes: config.memory_bytes() - words * 4 * count as u64,
         })
-    }
-
-    /// Maximum size of a key in bytes: the configured one, or an eighth of a shard if less.
-    pub fn key_bytes_max(&self) -> usize {
-        self.key_bytes_max
-    }
-
-    /// Maximum size of a value in bytes: the configured one, or a quarter of a shard if less.
-    pub fn value_bytes_max(&self) -> usize {
-        self.value_bytes_max
     }
 
     /// Number of shards.
@@ -232,7 +224,7 @@ mod tests {
         assert!(cache.hold(key).delete(1));
         let stats = cache.stats();
         assert_eq!((stats.hits, stats.misses, stats.stores, stats.deletes), (2, 1, 3, 1));
-        let long = vec![0; cache.value_bytes_max() + 1];
+        let long = vec![0; cache.value_bytes_max + 1];
         assert!(cache.hold(key).store(Mode::Set, &long, Meta::default(), 1).is_err());
         assert_eq!(cache.stats().refused, 1);
         cache.audit();

@@ -158,7 +158,7 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn new(cache: &Cache, flags: u32) -> Replay<'_> {
-        let (text, zeros) = (vec![b'.'; cache.key_bytes_max().max(8)], vec![0; cache.value_bytes_max()]);
+        let (text, zeros) = (vec![b'.'; cache.key_bytes_max.max(8)], vec![0; cache.value_bytes_max]);
         Replay { cache, meta: Meta { flags, ..Meta::default() }, text, zeros }
     }
 

@@ -182,11 +182,11 @@ pub(crate) trait Protocol {
     fn explain(&self) -> Option<String>;
 }
 
-pub(crate) fn http_fault(error: &wire::http1::ResponseError) -> Fault {
-    use wire::http1::ResponseError;
+pub(crate) fn http_fault(error: &wire::http1::MessageError) -> Fault {
+    use wire::http1::MessageError;
     match error {
-        ResponseError::HeadTooLarge(_) | ResponseError::TooManyHeaders(_) => Fault::HeadTooLarge,
-        ResponseError::Truncated(_) => Fault::Truncated,
+        MessageError::HeadTooLarge(_) | MessageError::TooManyHeaders(_) => Fault::HeadTooLarge,
+        MessageError::Truncated(_) => Fault::Truncated,
         _ => Fault::Framing,
     }
 }

@@ -88,7 +88,8 @@ impl CacheLimits {
 
 /// State that all threads of a cache server share.
 pub struct CacheShared {
-    cache: Cache,
+    /// The cache.
+    pub cache: Cache,
     /// Memory of unfinished requests and unsent responses over all connections.
     in_flight: InFlight,
     config: cache::Config,
@@ -115,7 +116,7 @@ impl CacheShared {
         wall_ns: fn() -> u64,
     ) -> Result<Self, cache::ConfigError> {
         let cache = Cache::new(config.clone())?;
-        let (key_bytes, value_bytes) = (cache.key_bytes_max(), cache.value_bytes_max());
+        let (key_bytes, value_bytes) = (cache.key_bytes_max, cache.value_bytes_max);
         let in_flight_bytes = (config.capacity_bytes / 8) as usize;
         Ok(Self {
             protocol,
@@ -143,11 +144,6 @@ impl CacheShared {
             cache,
             config,
         })
-    }
-
-    /// The cache.
-    pub fn cache(&self) -> &Cache {
-        &self.cache
     }
 }
 

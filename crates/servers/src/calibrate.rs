@@ -49,7 +49,7 @@ impl Calibrate {
             start: None,
             words: Words::default(),
             read: Vec::new(),
-            queue: DelayQueue::new(),
+            queue: DelayQueue::default(),
             conns: Vec::new(),
         }
     }

@@ -17,6 +17,7 @@ pub(crate) struct Due {
     pub(crate) word: u32,
 }
 
+#[derive(Default)]
 pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<Due>>,
     number: u64,
@@ -24,10 +25,6 @@ pub(crate) struct DelayQueue {
 }
 
 impl DelayQueue {
-    pub(crate) fn new() -> Self {
-        Self { due: BinaryHeap::new(), number: 0, service: Histogram::new() }
-    }
-
     pub(crate) fn push(&mut self, at: Nanos, conn: Conn, received: Nanos, word: u32) {
         self.number += 1;
         self.due.push(Reverse(Due { at, number: self.number, conn, received, word }));

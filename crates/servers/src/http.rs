@@ -104,7 +104,7 @@ impl Http {
             head_limits: Limits { head_bytes: limits.head_bytes, headers: limits.headers },
             answers: Answers::new(wall_s),
             delays: Delays::new(seed, thread),
-            queue: DelayQueue::new(),
+            queue: DelayQueue::default(),
             memo: Memo::default(),
             connections: Connections::new(Waits { idle_ns, send_ns, linger_ns }),
             out: Vec::new(),
@@ -114,7 +114,7 @@ impl Http {
     /// Omits `Server` and `Date`, so that `/` matches WhaleConnect's benchmark server.
     #[must_use]
     pub fn minimal(mut self, minimal: bool) -> Self {
-        self.answers.set_minimal(minimal);
+        self.answers.minimal = minimal;
         self
     }
 
@@ -276,7 +276,7 @@ impl Http {
             }
             Phase::Body(incoming) => {
                 let HttpLimits { body_ns, body_bytes_per_s: rate, .. } = self.limits;
-                let earned = u128::from(incoming.reader.read_bytes()) * 1_000_000_000;
+                let earned = u128::from(incoming.reader.read_bytes) * 1_000_000_000;
                 let earned_ns = match rate {
                     0 => NEVER,
                     rate => Nanos::try_from(earned / u128::from(rate)).unwrap_or(NEVER),

@@ -121,9 +121,9 @@ fn one_order(backend: net::Choice) {
         });
         history::check(&seen).unwrap();
         assert!(seen.iter().filter(|seen| matches!(seen.what, What::Found(_))).count() > 1_000);
-        let stats = shared.cache().stats();
+        let stats = shared.cache.stats();
         assert!(stats.evictions > 500 && stats.deletes > 500, "{stats:?}");
-        shared.cache().audit();
+        shared.cache.audit();
     });
 }
 

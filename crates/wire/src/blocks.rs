@@ -1,18 +1,56 @@
 //! Reads messages of lines, and of blocks whose length a line announces, from pieces of a stream.
 
-/// An error of a protocol. The stream is unusable after it.
-pub(crate) trait StreamError: Copy {
-    const BAD_BLOCK_END: Self;
-
-    fn line_too_long(limit: usize) -> Self;
+/// A part of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'e> {
+    /// The start of a value.
+    Value {
+        /// The client's 32 bits; 0 in RESP.
+        client_flags: u32,
+        /// Bytes of the value.
+        bytes: u64,
+    },
+    /// A nonempty piece of the value, borrowed from the input.
+    Data(&'e [u8]),
+    /// The text of an error or a simple reply.
+    Text(&'e [u8]),
 }
 
-pub(crate) enum Part<'p> {
-    /// Without its LF.
-    Line(&'p [u8]),
-    /// A nonempty piece of a block. The returned [`Next`] is ignored.
-    Data(&'p [u8]),
-    BlockEnd,
+/// An error in a stream of responses. The connection is unusable after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// A byte that starts no expected reply: another protocol, or a string longer than announced. Contains the byte.
+    #[error("byte 0x{0:02x} at the start of a reply")]
+    BadType(u8),
+    /// A line that does not fit the request: another protocol, a wrong length, or a wrong order.
+    #[error("a line that is not a response to the request")]
+    Unexpected,
+    /// A line without an end within the limit. Contains the limit, in bytes.
+    #[error("a line of more than {0} bytes")]
+    LineTooLong(usize),
+    /// LF without CR, or CR without LF.
+    #[error("a line that does not end in CRLF")]
+    BadLineEnd,
+    /// A `VALUE` line with invalid numbers.
+    #[error("a value whose line is not a key and numbers")]
+    BadValueLine,
+    /// An invalid number or length.
+    #[error("an invalid number or length")]
+    BadNumber,
+    /// No CRLF after the value, which is longer or shorter than announced.
+    #[error("a value not followed by CRLF")]
+    BadValueEnd,
+    /// A value over the limit.
+    #[error("a value of {bytes} bytes, over the limit of {limit}")]
+    TooLarge {
+        /// The announced size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A value for another key, or a second value.
+    #[error("a value of a key that was not requested, or out of order")]
+    WrongKey,
 }
 
 pub(crate) enum Next<T> {
@@ -22,34 +60,31 @@ pub(crate) enum Next<T> {
     Done(T),
 }
 
-#[derive(Debug, Clone, Copy)]
-enum State<E> {
+#[derive(Debug, Clone, Copy, Default)]
+enum State {
+    #[default]
     Line,
     /// In a block of which this many bytes are left.
     Data(u64),
     /// CRLF after a block, of which this many bytes have arrived.
     DataEnd(usize),
-    Failed(E),
+    Failed(StreamError),
 }
 
 /// Buffers incomplete lines, but no blocks.
-#[derive(Debug, Clone)]
-pub(crate) struct BlockReader<E> {
-    state: State<E>,
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BlockReader {
+    state: State,
     partial: Vec<u8>,
 }
 
-impl<E: StreamError> BlockReader<E> {
-    pub(crate) fn new() -> Self {
-        Self { state: State::Line, partial: Vec::new() }
-    }
-
+impl BlockReader {
     pub(crate) fn is_at_line(&self) -> bool {
         self.partial.is_empty() && matches!(self.state, State::Line)
     }
 
     #[cold]
-    pub(crate) fn fail(&mut self, error: E) -> E {
+    pub(crate) fn fail(&mut self, error: StreamError) -> StreamError {
         self.state = State::Failed(error);
         error
     }
@@ -57,22 +92,24 @@ impl<E: StreamError> BlockReader<E> {
     /// Passes the parts of a message to `take`. Returns the message with the bytes used, or `None` if it is incomplete
     /// and all were used. Fails on every call after an error.
     #[inline]
-    pub(crate) fn read<T>(
+    pub(crate) fn read<T, S: FnMut(Event<'_>)>(
         &mut self,
         line_limit: usize,
         bytes: &[u8],
-        take: impl FnMut(Part<'_>) -> Result<Next<T>, E>,
-    ) -> Result<Option<(usize, T)>, E> {
-        self.advance(line_limit, bytes, take).map_err(|error| self.fail(error))
+        sink: &mut S,
+        take: impl FnMut(Option<&[u8]>, &mut S) -> Result<Next<T>, StreamError>,
+    ) -> Result<Option<(usize, T)>, StreamError> {
+        self.advance(line_limit, bytes, sink, take).map_err(|error| self.fail(error))
     }
 
     #[inline]
-    fn advance<T>(
+    fn advance<T, S: FnMut(Event<'_>)>(
         &mut self,
         line_limit: usize,
         bytes: &[u8],
-        mut take: impl FnMut(Part<'_>) -> Result<Next<T>, E>,
-    ) -> Result<Option<(usize, T)>, E> {
+        sink: &mut S,
+        mut take: impl FnMut(Option<&[u8]>, &mut S) -> Result<Next<T>, StreamError>,
+    ) -> Result<Option<(usize, T)>, StreamError> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
@@ -82,17 +119,17 @@ impl<E: StreamError> BlockReader<E> {
                     let shown = &rest[..rest.len().min(room)];
                     let Some(end) = memchr::memchr(b'\n', shown) else {
                         if shown.len() == room {
-                            return Err(E::line_too_long(line_limit));
+                            return Err(StreamError::LineTooLong(line_limit));
                         }
                         self.partial.extend_from_slice(rest);
                         return Ok(None);
                     };
                     used += end + 1;
                     if self.partial.is_empty() {
-                        take(Part::Line(&rest[..end]))?
+                        take(Some(&rest[..end]), sink)?
                     } else {
                         self.partial.extend_from_slice(&rest[..end]);
-                        let next = take(Part::Line(&self.partial));
+                        let next = take(Some(&self.partial), sink);
                         self.partial.clear();
                         next?
                     }
@@ -100,7 +137,7 @@ impl<E: StreamError> BlockReader<E> {
                 State::Data(left) => {
                     let piece = &rest[..usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()))];
                     if !piece.is_empty() {
-                        take(Part::Data(piece))?;
+                        sink(Event::Data(piece));
                     }
                     used += piece.len();
                     let left = left - piece.len() as u64;
@@ -115,14 +152,14 @@ impl<E: StreamError> BlockReader<E> {
                     let wanted = &b"\r\n"[seen..];
                     let shown = &rest[..rest.len().min(wanted.len())];
                     if !wanted.starts_with(shown) {
-                        return Err(E::BAD_BLOCK_END);
+                        return Err(StreamError::BadValueEnd);
                     }
                     used += shown.len();
                     if shown.len() < wanted.len() {
                         self.state = State::DataEnd(seen + shown.len());
                         return Ok(None);
                     }
-                    take(Part::BlockEnd)?
+                    take(None, sink)?
                 }
                 State::Failed(error) => return Err(error),
             };

@@ -7,10 +7,7 @@
 //! let bytes = b"PUT /city/S%C3%A3o%20Paulo HTTP/1.1\r\nHost: a\r\n\r\n";
 //! let (request, _) = http1::parse_request(bytes, &http1::Limits::DEFAULT).unwrap().unwrap();
 //! let Ok(Operation::Put { key, value }) = parse(&request, &Limits::DEFAULT) else { panic!("it is a PUT") };
-//! assert_eq!((key.as_plain(), value.as_plain()), (Some(b"city".as_slice()), None));
-//! let mut decoded = Vec::new();
-//! value.decode_into(&mut decoded);
-//! assert_eq!(decoded, "São Paulo".as_bytes());
+//! assert_eq!((&*key.decode(), &*value.decode()), (b"city".as_slice(), "São Paulo".as_bytes()));
 //! ```
 //!
 //! | request | success | otherwise |
@@ -35,6 +32,8 @@
 //! - `%` with two hexadecimal digits is any byte; other uses of `%` are errors. `+` is a plus sign.
 //! - A `?` is an error, because no request has a query. Write it as `%3F`. In absolute form the authority is ignored.
 //! - No request has a body. The server reads past one and answers 400 to a value in a body.
+
+use std::borrow::Cow;
 
 use crate::http1::{Body, Request};
 use crate::number::hexadecimal;
@@ -73,26 +72,21 @@ impl<'a> Encoded<'a> {
         Some(Encoded { text, bytes: text.len() - 2 * escapes })
     }
 
-    /// The decoded size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The bytes, if nothing is encoded.
+    /// The decoded bytes. Allocates only if something is encoded.
     #[inline]
-    pub fn as_plain(&self) -> Option<&'a [u8]> {
-        (self.bytes == self.text.len()).then_some(self.text)
+    pub fn decode(&self) -> Cow<'a, [u8]> {
+        if self.bytes == self.text.len() { Cow::Borrowed(self.text) } else { Cow::Owned(self.decode_escapes()) }
     }
 
-    /// Appends the decoded bytes to `out`.
-    pub fn decode_into(&self, out: &mut Vec<u8>) {
-        let mut rest = self.text;
+    fn decode_escapes(&self) -> Vec<u8> {
+        let (mut out, mut rest) = (Vec::with_capacity(self.bytes), self.text);
         while let Some(at) = memchr::memchr(b'%', rest) {
             out.extend_from_slice(&rest[..at]);
             out.push(hexadecimal(rest[at + 1]) << 4 | hexadecimal(rest[at + 2]));
             rest = &rest[at + 3..];
         }
         out.extend_from_slice(rest);
+        out
     }
 }
 

@@ -4,7 +4,7 @@
 //! use wire::http1::{RequestMethod, Limits, Memo, ResponseReader};
 //!
 //! let mut reader = ResponseReader::new(Limits::DEFAULT);
-//! let mut memo = Memo::new();
+//! let mut memo = Memo::default();
 //! let mut body = Vec::new();
 //! let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntestHTTP/1.1 ";
 //! let progress = reader.read(&mut memo, RequestMethod::Get, bytes, |piece| body.extend_from_slice(piece)).unwrap();
@@ -33,6 +33,7 @@
 
 mod chunks;
 mod compose;
+mod error;
 mod fields;
 mod framing;
 mod request;
@@ -40,9 +41,10 @@ mod response;
 
 pub use chunks::ChunkError;
 pub use compose::compose_request;
-pub use fields::{FieldError, Fields};
-pub use request::{BodyReader, Request, RequestError, parse_request};
-pub use response::{Memo, RequestMethod, Response, ResponseError, ResponseReader};
+pub use error::MessageError;
+pub use fields::FieldError;
+pub use request::{BodyReader, Request, parse_request};
+pub use response::{Memo, RequestMethod, Response, ResponseReader};
 
 /// Limits on the head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

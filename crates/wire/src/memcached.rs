@@ -43,8 +43,10 @@ mod request;
 mod response;
 
 pub use compose::{compose_delete, compose_get, compose_number, compose_set, compose_value, compose_value_end};
-pub use request::{Command, Expiry, Get, Keys, Read, Refusal, RequestReader, Store, Verb};
-pub use response::{Event, Expected, Outcome, ResponseError, ResponseReader};
+pub use request::{Command, Expiry, Get, Keys, Read, RequestReader, Store, Verb};
+pub use response::{Expected, Outcome, ResponseReader};
+
+pub use crate::blocks::{Event, StreamError};
 
 /// Limits on requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

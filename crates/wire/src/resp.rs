@@ -38,8 +38,10 @@ pub use command::{Name, SetOptions, When, parse_set};
 pub use compose::{
     Version, compose_array, compose_bulk, compose_error, compose_integer, compose_map, compose_null, compose_request,
 };
-pub use reply::{Event, Reply, ReplyError, ReplyReader};
+pub use reply::{Reply, ReplyReader};
 pub use request::{Read, Refusal, Request, RequestReader};
+
+pub use crate::blocks::{Event, StreamError};
 
 /// Limits on requests and replies, checked before any allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

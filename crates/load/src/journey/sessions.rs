@@ -14,7 +14,7 @@ use stats::Rng;
 use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement, OperationMeasurement};
 use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls};
 use study::url::{self, Url};
-use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseError, ResponseReader};
+use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseReader};
 
 use super::cookies::Jar;
 use super::program::{Answer, Program, Step};
@@ -296,7 +296,7 @@ impl Sessions {
             number: u64::from(worker),
             workers: u64::from(workers),
             client: Cell::new(u64::from(worker)),
-            memo: Memo::new(),
+            memo: Memo::default(),
             problem: None,
             last: Last::default(),
             completed: None,
@@ -472,7 +472,7 @@ impl Sessions {
     }
 
     #[cold]
-    fn broken(&mut self, error: ResponseError) -> Parsed {
+    fn broken(&mut self, error: MessageError) -> Parsed {
         self.say('!', error.to_string().as_bytes());
         self.problem = Some(error.to_string());
         Parsed::Broken(http_fault(&error))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use net::Nanos;
 use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest, even_share};
-use wire::http1::{self, Limits, Memo, RequestMethod, ResponseError, ResponseReader};
+use wire::http1::{self, Limits, Memo, MessageError, RequestMethod, ResponseReader};
 
 use super::checks::{self, Checks};
 use super::variation::{Values, Varied};
@@ -61,7 +61,7 @@ pub(crate) struct Http {
 #[derive(Clone, Debug)]
 enum Problem {
     Check(String),
-    Framing(ResponseError),
+    Framing(MessageError),
     Status(u16),
     Body { status: u16, bytes: u64, difference: Difference },
 }
@@ -140,7 +140,7 @@ impl Http {
             // A body with values is compared as a whole.
             body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| !checks.has_body())),
             checks: checks.map(Arc::new),
-            memo: Memo::new(),
+            memo: Memo::default(),
             problem: None,
             last: Last::default(),
         })
@@ -197,7 +197,7 @@ impl Http {
     }
 
     #[cold]
-    fn broken(&mut self, error: ResponseError) -> Parsed {
+    fn broken(&mut self, error: MessageError) -> Parsed {
         self.problem = Some(Problem::Framing(error));
         Parsed::Broken(super::http_fault(&error))
     }

@@ -18,7 +18,7 @@ impl HttpCache {
             rest: format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
             // RFC 9110, 8.6: a method that may have a body must state that there is none.
             rest_of_put: format!(" HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n").into_bytes(),
-            memo: Memo::new(),
+            memo: Memo::default(),
         }
     }
 
@@ -101,11 +101,11 @@ mod tests {
         let mut rest = out.as_slice();
         while let Some((request, used)) = http1::parse_request(rest, &http1::Limits::DEFAULT).unwrap() {
             seen.push(match cache_http::parse(&request, &cache_http::Limits::DEFAULT).unwrap() {
-                cache_http::Operation::Get { key, .. } => format!("get {:?}", key.as_plain().unwrap()),
+                cache_http::Operation::Get { key, .. } => format!("get {:?}", key.decode()),
                 cache_http::Operation::Put { key, value } => {
-                    format!("put {:?} {:?}", key.as_plain().unwrap(), value.as_plain().unwrap())
+                    format!("put {:?} {:?}", key.decode(), value.decode())
                 }
-                cache_http::Operation::Delete(key) => format!("delete {:?}", key.as_plain().unwrap()),
+                cache_http::Operation::Delete(key) => format!("delete {:?}", key.decode()),
                 other => format!("{other:?}"),
             });
             rest = &rest[used..];

@@ -1,7 +1,7 @@
 //! The client side of memcached's text protocol.
 
 use wire::memcached::{
-    Event, Expected, Limits, Outcome, ResponseError, ResponseReader, compose_delete, compose_get, compose_set,
+    Event, Expected, Limits, Outcome, ResponseReader, StreamError, compose_delete, compose_get, compose_set,
 };
 
 use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
@@ -70,7 +70,7 @@ impl Codec for Memcached {
             Event::Text(text) => keep_error(error, text),
         });
         let read = read.map_err(|error| {
-            let fault = if error == ResponseError::WrongKey { Fault::Value } else { Fault::Framing };
+            let fault = if error == StreamError::WrongKey { Fault::Value } else { Fault::Framing };
             (fault, error.to_string())
         })?;
         let Some((used, outcome)) = read else { return Ok(None) };

@@ -59,7 +59,7 @@ impl Codec for Redis {
         mut sink: impl FnMut(Piece<'_>),
     ) -> OrFault<Option<Response>> {
         let read = reader.read(bytes, |event| match event {
-            Event::BulkLength(bytes) => sink(Piece::Length(bytes)),
+            Event::Value { bytes, .. } => sink(Piece::Length(bytes)),
             Event::Data(data) => sink(Piece::Data(data)),
             Event::Text(text) => keep_error(error, text),
         });

@@ -18,7 +18,6 @@ pub(super) struct Executor {
     pub(super) unix_ns: u64,
     pub(super) now_ms: u64,
     pub(super) now_s: u32,
-    pub(super) scratch: [Vec<u8>; 2],
     /// `Date`, with its line end.
     pub(super) date: Vec<u8>,
     pub(super) is_ending: bool,
@@ -30,16 +29,7 @@ const S: u64 = 1_000_000_000;
 
 impl Executor {
     pub(super) fn new(shared: Arc<CacheShared>) -> Self {
-        Self {
-            shared,
-            out: Vec::new(),
-            unix_ns: 0,
-            now_ms: 0,
-            now_s: 0,
-            scratch: Default::default(),
-            date: Vec::new(),
-            is_ending: false,
-        }
+        Self { shared, out: Vec::new(), unix_ns: 0, now_ms: 0, now_s: 0, date: Vec::new(), is_ending: false }
     }
 
     #[inline]
@@ -122,7 +112,7 @@ impl Executor {
     }
 
     #[cold]
-    pub(super) fn is_large(&self, key: &[u8]) -> bool {
+    fn is_large(&self, key: &[u8]) -> bool {
         self.shared.cache.hold(key).peek(self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
     }
 

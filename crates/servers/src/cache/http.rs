@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use cache::{Meta, Mode, Refusal};
-use wire::cache_http::{self, ALLOW, Encoded, Operation};
+use wire::cache_http::{self, ALLOW, Operation};
 use wire::http1::{Body, BodyReader, Request, parse_request};
 
 use super::connection::{CloseState, Connection, ProtocolState};
@@ -12,6 +12,8 @@ use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, pu
 
 /// Largest body that is skipped; no request here has one.
 const BODY_BYTES_MAX: u64 = 16 << 20;
+const NOT_FOUND: (&str, Length) = ("404 Not Found", Length::Known(0));
+const NO_CONTENT: (&str, Length) = ("204 No Content", Length::Nothing);
 
 impl Executor {
     pub(super) fn take_http(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
@@ -75,7 +77,7 @@ impl Executor {
             }
             let is_head = request.method == "HEAD";
             match parsed {
-                Ok(Operation::Get { key, head: false }) if self.lacks_memory_for_encoded(key) => {
+                Ok(Operation::Get { key, head: false }) if self.lacks_memory_for(&key.decode()) => {
                     self.http_failure(503, "out of memory", on, false);
                 }
                 Ok(operation) => self.http_answer(operation, keep_alive),
@@ -86,7 +88,7 @@ impl Executor {
                     break;
                 }
                 Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
-                    let reader = BodyReader::with_limits(request.body, &heads, BODY_BYTES_MAX);
+                    let reader = BodyReader::new(request.body, &heads, BODY_BYTES_MAX);
                     http.body = Some((reader, refusal, on));
                     continue;
                 }
@@ -102,24 +104,20 @@ impl Executor {
 
     /// Drops the old value of a key whose new value is too long.
     #[cold]
-    fn http_outdate(&mut self, request: &Request<'_>) {
-        let Self { shared, now_ms, scratch: [first, _], .. } = self;
-        let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..shared.targets };
+    fn http_outdate(&self, request: &Request<'_>) {
+        let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..self.shared.targets };
         if let Ok(Operation::Put { key, .. }) = cache_http::parse(request, &unlimited) {
-            shared.cache.hold(plain(key, first)).outdate(*now_ms);
+            self.shared.cache.hold(&key.decode()).outdate(self.now_ms);
         }
     }
 
-    fn lacks_memory_for_encoded(&self, key: Encoded<'_>) -> bool {
-        self.shared.in_flight.is_exhausted() && self.is_large(plain(key, &mut Vec::new()))
-    }
-
     fn http_answer(&mut self, operation: Operation<'_>, keep_alive: KeepAlive) {
-        let Self { shared, out, now_ms, scratch: [first, second], date, .. } = self;
+        let Self { shared, out, now_ms, date, .. } = self;
         let (cache, now_ms) = (&shared.cache, *now_ms);
-        match operation {
+        let (status, length) = match operation {
             Operation::Get { key, head } => {
-                let mut held = cache.hold(plain(key, first));
+                let key = key.decode();
+                let mut held = cache.hold(&key);
                 let write = |item: cache::Item<'_>| {
                     out.reserve(item.value.len() + 160);
                     push_head(out, date, "200 OK", keep_alive, "", Length::Known(item.value.len() as u64), "");
@@ -128,20 +126,20 @@ impl Executor {
                     }
                 };
                 let found = if head { held.peek(now_ms, write) } else { held.get(now_ms, write) };
-                drop(held);
-                if found.is_none() {
-                    push_head(out, date, "404 Not Found", keep_alive, "", Length::Known(0), "");
+                if found.is_some() {
+                    return;
                 }
+                NOT_FOUND
             }
             Operation::Put { key, value } => {
-                let value = plain(value, second);
-                let mut held = cache.hold(plain(key, first));
+                let (key, value) = (key.decode(), value.decode());
+                let mut held = cache.hold(&key);
                 let was_there = held.peek(now_ms, |_| ()).is_some();
-                let stored = held.store(Mode::Set, value, Meta::default(), now_ms);
+                let stored = held.store(Mode::Set, &value, Meta::default(), now_ms);
                 drop(held);
                 match stored {
-                    Ok(_) if was_there => push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, ""),
-                    Ok(_) => push_head(out, date, "201 Created", keep_alive, "", Length::Known(0), ""),
+                    Ok(_) if was_there => NO_CONTENT,
+                    Ok(_) => ("201 Created", Length::Known(0)),
                     Err(refusal) => {
                         let status = match refusal {
                             Refusal::Full { .. } => 507,
@@ -149,17 +147,15 @@ impl Executor {
                             Refusal::KeyTooLong { .. } => 414,
                             _ => 400,
                         };
-                        self.http_failure(status, refusal, keep_alive != KeepAlive::Close, false);
+                        return self.http_failure(status, refusal, keep_alive != KeepAlive::Close, false);
                     }
                 }
-                self.shrink();
             }
             Operation::Delete(key) => {
-                let was_there = cache.hold(plain(key, first)).delete(now_ms);
-                if was_there {
-                    push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, "");
+                if cache.hold(&key.decode()).delete(now_ms) {
+                    NO_CONTENT
                 } else {
-                    push_head(out, date, "404 Not Found", keep_alive, "", Length::Known(0), "");
+                    NOT_FOUND
                 }
             }
             Operation::Status => {
@@ -182,22 +178,15 @@ impl Executor {
                     stats.refused,
                     shared.config.evictor,
                 );
+                return;
             }
             Operation::Reset => {
                 cache.clear();
                 cache.reset_stats();
-                push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, "");
+                NO_CONTENT
             }
-        }
-    }
-
-    /// Frees buffers that a large value has grown.
-    fn shrink(&mut self) {
-        for scratch in &mut self.scratch {
-            if scratch.capacity() > super::PIECE_BYTES {
-                *scratch = Vec::new();
-            }
-        }
+        };
+        push_head(out, date, status, keep_alive, "", length, "");
     }
 
     #[cold]
@@ -207,14 +196,4 @@ impl Executor {
         let reply = Reply { keep_alive, head_only: is_head };
         push_failure(&mut self.out, &self.date, status, why, "text/plain; charset=utf-8", reply, allow);
     }
-}
-
-/// Returns the plain bytes, or decodes them into `room`.
-fn plain<'a>(encoded: Encoded<'a>, room: &'a mut Vec<u8>) -> &'a [u8] {
-    if let Some(plain) = encoded.as_plain() {
-        return plain;
-    }
-    room.clear();
-    encoded.decode_into(room);
-    room
 }

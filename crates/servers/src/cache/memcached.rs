@@ -59,13 +59,13 @@ impl Executor {
                     connection.state.lacks = more;
                     break;
                 }
-                Read::Refused { used, refusal, noreply, close, outdated } => {
+                Read::Refused { used, reply, noreply, close, outdated } => {
                     at += used;
                     if let Some(key) = outdated {
                         self.shared.cache.hold(key).outdate(self.now_ms);
                     }
                     if !noreply {
-                        self.out.extend_from_slice(refusal.reply());
+                        self.out.extend_from_slice(reply);
                     }
                     if close {
                         connection.state.over = CloseState::Answered { linger: true };

@@ -374,7 +374,7 @@ fn a_full_cache_evicts_or_refuses() {
         let refused = said.matches("SERVER_ERROR out of memory storing object\r\n").count();
         assert_eq!(stored + refused, 2000, "{evictor}");
         assert_eq!(refused > 0, evictor == cache::Evictor::None, "{evictor}");
-        let cache = world.server.core.shared.cache();
+        let cache = &world.server.core.shared.cache;
         let stats = cache.stats();
         assert!(stats.memory_bytes() <= 64 << 10, "{evictor}: {}", stats.memory_bytes());
         assert_eq!(stats.refused as usize, refused);
@@ -436,7 +436,7 @@ fn value_over_the_limit_drops_the_old_value() {
     let set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1001\r\n";
     let said = show(&world.say(format!("{set}{long}\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n").as_bytes()));
     assert!(said.ends_with("$1\\r\\n1\\r\\n"), "{said}");
-    assert_eq!(world.server.core.shared.cache().stats().refused, 3);
+    assert_eq!(world.server.core.shared.cache.stats().refused, 3);
 }
 
 /// A cache for values of 800 kB; four of them can be in flight.

@@ -26,7 +26,7 @@ const CHUNK_HEAD: &[u8] = b"0000\r\n";
 pub(super) struct Answers {
     wall_s: fn() -> u64,
     made_until: Nanos,
-    minimal: bool,
+    pub(super) minimal: bool,
     /// `Server` and `Date`; empty if minimal.
     stamp: Vec<u8>,
     root: Vec<u8>,
@@ -48,10 +48,6 @@ impl Answers {
         let plaintext = Prebuilt { content_type: "text/plain", body: PLAINTEXT, whole: Vec::new() };
         let json = Prebuilt { content_type: "application/json", body: JSON, whole: Vec::new() };
         Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json }
-    }
-
-    pub(super) fn set_minimal(&mut self, minimal: bool) {
-        self.minimal = minimal;
     }
 
     /// Rebuilds the shared parts if they are too old at `now`.
@@ -161,22 +157,11 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
 }
 
 /// The bodies of `/bytes` and `/chunked`: 64 repeating characters, 64 KiB from any of the first 64 positions.
-pub(super) static PATTERN: [u8; 65_536 + 64] = pattern();
-
-const fn pattern() -> [u8; 65_536 + 64] {
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut bytes = [0; 65_536 + 64];
-    let mut index = 0;
-    while index < bytes.len() {
-        bytes[index] = letters[index % 64];
-        index += 1;
-    }
-    bytes
-}
+static PATTERN: [[u8; 64]; 1025] = [*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; 1025];
 
 /// Up to 64 KiB of the body from `position`.
 pub(super) fn piece(position: u64, count: u64) -> &'static [u8] {
-    &PATTERN[(position % 64) as usize..][..count.min(65_536) as usize]
+    &PATTERN.as_flattened()[(position % 64) as usize..][..count.min(65_536) as usize]
 }
 
 #[cfg(test)]
@@ -190,7 +175,7 @@ mod tests {
     fn text_with(minimal: bool, write: impl FnOnce(&Answers, &mut Vec<u8>)) -> String {
         // RFC 9110, section 5.6.7.
         let mut answers = Answers::new(|| 784_111_777);
-        answers.set_minimal(minimal);
+        answers.minimal = minimal;
         answers.refresh(0);
         let mut out = Vec::new();
         write(&answers, &mut out);

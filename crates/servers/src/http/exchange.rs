@@ -1,5 +1,5 @@
 use net::Nanos;
-use wire::http1::{Body, BodyReader, RequestError};
+use wire::http1::{Body, BodyReader, MessageError};
 
 use super::connection::{Incoming, Phase, Stream};
 use super::request::ParsedRequest;
@@ -56,7 +56,7 @@ impl Http {
     fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
         let limit = self.limits.body_bytes;
         if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
-            return self.fail(slot, RequestError::BodyTooLarge(limit));
+            return self.fail(slot, MessageError::BodyTooLarge(limit));
         }
         let waits = asked.expect_continue && !is_coming;
         if let Err(refusal) = asked.route
@@ -68,7 +68,7 @@ impl Http {
         if waits {
             self.out.extend_from_slice(answers::CONTINUE);
         }
-        let reader = BodyReader::with_limits(asked.body, &self.head_limits, limit);
+        let reader = BodyReader::new(asked.body, &self.head_limits, limit);
         let connection = &mut self.connections.slots[slot];
         connection.deadline = self.connections.now.saturating_add(self.limits.body_ns);
         connection.state.phase = Phase::Body(Incoming { asked, reader, since: self.connections.now, begun: false });
@@ -188,7 +188,7 @@ impl Http {
     }
 
     #[cold]
-    fn fail(&mut self, slot: usize, error: RequestError) {
+    fn fail(&mut self, slot: usize, error: MessageError) {
         self.fail_with(slot, error.status(), error);
     }
 

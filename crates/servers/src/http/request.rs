@@ -1,6 +1,6 @@
 //! Parsed requests, and a memo of the latest one.
 
-use wire::http1::{Body, Limits, RequestError, parse_request};
+use wire::http1::{Body, Limits, MessageError, parse_request};
 
 use super::route::{Refusal, Route, route};
 use crate::response_head::{KeepAlive, Reply};
@@ -27,7 +27,7 @@ impl ParsedRequest {
 }
 
 /// A request and the size of its head; `None` if it is incomplete.
-type ParsedHead = Result<Option<(ParsedRequest, usize)>, RequestError>;
+type ParsedHead = Result<Option<(ParsedRequest, usize)>, MessageError>;
 
 /// The latest head and its meaning: a load generator repeats identical heads.
 #[derive(Debug, Default)]

@@ -129,29 +129,3 @@ pub(super) fn is_token_byte(byte: u8) -> bool {
 pub(super) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
 }
-
-/// Iterates over the fields of a head in order: name and trimmed value. A value may not be UTF-8.
-#[derive(Debug, Clone)]
-pub struct Fields<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Fields<'a> {
-    /// `lines` must be valid, unfolded field lines that end in CRLF.
-    pub(super) fn new(lines: &'a [u8]) -> Fields<'a> {
-        Fields { rest: lines }
-    }
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = (&'a str, &'a [u8]);
-
-    fn next(&mut self) -> Option<(&'a str, &'a [u8])> {
-        let end = memchr::memchr(b'\n', self.rest)?;
-        let (line, rest) = self.rest.split_at(end + 1);
-        self.rest = rest;
-        let line = line.strip_suffix(b"\r\n")?;
-        let colon = memchr::memchr(b':', line)?;
-        Some((str::from_utf8(&line[..colon]).ok()?, trim(&line[colon + 1..])))
-    }
-}

@@ -1,19 +1,20 @@
 //! Fields that determine body length and connection reuse. Source: RFC 9112 sections 6 and 9.3.
 
+use super::error::MessageError;
 use super::fields::{is_token, trim};
 use crate::number::unsigned_of_any_length;
 
 /// `Content-Length`, `Transfer-Encoding` and `Connection` of one head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Declared {
-    pub(super) length: ContentLength,
+    length: ContentLength,
     pub(super) coding: TransferCoding,
     close: bool,
     keep_alive: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum ContentLength {
+enum ContentLength {
     #[default]
     Absent,
     Bytes(u64),
@@ -96,6 +97,23 @@ impl Declared {
         for option in value.split(|&byte| byte == b',').map(trim) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Bytes of the body, if announced. Fails if the announced framing is invalid or contradicts itself.
+    pub(super) fn length(&self, minor_version: u8) -> Result<Option<u64>, MessageError> {
+        if self.coding != TransferCoding::Absent {
+            return match self.length {
+                ContentLength::Absent if minor_version == 0 => Err(MessageError::EncodingInHttp10),
+                ContentLength::Absent => Ok(None),
+                _ => Err(MessageError::EncodingWithLength),
+            };
+        }
+        match self.length {
+            ContentLength::Absent => Ok(None),
+            ContentLength::Bytes(bytes) => Ok(Some(bytes)),
+            ContentLength::Conflicting => Err(MessageError::ConflictingLength),
+            ContentLength::Invalid => Err(MessageError::BadLength),
         }
     }
 

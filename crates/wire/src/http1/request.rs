@@ -2,9 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use super::chunks::{ChunkError, Chunks};
-use super::fields::{Fields, letters_digits_and, trim};
-use super::framing::{ContentLength, Declared, Field, TransferCoding};
+use super::chunks::Chunks;
+use super::error::MessageError;
+use super::fields::{letters_digits_and, trim};
+use super::framing::{Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
 /// The head of a request, borrowed from the input.
@@ -22,106 +23,9 @@ pub struct Request<'a> {
     pub expect_continue: bool,
     /// The framing of the body.
     pub body: Body,
-    fields: Fields<'a>,
 }
 
-impl<'a> Request<'a> {
-    /// The fields in order: name and value. A value may not be UTF-8.
-    pub fn headers(&self) -> Fields<'a> {
-        self.fields.clone()
-    }
-
-    /// The value of the first field with this name, ignoring case.
-    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
-        self.headers().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    }
-}
-
-/// An error in a request. Send [`RequestError::status`] and close the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
-    /// RFC 9112 3: not a method, a target and a version with one space between each.
-    #[error("a request line that is not a method, a target and a version")]
-    BadRequestLine,
-    /// RFC 9112 2.3: another major version of HTTP.
-    #[error("a version other than HTTP/1.0 and HTTP/1.1")]
-    BadVersion,
-    /// RFC 9112 3.2: a target in none of the four forms, or in one the method does not allow.
-    #[error("a target that is not a path, a URI, `*` (OPTIONS) or an authority (CONNECT)")]
-    BadTarget,
-    /// RFC 9112 3: the request line exceeds the limit on heads. Contains the limit, in bytes.
-    #[error("a target of more than {0} bytes")]
-    TargetTooLong(usize),
-    /// RFC 9112 5.1 and 5.2, RFC 9110 5.1: no token before the colon, no colon, or a folded line.
-    #[error("a header whose name is not a token followed by a colon, or a folded line")]
-    BadFieldName,
-    /// RFC 9110 5.5: a control character in a value.
-    #[error("a control character in a header value, or a bare CR")]
-    BadFieldValue,
-    /// RFC 9112 2.2: LF without CR.
-    #[error("a line that ends in LF without CR")]
-    BareLf,
-    /// RFC 9112 2.2: CR without LF, or another byte where the request line or the head should end.
-    #[error("a line that does not end in CRLF")]
-    BadLineEnd,
-    /// The head exceeds the limit. Source of the status: RFC 6585 section 5. Contains the limit, in bytes.
-    #[error("a head of more than {0} bytes")]
-    HeadTooLarge(usize),
-    /// The head has more fields than the limit. Contains the limit.
-    #[error("more than {0} headers")]
-    TooManyHeaders(usize),
-    /// RFC 9112 3.2: an HTTP/1.1 request has a `Host`.
-    #[error("missing `Host`")]
-    MissingHost,
-    /// RFC 9112 3.2: `Host` must not be repeated.
-    #[error("more than one `Host`")]
-    DuplicateHost,
-    /// RFC 9112 3.2: `Host` is a host with an optional port.
-    #[error("a `Host` that is not a host and port")]
-    BadHost,
-    /// RFC 9112 6.3, rule 5: different lengths.
-    #[error("conflicting `Content-Length` headers")]
-    ConflictingLength,
-    /// RFC 9112 6.3, rule 5: not a number, or 2^64 or more.
-    #[error("a `Content-Length` that is not a number below 2^64")]
-    BadLength,
-    /// RFC 9112 6.3, rule 3: a request-smuggling attempt.
-    #[error("`Transfer-Encoding` together with `Content-Length`")]
-    EncodingWithLength,
-    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings.
-    #[error("`Transfer-Encoding` in HTTP/1.0")]
-    EncodingInHttp10,
-    /// RFC 9112 6.3, rule 4: no end, as `chunked` is not the last coding, or not a list of codings.
-    #[error("a `Transfer-Encoding` that does not end in `chunked`")]
-    BadEncoding,
-    /// RFC 9112 6.1: a coding other than chunked.
-    #[error("a transfer coding other than `chunked`")]
-    UnknownEncoding,
-    /// The chunked body is invalid.
-    #[error("chunked body: {0}")]
-    BadChunk(#[from] ChunkError),
-    /// The body is larger than the limit. Contains the limit, in bytes.
-    #[error("a body of more than {0} bytes")]
-    BodyTooLarge(u64),
-}
-
-impl RequestError {
-    /// The response status: 400, 413, 414, 431, 501 or 505. Close the connection after it.
-    pub fn status(&self) -> u16 {
-        match self {
-            RequestError::BodyTooLarge(_) => 413,
-            RequestError::TargetTooLong(_) => 414,
-            RequestError::HeadTooLarge(_)
-            | RequestError::TooManyHeaders(_)
-            | RequestError::BadChunk(ChunkError::TrailersTooLarge(_) | ChunkError::TooManyTrailers(_)) => 431,
-            RequestError::UnknownEncoding => 501,
-            RequestError::BadVersion => 505,
-            _ => 400,
-        }
-    }
-}
-
-type Parsed<'a> = Result<Option<(Request<'a>, usize)>, RequestError>;
+type Parsed<'a> = Result<Option<(Request<'a>, usize)>, MessageError>;
 
 /// Larger partial heads are searched for their end: 64 KiB byte by byte would be 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
@@ -143,8 +47,8 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         let has_line = memchr::memchr(b'\n', shown).is_some();
         match is_cut {
             false => Ok(None),
-            true if has_line || shown.is_empty() => Err(RequestError::HeadTooLarge(limits.head_bytes)),
-            true => Err(RequestError::TargetTooLong(limits.head_bytes)),
+            true if has_line || shown.is_empty() => Err(MessageError::HeadTooLarge(limits.head_bytes)),
+            true => Err(MessageError::TargetTooLong(limits.head_bytes)),
         }
     };
     if shown.len() >= PARTIAL_SEARCHED_BYTES && !is_cut && !has_head_end(shown) {
@@ -166,12 +70,12 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         }
     };
     let (Some(method), Some(target), Some(minor_version)) = (parsed.method, parsed.path, parsed.version) else {
-        return Err(RequestError::BadRequestLine);
+        return Err(MessageError::BadRequestLine);
     };
     let head = &shown[..head_bytes];
     // httparse accepts LF for CRLF, which allows smuggling. So there must be one CR per line.
     if head[0] == b'\n' || count(head, b'\r') != parsed.headers.len() + 2 {
-        return Err(RequestError::BareLf);
+        return Err(MessageError::BareLf);
     }
     check_target(method, target)?;
 
@@ -183,7 +87,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
                 if host.replace(header.value).is_some() {
-                    return Err(RequestError::DuplicateHost);
+                    return Err(MessageError::DuplicateHost);
                 }
             }
             6 if name.eq_ignore_ascii_case("expect") => {
@@ -197,12 +101,11 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         }
     }
     match host {
-        Some(value) if !is_host(trim(value)) => return Err(RequestError::BadHost),
-        None if minor_version >= 1 => return Err(RequestError::MissingHost),
+        Some(value) if !is_host(trim(value)) => return Err(MessageError::BadHost),
+        None if minor_version >= 1 => return Err(MessageError::MissingHost),
         _ => {}
     }
     let body = body(&declared, minor_version)?;
-    let first_line = method.len() + target.len() + " HTTP/1.1\r\n".len() + 1;
     let request = Request {
         method,
         target,
@@ -210,7 +113,6 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Parsed<'a> {
         keep_alive: declared.persists(minor_version),
         expect_continue: expect_continue && minor_version >= 1 && !matches!(body, Body::None | Body::Length(0)),
         body,
-        fields: Fields::new(&head[first_line..head_bytes - 2]),
     };
     Ok(Some((request, start + head_bytes)))
 }
@@ -234,11 +136,10 @@ fn parse_as_1_1<'a>(bytes: &'a [u8], start: usize, digit: usize, limits: &Limits
     let method_end = start + request.method.len();
     let (Ok(method), Ok(target)) = (text(start, request.method.len()), text(method_end + 1, request.target.len()))
     else {
-        return Err(RequestError::BadRequestLine);
+        return Err(MessageError::BadRequestLine);
     };
-    let fields = Fields::new(&bytes[digit + "1\r\n".len()..head_bytes - 2]);
     let Request { minor_version, keep_alive, expect_continue, body, .. } = request;
-    Ok(Some((Request { method, target, minor_version, keep_alive, expect_continue, body, fields }, head_bytes)))
+    Ok(Some((Request { method, target, minor_version, keep_alive, expect_continue, body }, head_bytes)))
 }
 
 /// Counts `byte` in `bytes`. Written so that the compiler vectorizes it.
@@ -251,14 +152,14 @@ fn has_head_end(bytes: &[u8]) -> bool {
 }
 
 #[cold]
-fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> RequestError {
+fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> MessageError {
     match error {
-        httparse::Error::HeaderName => RequestError::BadFieldName,
-        httparse::Error::HeaderValue => RequestError::BadFieldValue,
-        httparse::Error::NewLine => RequestError::BadLineEnd,
-        httparse::Error::TooManyHeaders => RequestError::TooManyHeaders(headers_max),
-        httparse::Error::Version if names_other_version(bytes) => RequestError::BadVersion,
-        _ => RequestError::BadRequestLine,
+        httparse::Error::HeaderName => MessageError::BadFieldName,
+        httparse::Error::HeaderValue => MessageError::BadFieldValue,
+        httparse::Error::NewLine => MessageError::BadLineEnd,
+        httparse::Error::TooManyHeaders => MessageError::TooManyHeaders(headers_max),
+        httparse::Error::Version if names_other_version(bytes) => MessageError::BadVersion,
+        _ => MessageError::BadRequestLine,
     }
 }
 
@@ -273,7 +174,7 @@ fn names_other_version(bytes: &[u8]) -> bool {
 }
 
 /// Source: RFC 9112 section 3.2.
-pub(super) fn check_target(method: &str, target: &str) -> Result<(), RequestError> {
+pub(super) fn check_target(method: &str, target: &str) -> Result<(), MessageError> {
     let is_visible = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     let is_of_method = match method {
         "CONNECT" => target.rsplit_once(':').is_some_and(|(host, port)| {
@@ -283,7 +184,7 @@ pub(super) fn check_target(method: &str, target: &str) -> Result<(), RequestErro
         "OPTIONS" if target == "*" => true,
         _ => is_absolute(target),
     };
-    if is_visible && is_of_method { Ok(()) } else { Err(RequestError::BadTarget) }
+    if is_visible && is_of_method { Ok(()) } else { Err(MessageError::BadTarget) }
 }
 
 /// Whether `target` is `scheme://host` without a user. Source: RFC 3986 3 and 4.3, RFC 9110 4.2.4.
@@ -321,21 +222,13 @@ fn is_host_byte(byte: u8) -> bool {
 }
 
 /// Determines the framing. Source: RFC 9112 section 6.3, the rules for requests.
-fn body(declared: &Declared, minor_version: u8) -> Result<Body, RequestError> {
-    if declared.coding != TransferCoding::Absent {
-        return match declared.coding {
-            _ if declared.length != ContentLength::Absent => Err(RequestError::EncodingWithLength),
-            _ if minor_version == 0 => Err(RequestError::EncodingInHttp10),
-            TransferCoding::Chunked => Ok(Body::Chunked),
-            TransferCoding::ThenChunked => Err(RequestError::UnknownEncoding),
-            _ => Err(RequestError::BadEncoding),
-        };
-    }
-    match declared.length {
-        ContentLength::Absent => Ok(Body::None),
-        ContentLength::Bytes(bytes) => Ok(Body::Length(bytes)),
-        ContentLength::Conflicting => Err(RequestError::ConflictingLength),
-        ContentLength::Invalid => Err(RequestError::BadLength),
+fn body(declared: &Declared, minor_version: u8) -> Result<Body, MessageError> {
+    let length = declared.length(minor_version)?;
+    match declared.coding {
+        TransferCoding::Absent => Ok(length.map_or(Body::None, Body::Length)),
+        TransferCoding::Chunked => Ok(Body::Chunked),
+        TransferCoding::ThenChunked => Err(MessageError::UnknownEncoding),
+        _ => Err(MessageError::BadEncoding),
     }
 }
 
@@ -344,7 +237,8 @@ fn body(declared: &Declared, minor_version: u8) -> Result<Body, RequestError> {
 pub struct BodyReader {
     limits: Limits,
     limit_bytes: u64,
-    read_bytes: u64,
+    /// Bytes of data passed to the sink.
+    pub read_bytes: u64,
     state: BodyState,
 }
 
@@ -352,19 +246,14 @@ pub struct BodyReader {
 enum BodyState {
     Length(u64),
     Chunked(Chunks),
-    Failed(RequestError),
+    Failed(MessageError),
 }
 
 impl BodyReader {
-    /// Creates a reader without a size limit; trailers within [`Limits::DEFAULT`].
-    pub fn new(body: Body) -> BodyReader {
-        BodyReader::with_limits(body, &Limits::DEFAULT, u64::MAX)
-    }
-
     /// Creates a reader with limits on body and trailers. Fails in the first call if the announced length is too large.
-    pub fn with_limits(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
+    pub fn new(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
-            Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(RequestError::BodyTooLarge(limit_bytes)),
+            Body::Length(bytes) if bytes > limit_bytes => BodyState::Failed(MessageError::BodyTooLarge(limit_bytes)),
             Body::None => BodyState::Length(0),
             Body::Length(bytes) => BodyState::Length(bytes),
             Body::Chunked => BodyState::Chunked(Chunks::new(false)),
@@ -372,15 +261,10 @@ impl BodyReader {
         BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
     }
 
-    /// Bytes of data passed to the sink.
-    pub fn read_bytes(&self) -> u64 {
-        self.read_bytes
-    }
-
     /// Reads the next `bytes` and passes data to `sink` as slices of them. Returns the bytes used if the body is
     /// complete, or `None` if all were used; do not call it again after the end. Fails if the chunked coding is invalid
     /// or the body over the limit, and then on every call.
-    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, RequestError> {
+    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Option<usize>, MessageError> {
         match &mut self.state {
             BodyState::Length(left) => {
                 let taken = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
@@ -400,8 +284,8 @@ impl BodyReader {
                     }
                 });
                 let result = match result {
-                    _ if self.read_bytes > limit_bytes => Err(RequestError::BodyTooLarge(limit_bytes)),
-                    result => result.map_err(RequestError::BadChunk),
+                    _ if self.read_bytes > limit_bytes => Err(MessageError::BodyTooLarge(limit_bytes)),
+                    result => result.map_err(MessageError::BadChunk),
                 };
                 if let Err(error) = &result {
                     self.state = BodyState::Failed(*error);

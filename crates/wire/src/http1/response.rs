@@ -1,8 +1,9 @@
 //! Reads a client's responses from one connection.
 
-use super::chunks::{ChunkError, Chunks};
+use super::chunks::Chunks;
+use super::error::MessageError;
 use super::fields::{self, FieldError};
-use super::framing::{ContentLength, Declared, Field, TransferCoding};
+use super::framing::{Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
 /// A request's method, as far as it affects response framing. Source: RFC 9112 section 6.3.
@@ -41,61 +42,6 @@ pub struct Response {
     pub body_bytes: u64,
 }
 
-/// An error in a stream of responses. The connection is unusable after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ResponseError {
-    /// Not `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or a body longer than announced.
-    #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
-    NotHttp,
-    /// RFC 9112 2.2: an empty line before the status line.
-    #[error("an empty line before the status line: the previous body may be longer than announced")]
-    EmptyLine,
-    /// RFC 9112 4: not `HTTP/1.1 200 OK`.
-    #[error("a status line that is not `HTTP/1.1`, space, three digits")]
-    BadStatusLine,
-    /// RFC 9112 2.3: another major version. Contains the major version.
-    #[error("HTTP/{0}, which is not HTTP/1")]
-    BadVersion(u8),
-    /// A line of the head is invalid.
-    #[error("{error} in line {line} of the head")]
-    Field {
-        /// Line number; the status line is 1. Folded lines count.
-        line: usize,
-        /// The error.
-        error: FieldError,
-    },
-    /// The head is larger than the limit. Contains the limit, in bytes.
-    #[error("a head of more than {0} bytes")]
-    HeadTooLarge(usize),
-    /// The head has more fields than the limit. Contains the limit.
-    #[error("more than {0} headers")]
-    TooManyHeaders(usize),
-    /// RFC 9112 6.3, rule 5: different lengths.
-    #[error("conflicting `Content-Length` headers")]
-    ConflictingLength,
-    /// RFC 9112 6.3, rule 5: not a number, or 2^64 or more.
-    #[error("a `Content-Length` that is not a number below 2^64")]
-    BadLength,
-    /// RFC 9112 6.3, rule 3: the two contradict each other.
-    #[error("`Transfer-Encoding` together with `Content-Length`")]
-    EncodingWithLength,
-    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings.
-    #[error("`Transfer-Encoding` in HTTP/1.0")]
-    EncodingInHttp10,
-    /// RFC 9112 6.1 and 7.1: not a list of codings, `chunked` twice, or `chunked` with parameters.
-    #[error("a `Transfer-Encoding` that is not a list of codings with `chunked` at most once")]
-    BadEncoding,
-    /// The chunked body is invalid.
-    #[error("chunked body: {0}")]
-    BadChunk(#[from] ChunkError),
-    /// RFC 9110 15.2.2: the server left HTTP/1.1 without a request to do so.
-    #[error("status 101: the server switched protocols without being asked")]
-    SwitchingProtocols,
-    /// RFC 9112 8: the stream ended inside a response. Contains whether in a head, or between interim and final one.
-    #[error("the stream ended in the middle of {}", if *.0 { "a head" } else { "a body" })]
-    Truncated(bool),
-}
-
 /// Parsed heads, shared by all connections of a worker. A response with identical head bytes skips parsing.
 #[derive(Debug, Clone, Default)]
 pub struct Memo {
@@ -116,11 +62,6 @@ struct KnownHead {
 }
 
 impl Memo {
-    /// Creates an empty memo.
-    pub fn new() -> Memo {
-        Memo::default()
-    }
-
     #[inline]
     fn find(&mut self, asked: RequestMethod, bytes: &[u8], limits: &Limits, room: usize) -> Option<(Head, usize)> {
         for offset in 0..MEMO_HEADS {
@@ -174,7 +115,7 @@ enum State {
     Length(u64),
     Chunked(Chunks),
     UntilEnd,
-    Failed(ResponseError),
+    Failed(MessageError),
 }
 
 /// Largest buffer that is kept for the next partial head.
@@ -205,7 +146,7 @@ impl ResponseReader {
         asked: RequestMethod,
         bytes: &[u8],
         mut body: impl FnMut(&[u8]),
-    ) -> Result<Option<(usize, Response)>, ResponseError> {
+    ) -> Result<Option<(usize, Response)>, MessageError> {
         let mut used = 0;
         if let State::Head = self.state {
             if self.is_between()
@@ -272,8 +213,8 @@ impl ResponseReader {
 
     /// Ends the stream. Returns the response whose body ended with it, or `None` between responses. On TLS, such a body
     /// may be truncated unless the peer sent `close_notify` (RFC 9112 section 9.8). Fails with
-    /// [`ResponseError::Truncated`] inside any other response, or with an earlier error.
-    pub fn end(&mut self) -> Result<Option<Response>, ResponseError> {
+    /// [`MessageError::Truncated`] inside any other response, or with an earlier error.
+    pub fn end(&mut self) -> Result<Option<Response>, MessageError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),
             State::Head => {
@@ -283,9 +224,9 @@ impl ResponseReader {
                     [] => None,
                     partial => self.parser.advance(partial, &self.limits, partial.len()).err(),
                 };
-                Err(self.fail(wrong.unwrap_or(ResponseError::Truncated(true))))
+                Err(self.fail(wrong.unwrap_or(MessageError::Truncated(true))))
             }
-            State::Length(_) | State::Chunked(_) => Err(self.fail(ResponseError::Truncated(false))),
+            State::Length(_) | State::Chunked(_) => Err(self.fail(MessageError::Truncated(false))),
             State::UntilEnd => Ok(Some(self.finish())),
             State::Failed(error) => Err(error),
         }
@@ -323,7 +264,7 @@ impl ResponseReader {
     }
 
     #[cold]
-    fn fail(&mut self, error: ResponseError) -> ResponseError {
+    fn fail(&mut self, error: MessageError) -> MessageError {
         self.state = State::Failed(error);
         self.partial = Vec::new();
         error
@@ -335,7 +276,7 @@ impl ResponseReader {
         memo: &mut Memo,
         asked: RequestMethod,
         bytes: &[u8],
-    ) -> Result<Option<usize>, ResponseError> {
+    ) -> Result<Option<usize>, MessageError> {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
@@ -384,9 +325,9 @@ impl ResponseReader {
     }
 
     /// Starts the body if the head is final. Skips interim heads.
-    fn head_is_final(&mut self, memo: &mut Memo, asked: RequestMethod, bytes: &[u8]) -> Result<bool, ResponseError> {
+    fn head_is_final(&mut self, memo: &mut Memo, asked: RequestMethod, bytes: &[u8]) -> Result<bool, MessageError> {
         match self.parser.status {
-            101 => Err(ResponseError::SwitchingProtocols),
+            101 => Err(MessageError::SwitchingProtocols),
             100..200 => {
                 self.head_bytes += bytes.len() as u64;
                 Ok(false)
@@ -427,7 +368,7 @@ struct Pending {
 
 impl Parser {
     /// Parses `bytes`, which extend the last call's. Returns the size of a head, at most `room`.
-    fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, ResponseError> {
+    fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, MessageError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];
         loop {
@@ -444,7 +385,7 @@ impl Parser {
             };
             let Some(end) = end else {
                 let is_too_large = bytes.len() > room;
-                return if is_too_large { Err(ResponseError::HeadTooLarge(limits.head_bytes)) } else { Ok(None) };
+                return if is_too_large { Err(MessageError::HeadTooLarge(limits.head_bytes)) } else { Ok(None) };
             };
             self.lines += 1;
             self.line_start = start + end + 2;
@@ -452,12 +393,12 @@ impl Parser {
     }
 
     #[cold]
-    fn field_error(&self, error: FieldError) -> ResponseError {
-        ResponseError::Field { line: self.lines + 1, error }
+    fn field_error(&self, error: FieldError) -> MessageError {
+        MessageError::Field { line: self.lines + 1, error }
     }
 
     /// Returns the end of the line, or `None` if it is incomplete.
-    fn status_line(&mut self, line: &[u8]) -> Result<Option<usize>, ResponseError> {
+    fn status_line(&mut self, line: &[u8]) -> Result<Option<usize>, MessageError> {
         let (minor, digits) = match line {
             [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'0'..=b'9', b' ', a, b, c, _, ..]
                 if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit() =>
@@ -470,14 +411,14 @@ impl Parser {
             b' ' => fields::text_end(&line[13..]).map_err(|error| self.field_error(error))?.map(|end| end + 13),
             b'\r' => fields::text_end(&line[12..]).map_err(|error| self.field_error(error))?.map(|end| end + 12),
             b'\n' => return Err(self.field_error(FieldError::BareLf)),
-            _ => return Err(ResponseError::BadStatusLine),
+            _ => return Err(MessageError::BadStatusLine),
         };
         self.status = digits.iter().fold(0, |status, &&digit| status * 10 + u16::from(digit - b'0'));
         self.minor_version = minor - b'0';
         Ok(end)
     }
 
-    fn folded_line(&mut self, line: &[u8]) -> Result<Option<usize>, ResponseError> {
+    fn folded_line(&mut self, line: &[u8]) -> Result<Option<usize>, MessageError> {
         if self.fields == 0 {
             return Err(self.field_error(FieldError::Fold));
         }
@@ -488,7 +429,7 @@ impl Parser {
         Ok(end)
     }
 
-    fn field_line(&mut self, shown: &[u8], limits: &Limits) -> Result<Option<usize>, ResponseError> {
+    fn field_line(&mut self, shown: &[u8], limits: &Limits) -> Result<Option<usize>, MessageError> {
         let line = &shown[self.line_start..];
         let Some(colon) = fields::name_end(line).map_err(|error| self.field_error(error))? else { return Ok(None) };
         let value = fields::text_end(&line[colon + 1..]).map_err(|error| self.field_error(error))?;
@@ -496,7 +437,7 @@ impl Parser {
         self.settle(shown);
         self.fields += 1;
         if self.fields > limits.headers {
-            return Err(ResponseError::TooManyHeaders(limits.headers));
+            return Err(MessageError::TooManyHeaders(limits.headers));
         }
         let end = colon + 1 + value_bytes;
         if let Some(field) = Field::from_name(&line[..colon]) {
@@ -521,8 +462,7 @@ impl Parser {
     }
 
     /// Interprets the head as a response to `asked`. The rules of RFC 9112 section 6.3, in order.
-    fn head(&self, asked: RequestMethod) -> Result<Head, ResponseError> {
-        let Declared { length, coding, .. } = self.declared;
+    fn head(&self, asked: RequestMethod) -> Result<Head, MessageError> {
         let (status, fields) = (self.status, self.fields);
         let keep_alive = self.declared.persists(self.minor_version);
         let head = |keep_alive, body| Ok(Head { status, keep_alive, fields, body });
@@ -533,37 +473,27 @@ impl Parser {
         if asked == RequestMethod::Head || matches!(status, 204 | 304) {
             return head(keep_alive, Some(Body::Length(0)));
         }
-        if coding != TransferCoding::Absent {
-            return match coding {
-                _ if length != ContentLength::Absent => Err(ResponseError::EncodingWithLength),
-                _ if self.minor_version == 0 => Err(ResponseError::EncodingInHttp10),
-                TransferCoding::Chunked | TransferCoding::ThenChunked => head(keep_alive, Some(Body::Chunked)),
-                TransferCoding::Other | TransferCoding::ChunkedThen => head(false, None),
-                TransferCoding::Invalid | TransferCoding::Empty | TransferCoding::Absent => {
-                    Err(ResponseError::BadEncoding)
-                }
-            };
-        }
-        match length {
-            ContentLength::Bytes(bytes) => head(keep_alive, Some(Body::Length(bytes))),
-            ContentLength::Conflicting => Err(ResponseError::ConflictingLength),
-            ContentLength::Invalid => Err(ResponseError::BadLength),
-            ContentLength::Absent => head(false, None),
+        let length = self.declared.length(self.minor_version)?;
+        match self.declared.coding {
+            TransferCoding::Absent => head(keep_alive && length.is_some(), length.map(Body::Length)),
+            TransferCoding::Chunked | TransferCoding::ThenChunked => head(keep_alive, Some(Body::Chunked)),
+            TransferCoding::Other | TransferCoding::ChunkedThen => head(false, None),
+            TransferCoding::Invalid | TransferCoding::Empty => Err(MessageError::BadCodings),
         }
     }
 }
 
 /// Returns the error of an invalid status line, `None` if it is only too short.
 #[cold]
-fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, ResponseError> {
+fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, MessageError> {
     for (at, &byte) in line.iter().enumerate().take(12) {
         match at {
-            0 if byte == b'\r' || byte == b'\n' => return Err(ResponseError::EmptyLine),
-            0..5 if byte != BEGIN[at] => return Err(ResponseError::NotHttp),
-            6 if byte != b'.' => return Err(ResponseError::BadStatusLine),
-            8 if byte != b' ' => return Err(ResponseError::BadStatusLine),
-            5 | 7 | 9..12 if !byte.is_ascii_digit() => return Err(ResponseError::BadStatusLine),
-            7 if line[5] != b'1' => return Err(ResponseError::BadVersion(line[5] - b'0')),
+            0 if byte == b'\r' || byte == b'\n' => return Err(MessageError::EmptyLine),
+            0..5 if byte != BEGIN[at] => return Err(MessageError::NotHttp),
+            6 if byte != b'.' => return Err(MessageError::BadStatusLine),
+            8 if byte != b' ' => return Err(MessageError::BadStatusLine),
+            5 | 7 | 9..12 if !byte.is_ascii_digit() => return Err(MessageError::BadStatusLine),
+            7 if line[5] != b'1' => return Err(MessageError::OtherVersion(line[5] - b'0')),
             _ => {}
         }
     }

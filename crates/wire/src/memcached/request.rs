@@ -146,45 +146,25 @@ pub enum Command<'a> {
     Noop,
 }
 
-/// The reason why a request is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// Unknown command, or a wrong number of words.
-    UnknownCommand,
-    /// A key over the limit, or an invalid number.
-    BadLine,
-    /// A line over the limit.
-    LineTooLong,
-    /// A value over the limit.
-    TooLarge,
-    /// Not enough memory for the value.
-    OutOfMemory,
-    /// A data block without CRLF after it.
-    BadChunk,
-    /// An invalid exptime in `touch`, `gat` or `flush_all`.
-    BadExptime,
-    /// An invalid delta in `incr` or `decr`.
-    BadDelta,
-    /// `delete` with a time other than 0.
-    DeleteWithTime,
-}
-
-impl Refusal {
-    /// The response line, including CRLF.
-    pub fn reply(self) -> &'static [u8] {
-        match self {
-            Refusal::UnknownCommand => b"ERROR\r\n",
-            Refusal::BadLine => b"CLIENT_ERROR bad command line format\r\n",
-            Refusal::LineTooLong => b"CLIENT_ERROR line too long\r\n",
-            Refusal::TooLarge => b"SERVER_ERROR object too large for cache\r\n",
-            Refusal::OutOfMemory => b"SERVER_ERROR out of memory storing object\r\n",
-            Refusal::BadChunk => b"CLIENT_ERROR bad data chunk\r\n",
-            Refusal::BadExptime => b"CLIENT_ERROR invalid exptime argument\r\n",
-            Refusal::BadDelta => b"CLIENT_ERROR invalid numeric delta argument\r\n",
-            Refusal::DeleteWithTime => b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n",
-        }
-    }
-}
+// Responses to bad requests.
+/// Unknown command, or a wrong number of words.
+const UNKNOWN_COMMAND: &[u8] = b"ERROR\r\n";
+/// A key over the limit, or an invalid number.
+const BAD_LINE: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
+/// A line over the limit.
+const LINE_TOO_LONG: &[u8] = b"CLIENT_ERROR line too long\r\n";
+/// A value over the limit.
+const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
+/// Not enough memory for the value.
+const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
+/// A data block without CRLF after it.
+const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
+/// An invalid exptime in `touch`, `gat` or `flush_all`.
+const BAD_EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
+/// An invalid delta in `incr` or `decr`.
+const BAD_DELTA: &[u8] = b"CLIENT_ERROR invalid numeric delta argument\r\n";
+/// `delete` with a time other than 0.
+const DELETE_WITH_TIME: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 
 /// The result of a read. `used` bytes can be discarded once the borrowed parts are unneeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,8 +187,8 @@ pub enum Read<'a> {
     Refused {
         /// Bytes used.
         used: usize,
-        /// The reason, which determines the response.
-        refusal: Refusal,
+        /// The response: the line of the error.
+        reply: &'static [u8],
         /// Whether to send no response, not even this error.
         noreply: bool,
         /// Whether to close after the response: the end is unknown, so later bytes are skipped.
@@ -241,7 +221,7 @@ pub struct RequestReader {
 enum Line<'a> {
     Command(Command<'a>),
     Store(Store<'a>, usize),
-    Refused { refusal: Refusal, noreply: bool, block_bytes: Option<u64>, outdated: Option<&'a [u8]> },
+    Refused { reply: &'static [u8], noreply: bool, block_bytes: Option<u64>, outdated: Option<&'a [u8]> },
 }
 
 impl RequestReader {
@@ -274,7 +254,7 @@ impl RequestReader {
         self.state = State::Swallow((total - bytes.len()) as u64);
         Some(Read::Refused {
             used: bytes.len(),
-            refusal: Refusal::OutOfMemory,
+            reply: OUT_OF_MEMORY,
             noreply: store.noreply,
             close: false,
             outdated: (store.verb == Verb::Set).then_some(store.key),
@@ -337,8 +317,8 @@ impl RequestReader {
                 let name = next_word(shown).map(|(name, _)| name);
                 let close = matches!(name, Some(b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas"));
                 self.state = if close { State::Closed } else { State::SwallowLine };
-                let refusal = Refusal::LineTooLong;
-                return Read::Refused { used: at + shown.len(), refusal, noreply: false, close, outdated: None };
+                let reply = LINE_TOO_LONG;
+                return Read::Refused { used: at + shown.len(), reply, noreply: false, close, outdated: None };
             }
             self.state = State::Line(rest.len());
             return Read::Need { used: at, more: 1 };
@@ -349,13 +329,13 @@ impl RequestReader {
         match parse_line(line, &self.limits) {
             Line::Store(store, data_bytes) => self.read_block(rest, at, line_bytes, store, data_bytes),
             Line::Command(command) => Read::Command { used: at + line_bytes, command },
-            Line::Refused { refusal, noreply, block_bytes, outdated } => {
+            Line::Refused { reply, noreply, block_bytes, outdated } => {
                 let mut close = false;
                 if let Some(block_bytes) = block_bytes {
                     close = block_bytes > self.limits.swallow_bytes;
                     self.state = if close { State::Closed } else { State::Swallow(block_bytes.saturating_add(2)) };
                 }
-                Read::Refused { used: at + line_bytes, refusal, noreply, close, outdated }
+                Read::Refused { used: at + line_bytes, reply, noreply, close, outdated }
             }
         }
     }
@@ -374,8 +354,8 @@ impl RequestReader {
             return Read::Need { used: at, more: total - rest.len() };
         }
         if &rest[total - 2..total] != b"\r\n" {
-            let (refusal, noreply) = (Refusal::BadChunk, store.noreply);
-            return Read::Refused { used: at + total, refusal, noreply, close: false, outdated: None };
+            let (reply, noreply) = (BAD_CHUNK, store.noreply);
+            return Read::Refused { used: at + total, reply, noreply, close: false, outdated: None };
         }
         store.data = &rest[line_bytes..total - 2];
         Read::Command { used: at + total, command: Command::Store(store) }
@@ -428,12 +408,12 @@ impl<'a> Words<'a> {
     }
 }
 
-const fn refused<'a>(refusal: Refusal) -> Line<'a> {
-    Line::Refused { refusal, noreply: false, block_bytes: None, outdated: None }
+const fn refused<'a>(reply: &'static [u8]) -> Line<'a> {
+    Line::Refused { reply, noreply: false, block_bytes: None, outdated: None }
 }
 
 fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
-    let Some((name, rest)) = next_word(line) else { return refused(Refusal::UnknownCommand) };
+    let Some((name, rest)) = next_word(line) else { return refused(UNKNOWN_COMMAND) };
     match name {
         b"get" => get(rest, false, false, limits),
         b"gets" => get(rest, true, false, limits),
@@ -448,7 +428,7 @@ fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
         b"delete" | b"incr" | b"decr" | b"touch" => on_a_key(name, rest, limits),
         b"flush_all" | b"verbosity" | b"version" | b"stats" | b"quit" => on_the_server(name, rest),
         b"mn" => Line::Command(Command::Noop),
-        _ => refused(Refusal::UnknownCommand),
+        _ => refused(UNKNOWN_COMMAND),
     }
 }
 
@@ -459,14 +439,14 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
     };
     let keys = Keys { words };
     if { keys }.any(|key| key.len() > limits.key_bytes) {
-        return refused(Refusal::BadLine);
+        return refused(BAD_LINE);
     }
     if { keys }.next().is_none() {
-        return refused(Refusal::UnknownCommand);
+        return refused(UNKNOWN_COMMAND);
     }
     let touch = exptime.and_then(expiry);
     if exptime.is_some() && touch.is_none() {
-        return refused(Refusal::BadExptime);
+        return refused(BAD_EXPTIME);
     }
     Line::Command(Command::Get(Get { keys, with_cas, touch }))
 }
@@ -488,17 +468,17 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let [key, flags_word, exptime_word, bytes_word, cas_word, ..] = found.words;
     // The announced block follows even if the line is invalid.
     let block_bytes = if found.count >= 4 { number::unsigned(bytes_word) } else { None };
-    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes, outdated: None };
+    let refuse = |reply| Line::Refused { reply, noreply, block_bytes, outdated: None };
     if found.count < wanted || found.count > wanted + 1 {
-        return refuse(Refusal::UnknownCommand);
+        return refuse(UNKNOWN_COMMAND);
     }
-    let Some(data_bytes) = block_bytes else { return refuse(Refusal::BadLine) };
+    let Some(data_bytes) = block_bytes else { return refuse(BAD_LINE) };
     let (Some(client_flags), Some(expiry)) = (client_flags(flags_word), expiry(exptime_word)) else {
-        return refuse(Refusal::BadLine);
+        return refuse(BAD_LINE);
     };
     let cas = if verb == Verb::Cas { number::unsigned_of_c(cas_word) } else { None };
     if key.len() > limits.key_bytes || verb == Verb::Cas && cas.is_none() {
-        return refuse(Refusal::BadLine);
+        return refuse(BAD_LINE);
     }
     match usize::try_from(data_bytes) {
         Ok(data_bytes) if data_bytes <= limits.value_bytes => {
@@ -507,7 +487,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
         _ => {
             // Like memcached 1.6.18, which keeps the old value for the other commands.
             let outdated = (verb == Verb::Set).then_some(key);
-            Line::Refused { refusal: Refusal::TooLarge, noreply, block_bytes, outdated }
+            Line::Refused { reply: TOO_LARGE, noreply, block_bytes, outdated }
         }
     }
 }
@@ -516,49 +496,49 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let wanted = if name == b"delete" { 1 } else { 2 };
     let (found, noreply) = Words::split(rest, wanted);
     let [key, argument, ..] = found.words;
-    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None, outdated: None };
+    let refuse = |reply| Line::Refused { reply, noreply, block_bytes: None, outdated: None };
     if found.count < wanted || found.count > 3 {
-        return refuse(Refusal::UnknownCommand);
+        return refuse(UNKNOWN_COMMAND);
     }
     // Old clients send `delete key 0`; memcached still accepts it.
     if name == b"delete" && found.count - usize::from(noreply) > 1 && (argument != b"0" || found.count == 3 && !noreply)
     {
-        return refuse(Refusal::DeleteWithTime);
+        return refuse(DELETE_WITH_TIME);
     }
     if key.len() > limits.key_bytes {
-        return refuse(Refusal::BadLine);
+        return refuse(BAD_LINE);
     }
     Line::Command(match name {
         b"delete" => Command::Delete { key, noreply },
         b"touch" => match expiry(argument) {
             Some(expiry) => Command::Touch { key, expiry, noreply },
-            None => return refuse(Refusal::BadExptime),
+            None => return refuse(BAD_EXPTIME),
         },
         _ => match number::unsigned_of_c(argument) {
             Some(delta) => Command::Count { key, delta, down: name == b"decr", noreply },
-            None => return refuse(Refusal::BadDelta),
+            None => return refuse(BAD_DELTA),
         },
     })
 }
 
 fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
     let (found, noreply) = Words::split(rest, 0);
-    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None, outdated: None };
+    let refuse = |reply| Line::Refused { reply, noreply, block_bytes: None, outdated: None };
     match name {
         b"version" => Line::Command(Command::Version),
         b"quit" => Line::Command(Command::Quit),
         b"stats" => Line::Command(Command::Stats(rest.trim_ascii())),
-        b"verbosity" if found.count == 0 => refuse(Refusal::UnknownCommand),
-        b"verbosity" if number::unsigned(found.words[0]).is_none() && !noreply => refuse(Refusal::BadLine),
+        b"verbosity" if found.count == 0 => refuse(UNKNOWN_COMMAND),
+        b"verbosity" if number::unsigned(found.words[0]).is_none() && !noreply => refuse(BAD_LINE),
         b"verbosity" => Line::Command(Command::Verbosity(noreply)),
         _ => {
             let delay_s = match found.count - usize::from(noreply) {
                 0 => 0,
                 1 => match number::signed_of_c(found.words[0]) {
                     Some(delay_s) => (delay_s as i32).max(0).unsigned_abs(),
-                    None => return refuse(Refusal::BadExptime),
+                    None => return refuse(BAD_EXPTIME),
                 },
-                _ => return refuse(Refusal::UnknownCommand),
+                _ => return refuse(UNKNOWN_COMMAND),
             };
             Line::Command(Command::FlushAll { delay_s, noreply })
         }

@@ -1,7 +1,7 @@
 //! Reads a client's responses to `get` with one key, `set` and `delete` from one connection.
 
 use super::Limits;
-use crate::blocks::{BlockReader, Next, Part, StreamError};
+use crate::blocks::{BlockReader, Event, Next, StreamError};
 use crate::number;
 
 /// The request that a response belongs to.
@@ -36,73 +36,18 @@ pub enum Outcome {
     ServerError,
 }
 
-/// A part of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'e> {
-    /// The start of a value.
-    Value {
-        /// The client's 32 bits.
-        client_flags: u32,
-        /// Bytes of the value.
-        bytes: u64,
-    },
-    /// A nonempty piece of the value, borrowed from the input.
-    Data(&'e [u8]),
-    /// The text of an error.
-    Text(&'e [u8]),
-}
-
-/// An error in a stream of responses. The connection is unusable after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ResponseError {
-    /// A line that does not fit the request: another protocol, a wrong length, or a wrong order.
-    #[error("a line that is not a response to the request")]
-    Unexpected,
-    /// A line without an end within the limit. Contains the limit, in bytes.
-    #[error("a line of more than {0} bytes")]
-    LineTooLong(usize),
-    /// LF without CR, or CR without LF.
-    #[error("a line that does not end in CRLF")]
-    BadLineEnd,
-    /// A `VALUE` line with invalid numbers.
-    #[error("a value whose line is not a key and numbers")]
-    BadValueLine,
-    /// No CRLF after the value, which is longer or shorter than announced.
-    #[error("a value not followed by CRLF")]
-    BadValueEnd,
-    /// A value over the limit.
-    #[error("a value of {bytes} bytes, over the limit of {limit}")]
-    TooLarge {
-        /// The announced size.
-        bytes: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// A value for another key, or a second value.
-    #[error("a value of a key that was not requested, or out of order")]
-    WrongKey,
-}
-
-impl StreamError for ResponseError {
-    const BAD_BLOCK_END: Self = ResponseError::BadValueEnd;
-
-    fn line_too_long(limit: usize) -> Self {
-        ResponseError::LineTooLong(limit)
-    }
-}
-
 /// Reads a connection's responses from pieces. Buffers at most [`Limits::line_bytes`] and no value.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
-    blocks: BlockReader<ResponseError>,
+    blocks: BlockReader,
     has_value: bool,
 }
 
 impl ResponseReader {
     /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> ResponseReader {
-        ResponseReader { limits, blocks: BlockReader::new(), has_value: false }
+        ResponseReader { limits, blocks: BlockReader::default(), has_value: false }
     }
 
     /// Whether the reader is between responses.
@@ -119,19 +64,13 @@ impl ResponseReader {
         expected: Expected<'_>,
         bytes: &[u8],
         mut sink: impl FnMut(Event<'_>),
-    ) -> Result<Option<(usize, Outcome)>, ResponseError> {
+    ) -> Result<Option<(usize, Outcome)>, StreamError> {
         let Self { limits, blocks, has_value } = self;
-        blocks.read(limits.line_bytes, bytes, |part| match part {
-            Part::Line(line) => {
-                let next = parse_line(limits, *has_value, expected, line, &mut sink)?;
-                *has_value = matches!(next, Next::Block(_));
-                Ok(next)
-            }
-            Part::Data(data) => {
-                sink(Event::Data(data));
-                Ok(Next::Line)
-            }
-            Part::BlockEnd => Ok(Next::Line),
+        blocks.read(limits.line_bytes, bytes, &mut sink, |line, sink| {
+            let Some(line) = line else { return Ok(Next::Line) };
+            let next = parse_line(limits, *has_value, expected, line, sink)?;
+            *has_value = matches!(next, Next::Block(_));
+            Ok(next)
         })
     }
 }
@@ -143,8 +82,8 @@ fn parse_line(
     expected: Expected<'_>,
     line: &[u8],
     sink: &mut impl FnMut(Event<'_>),
-) -> Result<Next<Outcome>, ResponseError> {
-    let Some(line) = line.strip_suffix(b"\r") else { return Err(ResponseError::BadLineEnd) };
+) -> Result<Next<Outcome>, StreamError> {
+    let Some(line) = line.strip_suffix(b"\r") else { return Err(StreamError::BadLineEnd) };
     if let Expected::Get(key) = expected {
         if let Some(value) = line.strip_prefix(b"VALUE ") {
             return parse_value(limits, has_value, key, value, sink);
@@ -154,7 +93,7 @@ fn parse_line(
         }
     }
     if memchr::memchr(b'\r', line).is_some() {
-        return Err(ResponseError::BadLineEnd);
+        return Err(StreamError::BadLineEnd);
     }
     if let Some(outcome) = parse_error(line, sink) {
         return Ok(Next::Done(outcome));
@@ -164,7 +103,7 @@ fn parse_line(
         (Expected::Set, b"NOT_STORED") => Outcome::NotStored,
         (Expected::Delete, b"DELETED") => Outcome::Deleted,
         (Expected::Delete, b"NOT_FOUND") => Outcome::NotFound,
-        _ => return Err(ResponseError::Unexpected),
+        _ => return Err(StreamError::Unexpected),
     }))
 }
 
@@ -176,21 +115,21 @@ fn parse_value(
     key: &[u8],
     value: &[u8],
     sink: &mut impl FnMut(Event<'_>),
-) -> Result<Next<Outcome>, ResponseError> {
+) -> Result<Next<Outcome>, StreamError> {
     let mut words = value.split(|&byte| byte == b' ');
     let (found, flags, bytes) = (words.next(), words.next(), words.next());
     let (Some(flags), Some(bytes), None) =
         (flags.and_then(number::unsigned), bytes.and_then(number::unsigned), words.next())
     else {
-        return Err(ResponseError::BadValueLine);
+        return Err(StreamError::BadValueLine);
     };
-    let Ok(client_flags) = u32::try_from(flags) else { return Err(ResponseError::BadValueLine) };
+    let Ok(client_flags) = u32::try_from(flags) else { return Err(StreamError::BadValueLine) };
     let limit = limits.value_bytes as u64;
     if bytes > limit {
-        return Err(ResponseError::TooLarge { bytes, limit });
+        return Err(StreamError::TooLarge { bytes, limit });
     }
     if found != Some(key) || has_value {
-        return Err(ResponseError::WrongKey);
+        return Err(StreamError::WrongKey);
     }
     sink(Event::Value { client_flags, bytes });
     Ok(Next::Block(bytes))

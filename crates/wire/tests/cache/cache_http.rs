@@ -4,11 +4,7 @@ use wire::http1;
 const LIMITS: Limits = Limits { key_bytes: 5, value_bytes: 8 };
 
 fn words(method: &str, target: &str) -> String {
-    let decoded = |encoded: Encoded<'_>| {
-        let mut out = Vec::new();
-        encoded.decode_into(&mut out);
-        format!("\"{}\"", out.escape_ascii())
-    };
+    let decoded = |encoded: Encoded<'_>| format!("\"{}\"", encoded.decode().escape_ascii());
     match parse_target(method, target, &LIMITS) {
         Ok(Operation::Get { key, head }) => format!("{} {}", if head { "head" } else { "get" }, decoded(key)),
         Ok(Operation::Put { key, value }) => format!("put {} {}", decoded(key), decoded(value)),

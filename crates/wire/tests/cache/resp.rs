@@ -155,9 +155,9 @@ const REPLIES: &[Replies] = &[
     (b":\r\n", "error an invalid number or length"),
     (b"$-2\r\n", "error an invalid number or length"),
     (b"$?\r\n", "error an invalid number or length"),
-    (b"$1\r\nab\r\n", "error a string not followed by CRLF"),
-    (b"$3\r\nab\r\n\r\n", "error a string not followed by CRLF"),
-    (b"$1048577\r\n", "error a string of 1048577 bytes, over the limit of 1048576"),
+    (b"$1\r\nab\r\n", "error a value not followed by CRLF"),
+    (b"$3\r\nab\r\n\r\n", "error a value not followed by CRLF"),
+    (b"$1048577\r\n", "error a value of 1048577 bytes, over the limit of 1048576"),
     (b"$18446744073709551616\r\n", "error an invalid number or length"),
 ];
 

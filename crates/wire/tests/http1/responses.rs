@@ -1,4 +1,4 @@
-use wire::http1::{Limits, Memo, RequestMethod, ResponseError, ResponseReader};
+use wire::http1::{Limits, Memo, MessageError, RequestMethod, ResponseReader};
 
 use crate::streams;
 
@@ -6,11 +6,11 @@ type Case = (&'static str, &'static [u8], &'static str);
 
 fn check_all(limits: Limits, asked: RequestMethod, cases: &[Case]) {
     let mut wrong = Vec::new();
-    let mut shared = Memo::new();
+    let mut shared = Memo::default();
     for (name, bytes, expect) in cases {
         for pieces in streams::cuts(bytes) {
             let lengths = || pieces.iter().map(|piece| piece.len()).collect::<Vec<_>>();
-            let fresh = streams::responses(&mut Memo::new(), limits, asked, &pieces);
+            let fresh = streams::responses(&mut Memo::default(), limits, asked, &pieces);
             let known = streams::responses(&mut shared, limits, asked, &pieces);
             if fresh != *expect || known != *expect {
                 wrong
@@ -166,19 +166,19 @@ fn chunked() {
         ("identity lasts until the end", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nx", r#"200 close "x""#),
         ("chunked, then gzip lasts until the end", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\nx", r#"200 close "x""#),
         ("xchunked lasts until the end", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\nx", r#"200 close "x""#),
-        ("chunked twice", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "error bad-encoding"),
-        ("chunked in two fields", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "error bad-encoding"),
-        ("chunked, gzip, chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip, chunked\r\n\r\n0\r\n\r\n", "error bad-encoding"),
-        ("chunked with a parameter", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked;a=b\r\n\r\n0\r\n\r\n", "error bad-encoding"),
-        ("quoted chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n", "error bad-encoding"),
-        ("chunked in a quoted parameter", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: x;y=\"a, chunked\"\r\n\r\n0\r\n\r\n", "error bad-encoding"),
-        ("two words for a coding", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked gzip\r\n\r\n0\r\n\r\n", "error bad-encoding"),
-        ("no coding in the field", b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n", "error bad-encoding"),
+        ("chunked twice", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "error bad-codings"),
+        ("chunked in two fields", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "error bad-codings"),
+        ("chunked, gzip, chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip, chunked\r\n\r\n0\r\n\r\n", "error bad-codings"),
+        ("chunked with a parameter", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked;a=b\r\n\r\n0\r\n\r\n", "error bad-codings"),
+        ("quoted chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n", "error bad-codings"),
+        ("chunked in a quoted parameter", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: x;y=\"a, chunked\"\r\n\r\n0\r\n\r\n", "error bad-codings"),
+        ("two words for a coding", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked gzip\r\n\r\n0\r\n\r\n", "error bad-codings"),
+        ("no coding in the field", b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n", "error bad-codings"),
         ("no coding in the first field", b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
         ("no coding in the second field", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: ,\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
-        ("commas for codings", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: ,,\r\n\r\n0\r\n\r\n", "error bad-encoding"),
+        ("commas for codings", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: ,,\r\n\r\n0\r\n\r\n", "error bad-codings"),
         ("vertical tab before chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", "error control"),
-        ("no-break space before chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \xa0chunked\r\n\r\n0\r\n\r\n", "error bad-encoding"),
+        ("no-break space before chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \xa0chunked\r\n\r\n0\r\n\r\n", "error bad-codings"),
     ]);
 }
 
@@ -209,8 +209,8 @@ fn heads() {
         ("a version without minor number", b"HTTP/1 200 OK\r\n\r\n", "error bad-status-line"),
         ("a version of two digits", b"HTTP/1.10 200 OK\r\n\r\n", "error bad-status-line"),
         ("a later version of HTTP/1", b"HTTP/1.2 204 x\r\n\r\n", r#"204 keep """#),
-        ("HTTP/2.0", b"HTTP/2.0 200 OK\r\n\r\n", "error bad-version"),
-        ("HTTP/0.9", b"HTTP/0.9 200 OK\r\n\r\n", "error bad-version"),
+        ("HTTP/2.0", b"HTTP/2.0 200 OK\r\n\r\n", "error other-version"),
+        ("HTTP/0.9", b"HTTP/0.9 200 OK\r\n\r\n", "error other-version"),
         ("a response of HTTP/0.9", b"<html>hello</html>", "error not-http"),
         ("a frame of HTTP/2", b"\0\0\x12\x04\0\0\0\0\0", "error not-http"),
         ("HTTP/2's preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "error not-http"),
@@ -360,7 +360,7 @@ fn checks_every_byte_at_every_position() {
                 0..0x20 | 0x7f => "error control",
                 _ => r#"204 keep """#,
             };
-            let found = streams::responses(&mut Memo::new(), Limits::DEFAULT, RequestMethod::Get, &[&bytes]);
+            let found = streams::responses(&mut Memo::default(), Limits::DEFAULT, RequestMethod::Get, &[&bytes]);
             assert_eq!(found, expect, "0x{byte:02x} behind {before} bytes");
         }
     }
@@ -373,7 +373,7 @@ fn distinguishes_framing_names_from_similar_ones() {
         let read = |name: &[u8]| {
             let (begin, end) = (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", format!(": {value}\r\n\r\n"));
             let bytes = [begin.as_slice(), name, end.as_bytes()].concat();
-            streams::responses(&mut Memo::new(), Limits::DEFAULT, RequestMethod::Get, &[&bytes])
+            streams::responses(&mut Memo::default(), Limits::DEFAULT, RequestMethod::Get, &[&bytes])
         };
         assert_ne!(read(name.as_bytes()), r#"200 keep """#, "{name}");
         for at in 0..name.len() {
@@ -392,7 +392,7 @@ fn distinguishes_framing_names_from_similar_ones() {
 #[test]
 fn memo_respects_limits_and_methods() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nA: b\r\n\r\na";
-    let mut memo = Memo::new();
+    let mut memo = Memo::default();
     let mut read = |limits, asked| streams::responses(&mut memo, limits, asked, &[bytes]);
     let wide = Limits::DEFAULT;
     assert_eq!(read(wide, RequestMethod::Get), r#"200 keep "a""#);
@@ -423,7 +423,7 @@ fn rejects_endless_streams() {
     ];
     for (name, begin, more, expect) in endless {
         let mut reader = ResponseReader::new(Limits::DEFAULT);
-        let mut memo = Memo::new();
+        let mut memo = Memo::default();
         let mut read = |bytes: &[u8]| reader.read(&mut memo, RequestMethod::Get, bytes, |_| {});
         assert!(matches!(read(begin.as_bytes()), Ok(None)), "{name}");
         let found = (0..100_000).find_map(|_| read(more.as_bytes()).err());
@@ -439,7 +439,8 @@ fn accepts_many_small_chunks() {
     stream.extend_from_slice(b"0\r\n\r\n");
     let mut data_bytes = 0;
     let mut reader = ResponseReader::new(Limits::DEFAULT);
-    let progress = reader.read(&mut Memo::new(), RequestMethod::Get, &stream, |data| data_bytes += data.len()).unwrap();
+    let progress =
+        reader.read(&mut Memo::default(), RequestMethod::Get, &stream, |data| data_bytes += data.len()).unwrap();
     let Some((used, response)) = progress else { panic!("{progress:?}") };
     assert_eq!((used, response.body_bytes, data_bytes), (stream.len(), 50_000, 50_000));
 }
@@ -449,7 +450,7 @@ fn counts_head_and_body_bytes() {
     let bytes =
         b"HTTP/1.1 100 x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nA: b\r\n\r\nmore";
     let mut reader = ResponseReader::new(Limits::DEFAULT);
-    let progress = reader.read(&mut Memo::new(), RequestMethod::Get, bytes, |_| {}).unwrap();
+    let progress = reader.read(&mut Memo::default(), RequestMethod::Get, bytes, |_| {}).unwrap();
     let Some((used, response)) = progress else { panic!("{progress:?}") };
     assert_eq!((used, response.head_bytes, response.body_bytes), (bytes.len() - 4, 18 + 47, 2));
 }
@@ -464,9 +465,9 @@ fn parses_methods_case_sensitively() {
 
 #[test]
 fn errors_name_cause_line_and_limit() {
-    let error = |bytes: &[u8]| -> ResponseError {
+    let error = |bytes: &[u8]| -> MessageError {
         ResponseReader::new(Limits { head_bytes: 100, headers: 2 })
-            .read(&mut Memo::new(), RequestMethod::Get, bytes, |_| {})
+            .read(&mut Memo::default(), RequestMethod::Get, bytes, |_| {})
             .unwrap_err()
     };
     let cases: [(&[u8], &str); 6] = [
@@ -481,6 +482,6 @@ fn errors_name_cause_line_and_limit() {
         assert_eq!(error(bytes).to_string(), expect);
     }
     let mut reader = ResponseReader::new(Limits::DEFAULT);
-    reader.read(&mut Memo::new(), RequestMethod::Get, b"HTTP/1.1 200 OK\r\n", |_| {}).unwrap();
+    reader.read(&mut Memo::default(), RequestMethod::Get, b"HTTP/1.1 200 OK\r\n", |_| {}).unwrap();
     assert_eq!(reader.end().unwrap_err().to_string(), "the stream ended in the middle of a head");
 }
