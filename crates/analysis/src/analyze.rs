@@ -13,9 +13,9 @@ use crate::findings::{
 use crate::group::distinct;
 use crate::trial::Kept;
 use crate::{
-    agents, answer, comparisons, containers, cpu_profile, effects, gate, load_description, machine_states, method,
-    miss_ratio, operations, probes, proxy_overhead, request_trends, row, run_period, scalability,
-    steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value, visible, warning,
+    agents, answer, comparisons, conditions, containers, cpu_profile, effects, gate, load_description, method,
+    miss_ratio, operations, proxy_overhead, request_trends, row, scalability, steadiness_and_outliers, stop_rule,
+    trial_timeline, unfinished_run, value, visible, warning,
 };
 
 /// Analyzes a run, the same on any machine. `records` have any order; those outside the plan only cause a warning.
@@ -81,7 +81,7 @@ impl<'a> Analysis<'a> {
             if !of_row.is_empty() {
                 let part = Part::new(self.run, point, Some(idle), &of_row);
                 let trials = part.row.trials.iter();
-                known.extend(trials.map(|trial| (trial.block, (trial.values.clone(), trial.at_least))));
+                known.extend(trials.map(|trial| (trial.block, (trial.values.clone(), trial.at_least.clone()))));
                 self.parts.insert((point, Some(idle == IdlePolicy::Spin)), part);
             }
         }
@@ -90,7 +90,7 @@ impl<'a> Analysis<'a> {
             let values = known.remove(&record.block);
             let values = values.unwrap_or_else(|| value::values_and_bounds(record, level));
             self.trials.push(Kept::new(record, values));
-            self.probed.extend(probes::of_trial(record));
+            self.probed.extend(conditions::of_trial(record));
             self.network = row::network(self.network, record.network);
             self.has_hosted |= containers::is_hosted(record);
             self.started_between(&record.started, &record.started);
@@ -164,7 +164,7 @@ impl<'a> Analysis<'a> {
         }
         inside.truncate(trial_timeline::ROWS_MAX);
 
-        let scope = run_period::scope(started, &rows, level);
+        let scope = conditions::scope(started, &rows, level);
         let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
         let method = method::paragraphs(run, &trials, !probed.is_empty(), scope.as_ref());
         let mut findings = Findings {
@@ -195,8 +195,8 @@ impl<'a> Analysis<'a> {
             inside,
             operations: of_operations,
             factors,
-            states: if is_whole { machine_states::states(&plan.trials.metric, &rows, plan.seed) } else { None },
-            probes: probes::probes(probed),
+            states: if is_whole { conditions::states(&plan.trials.metric, &rows, plan.seed) } else { None },
+            probes: conditions::probes(probed),
             network,
             machine: run.host.clone(),
             cluster: agents::cluster(&run.nodes, &trials),

@@ -2,7 +2,7 @@
 
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
-use crate::cpu_waits::Waits;
+use crate::hangs::Waits;
 use crate::latency::Latency;
 use crate::number::{count, percent, quantity};
 use crate::value::errors_total;

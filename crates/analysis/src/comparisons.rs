@@ -9,12 +9,11 @@ use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
 
-use crate::contender_groups::contender_groups;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend, TrialFinding};
-use crate::group::distinct;
+use crate::group::{contender_groups, distinct};
 use crate::number::percent;
-use crate::{value, veto};
+use crate::value;
 
 /// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics. Empty for proxy
 /// overhead, effects and gates: a second test could contradict `proxy_overhead`, `effects` and `gate`.
@@ -77,11 +76,11 @@ const BOUNDS_MAX: f64 = 0.1;
 
 /// Whether no mark forbids the comparison and almost all values are known. Lower bounds enter with their worst case.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
-    let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
+    let trials = row.trials.iter().filter(|trial| trial.values.get(metric).is_some());
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
     let known = row.metrics.get(metric).is_some_and(|found| found.mean.is_some());
     let metric = study::Metric::named(metric);
-    metric.map_or(!row.is_marked(), |metric| veto::forbidding(row, metric, false).is_none())
+    metric.map_or(!row.is_marked(), |metric| row.forbidding(metric, false).is_none())
         && row.more_errors.is_none()
         && row.search.is_none()
         && known
@@ -94,9 +93,7 @@ pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> 
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };
     let places = contender_groups(plan, factor);
-    let share = |row: &Row, block: u32| {
-        row.trials.iter().find(|trial| trial.block == block)?.values.get("error_share").copied()
-    };
+    let share = |row: &Row, block: u32| row.trials.iter().find(|trial| trial.block == block)?.values.get("error_share");
     let has_more = |row: &Row, other: &Row, error: f64| {
         let difference = |trial: &TrialFinding| Some(share(row, trial.block)? - share(other, trial.block)?);
         let differences = row.trials.iter().filter_map(difference).collect::<Vec<_>>();
@@ -114,7 +111,7 @@ pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> 
         let error = (1.0 - findings.level) / (rows().count().max(2) - 1) as f64 / places.len() as f64;
         for (index, row) in rows().filter(|(_, row)| row.errors_total() > 0) {
             if rows().any(|(other, best)| other != index && has_more(row, best, error)) {
-                let shares = row.trials.iter().filter_map(|trial| trial.values.get("error_share").copied());
+                let shares = row.trials.iter().filter_map(|trial| trial.values.get("error_share"));
                 let mean = stats::interval::average(&shares.collect::<Vec<_>>()).unwrap_or(0.0);
                 let how = FailedRequests::from(row).most_frequent().unwrap_or_default();
                 found.push((index, format!("{} failed, {how}", percent(mean))));

@@ -1,20 +1,8 @@
 //! The results of analyzing a run: everything a renderer shows, with nothing left to compute.
 
-mod agents;
-mod conditions;
-mod containers;
-mod cpu_profile;
-mod gate;
-mod history;
-mod miss_ratio;
-mod operations;
-mod proxy_overhead;
-mod request_trends;
-mod trial_timeline;
+use std::collections::{BTreeMap, BTreeSet};
 
-use std::collections::BTreeMap;
-
-use crate::metric_values::{MetricSet, MetricValues};
+use crate::metric_values::MetricValues;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Bound;
@@ -29,20 +17,20 @@ pub use stats::Estimate;
 pub use stats::effects::{Scale as EffectScale, Source as SourceKind};
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
-pub use self::agents::{AgentFinding, MedianRange};
-pub use self::conditions::{Probed, ProbedTrial, Scope, States};
-pub use self::containers::HostedFinding;
-pub use self::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
-pub use self::gate::{GateFinding, GateTest, GateVerdict};
-pub use self::history::{
+pub use crate::agents::{AgentFinding, MedianRange};
+pub use crate::conditions::{Probed, ProbedTrial, Scope, States};
+pub use crate::containers::HostedFinding;
+pub use crate::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
+pub use crate::gate::{GateFinding, GateTest, GateVerdict};
+pub use crate::history::{
     HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
     SidePoint, Step,
 };
-pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
-pub use self::operations::{OperationFinding, OverTrials, RowOperations};
-pub use self::proxy_overhead::{Added, AddedMetric};
-pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
-pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
+pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
+pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
+pub use crate::proxy_overhead::{Added, AddedMetric};
+pub use crate::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
+pub use crate::trial_timeline::{Column, InsideTrial, Process, Role};
 
 /// Version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 3;
@@ -511,6 +499,14 @@ impl Row {
     pub fn is_at_least(&self, metric: &str) -> bool {
         self.metrics.get(metric).is_some_and(|found| found.at_least)
     }
+
+    /// The marks that prevent comparing the row by a metric. `is_broken`: the claim is that an absolute limit is
+    /// exceeded, for which other work on the CPUs may be the reason.
+    pub(crate) fn forbidding(&self, metric: &Metric, is_broken: bool) -> Option<String> {
+        let forbids = |mark: &&Mark| mark.forbids(metric) || **mark == Mark::Shared && is_broken && is_pace(metric);
+        let marks = self.marks.iter().filter(forbids).map(|mark| mark.text()).collect::<Vec<_>>();
+        (!marks.is_empty()).then(|| marks.join(", "))
+    }
 }
 
 /// State of a design point.
@@ -649,6 +645,27 @@ impl Mark {
             Mark::Hung => "hung",
         }
     }
+
+    /// Whether the mark prevents comparing servers by this metric. The order of both sides of a block is random. A
+    /// disturbance that ignores the side (another process on the CPUs) leaves values exchangeable (Fisher 1935): the
+    /// signed-rank test keeps its error and only loses power. A limit common to both sides, a busy generator,
+    /// determines throughput and latency, but not the server's CPU time per request.
+    pub fn forbids(self, metric: &Metric) -> bool {
+        match self {
+            Mark::Shared => false,
+            Mark::GeneratorBound | Mark::NetworkBound => is_pace(metric),
+            Mark::Hung => !is_size(metric) && !matches!(metric.name, "errors" | "error_share"),
+        }
+    }
+}
+
+/// Whether a metric is a speed: a rate, or a time other than CPU time.
+fn is_pace(metric: &Metric) -> bool {
+    matches!(metric.unit, "1/s" | "bytes/s" | "ns") && !metric.name.ends_with("_cpu_per_request")
+}
+
+fn is_size(metric: &Metric) -> bool {
+    metric.unit == "bytes" && !metric.name.ends_with("_per_request")
 }
 
 /// The point at which the latency of a request starts.
@@ -677,9 +694,8 @@ pub struct TrialFinding {
     #[schemars(with = "BTreeMap<String, f64>")]
     pub values: MetricValues,
     /// Metrics whose value is a lower bound because requests were still waiting at the end.
-    #[serde(skip_serializing_if = "MetricSet::is_empty")]
-    #[schemars(with = "std::collections::BTreeSet<String>")]
-    pub at_least: MetricSet,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub at_least: BTreeSet<&'static str>,
     /// Requests that were sent but had no response at the end.
     pub in_flight: u64,
     /// Requests that were due but not sent by the end.
@@ -700,7 +716,7 @@ pub struct TrialFinding {
 impl TrialFinding {
     /// Returns the value of a metric, which may be a lower bound.
     pub fn bound(&self, metric: &str) -> Option<Bound> {
-        Some(Bound { value: *self.values.get(metric)?, at_least: self.at_least.contains(metric) })
+        Some(Bound { value: self.values.get(metric)?, at_least: self.at_least.contains(metric) })
     }
 
     /// Returns the value of a metric unless it is a lower bound.
@@ -975,4 +991,22 @@ pub struct ChangeAt {
     pub factor: String,
     /// Its level.
     pub level: Level,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_forbid_the_metrics_they_determine() {
+        let forbidden = |mark: Mark| {
+            let names =
+                ["throughput", "latency_p99", "subject_cpu_per_request", "subject_rss", "error_share", "hit_ratio"];
+            names.into_iter().filter(|name| mark.forbids(Metric::named(name).unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(forbidden(Mark::Shared), [""; 0]);
+        assert_eq!(forbidden(Mark::GeneratorBound), ["throughput", "latency_p99"]);
+        assert_eq!(forbidden(Mark::NetworkBound), ["throughput", "latency_p99"]);
+        assert_eq!(forbidden(Mark::Hung), ["throughput", "latency_p99", "subject_cpu_per_request", "hit_ratio"]);
+    }
 }

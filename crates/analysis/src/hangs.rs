@@ -1,13 +1,30 @@
 //! Detects servers that stop responding: hung trials, silent connections and pauses.
 
 use study::WarningKind;
-use study::record::{Censored, Measurement, Record, Window};
+use study::record::{Censored, Measurement, Record, SubjectUse, Window};
 
-use crate::cpu_waits::Waits;
 use crate::findings::{Findings, Row};
 use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
+
+/// Waits of server and proxies for a CPU that another process had, ns. An unknown wait counts as zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Waits because of other processes, over the whole trial.
+    pub(crate) whole_ns: u64,
+    /// Wait in progress when measuring ended.
+    pub(crate) at_end_ns: u64,
+}
+
+impl Waits {
+    pub(crate) fn of(record: &Record) -> Self {
+        let used = || std::iter::once(&record.subject).chain(record.proxies.iter().map(|proxy| &proxy.used));
+        let whole_ns = |used: &SubjectUse| (used.waiting_share().unwrap_or(0.0) * used.measured_ns as f64) as u64;
+        let whole_ns = used().map(whole_ns).max().unwrap_or(0);
+        Self { whole_ns, at_end_ns: used().filter_map(|used| used.waited_at_end_ns).max().unwrap_or(0) }
+    }
+}
 
 /// Shortest silence that counts, ns. A scheduler, garbage collector or host can pause this long.
 const SHORTEST_NS: f64 = 100e6;
@@ -289,20 +306,20 @@ mod tests {
         let (healthy, bounds) = read(&record(|m| leave(m, &[MS / 10; 40], &[], MS / 10)));
         assert!(none.is_empty() && bounds.is_empty());
         for name in ["latency_mean", "latency_p50", "latency_p99"] {
-            assert!((healthy[name] / before[name] - 1.0).abs() < 0.002, "{name}");
+            assert!((healthy.get(name).unwrap() / before.get(name).unwrap() - 1.0).abs() < 0.002, "{name}");
         }
         let (frozen, bounds) = read(&record(|m| leave(m, &[4_000 * MS], &[], MS)));
-        assert_eq!(bounds.iter().collect::<Vec<_>>(), ["latency_mean"], "one of 18,000 is beyond p99.9");
-        assert!(frozen["latency_mean"] > before["latency_mean"]);
+        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), ["latency_mean"], "one of 18,000 is beyond p99.9");
+        assert!(frozen.get("latency_mean").unwrap() > before.get("latency_mean").unwrap());
         let (hung, bounds) = read(&record(|m| leave(m, &[200 * MS; 40], &[100 * MS; 20_000], 200 * MS)));
-        assert_eq!(hung["latency_p99"], 200e6);
+        assert_eq!(hung.get("latency_p99").unwrap(), 200e6);
         let known = ["latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "latency_p999"];
-        assert_eq!(bounds.iter().collect::<Vec<_>>(), known);
+        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), known);
         let overdue = record(|m| {
             leave(m, &[200 * MS; 40], &[100 * MS; 20_000], 200 * MS);
             m.censored.as_mut().unwrap().unsent_overdue = 2_000;
         });
         let (values, requests) = (read(&overdue).0, overdue.measurement().unwrap().requests as f64);
-        assert_eq!(values["error_share"], 2_000.0 / (requests + 2_000.0));
+        assert_eq!(values.get("error_share").unwrap(), 2_000.0 / (requests + 2_000.0));
     }
 }

@@ -10,12 +10,11 @@ use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
 
 use crate::cache::{self, CacheReport};
-use crate::duration_summary::{SpreadNs, known_quantile, spread};
+
 use crate::findings::{AgentFinding, Clock, Estimate};
-use crate::journey::{self, JourneyReport, OperationReport};
 use crate::latency::{self, Latency};
 use crate::load_limits::LoadLimit;
-use crate::load_stages::{self, StageReport};
+use crate::load_parts::{self, JourneyReport, OperationReport, SpreadNs, StageReport, known_quantile, spread};
 use crate::value::{self, LOAD_LEVEL};
 use crate::{agents, hangs, histogram, verdict};
 
@@ -212,7 +211,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
         verdict.reasons.push("the path to the server was not measured".to_owned());
     }
-    let of_all = verdict::measurement_warnings(measurement, crate::cpu_waits::Waits::default());
+    let of_all = verdict::measurement_warnings(measurement, crate::hangs::Waits::default());
     let latency = Latency::of(measurement);
     let duration_s = measurement.duration_ns as f64 / 1e9;
     let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
@@ -269,9 +268,9 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         volley: measurement.volley,
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache::report),
-        journey: measurement.journey.as_deref().map(journey::report),
-        by_request: journey::operations(&measurement.by_request),
-        stages: load_stages::stages(measurement),
+        journey: measurement.journey.as_deref().map(load_parts::journey),
+        by_request: load_parts::operations(&measurement.by_request),
+        stages: load_parts::stages(measurement),
         limits: Vec::new(),
         warnings: of_all.into_iter().chain(warnings).map(|warning| warning.text).collect(),
     }
@@ -318,7 +317,7 @@ fn censored(measurement: &Measurement) -> CensoredReport {
         in_flight_waited_ns: longest(|censored| &censored.in_flight),
         unsent: measurement.unsent,
         unsent_waited_ns: longest(|censored| &censored.unsent),
-        hung: hangs::hung(measurement, crate::cpu_waits::Waits::default()).is_some(),
+        hung: hangs::hung(measurement, crate::hangs::Waits::default()).is_some(),
     }
 }
 

@@ -45,7 +45,7 @@ pub fn load_limits(measurement: &Measurement, fail_if: &FailIf) -> Vec<LoadLimit
     let record = Record { outcome: Outcome::Measured(measurement.clone()), ..Record::default() };
     let (values, bounds) = values_and_bounds(&record, LOAD_LEVEL);
     let judged = |Condition { metric, bound }: &Condition| {
-        let value = values.get(metric.name).copied();
+        let value = values.get(metric.name);
         let at_least = bounds.contains(metric.name);
         let outcome = match (value, bound) {
             (Some(value), Bound::Absolute(limit)) if is_beyond(metric, value, *limit) => LoadLimitOutcome::Fails,

@@ -15,7 +15,7 @@ use crate::findings::{
 use crate::label::{label, varied};
 use crate::latency::Latency;
 use crate::number::{count, total};
-use crate::{agents, hangs, histogram, probes, search, value, visible, warning};
+use crate::{agents, conditions, hangs, histogram, search, value, visible, warning};
 
 /// Builds the row of a point from its trials under one idle policy, in execution order, still without a stop reason.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
@@ -176,7 +176,7 @@ fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>
         limited_by,
         marks: limited_by.and_then(Mark::of).into_iter().chain(hung).collect(),
         outlier_in: Vec::new(),
-        contended: probes::contended(record),
+        contended: conditions::contended(record),
         failed: match &record.outcome {
             Outcome::Failed(failure) => Some(failure.message.clone()),
             Outcome::Measured(_) => None,
@@ -246,7 +246,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
     let trials = trials.iter().filter(|trial| trial.failed.is_none()).collect::<Vec<_>>();
     let mut findings = BTreeMap::new();
     for metric in study::METRICS.iter().filter(|_| !measured.is_empty()) {
-        let values = trials.iter().filter_map(|trial| trial.values.get(metric.name).copied()).collect::<Vec<_>>();
+        let values = trials.iter().filter_map(|trial| trial.values.get(metric.name)).collect::<Vec<_>>();
         let mut finding = MetricFinding::default();
         if values.len() < measured.len() {
             // An estimate over only some trials would be biased.
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn estimate_is_the_t_interval_over_trials() {
         let row = example_row(0, |_, _| ());
-        let values = row.trials.iter().map(|trial| trial.values["latency_mean"]).collect::<Vec<_>>();
+        let values = row.trials.iter().map(|trial| trial.values.get("latency_mean").unwrap()).collect::<Vec<_>>();
         assert_eq!(row.estimate("latency_mean").copied(), stats::interval::mean(&values, 0.95));
         assert_eq!(row.metrics["latency_mean"].target_met, Some(true));
         assert_eq!(row.metrics["throughput"].target_met, None, "the rule does not look at it");
@@ -449,7 +449,7 @@ mod tests {
         let row = example_row(0, |_, records| records.truncate(1));
         let finding = &row.metrics["throughput"];
         assert_eq!((finding.estimate, finding.stddev), (None, None));
-        assert_eq!(finding.mean, Some(row.trials[0].values["throughput"]));
+        assert_eq!(finding.mean, Some(row.trials[0].values.get("throughput").unwrap()));
         assert_eq!(finding.note.as_deref(), Some("no interval from one trial"));
     }
 

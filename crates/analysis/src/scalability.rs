@@ -29,7 +29,7 @@ fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
         let (n, idle) = (row.factors.get(factor).and_then(Level::as_f64)?, row.idle?);
         let mut levels = row.factors.clone();
         levels.remove(factor);
-        let throughputs = row.trials.iter().filter_map(|trial| trial.values.get("throughput").copied());
+        let throughputs = row.trials.iter().filter_map(|trial| trial.values.get("throughput"));
         Some(((levels, idle), Measured { n, throughputs: throughputs.collect(), row }))
     };
     crate::group::grouped(rows.iter().filter_map(measured))

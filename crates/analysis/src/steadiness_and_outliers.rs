@@ -133,7 +133,7 @@ mod tests {
         let row = findings.rows.iter().find(|row| row.point == 2).unwrap();
         let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
         assert_eq!(flagged.iter().map(|trial| trial.block).collect::<Vec<_>>(), [5]);
-        let values = row.trials.iter().map(|trial| trial.values["throughput"]).collect::<Vec<_>>();
+        let values = row.trials.iter().map(|trial| trial.values.get("throughput").unwrap()).collect::<Vec<_>>();
         assert_eq!(row.metrics["throughput"].mean, stats::interval::average(&values), "with the outlier");
     }
 }

@@ -7,7 +7,7 @@ use stats::stop_rule::{self, Decision, Rule};
 use study::plan::Plan;
 use study::record::{Failure, FailureKind, Outcome, Record};
 
-use crate::contender_groups::{contender_groups, is_repeated};
+use crate::group::{contender_groups, is_repeated};
 use crate::number::{count, percent};
 use crate::trial::Trial;
 use crate::{gate, value};
@@ -108,7 +108,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
         let known = of_trial.get(metric).filter(|_| !at_least.contains(metric));
         let of_point = &mut values[trial.point];
         of_point.resize(blocks.len(), None);
-        of_point[blocks.partition_point(|block| *block < trial.block)] = known.copied();
+        of_point[blocks.partition_point(|block| *block < trial.block)] = known;
     }
     if plan.trials.comparison.is_some()
         && let Some(width) = comparison_width(plan, &values, 1.0 - level)
@@ -127,7 +127,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);
-    let of_place = |place: crate::contender_groups::ContenderGroup| -> claims::Place {
+    let of_place = |place: crate::group::ContenderGroup| -> claims::Place {
         place.points.into_iter().map(|point| values[point].clone()).filter(|values| !values.is_empty()).collect()
     };
     let compared = contenders.into_iter().map(of_place).filter(|place| place.len() > 1).collect::<Vec<_>>();

@@ -46,10 +46,9 @@ pub(crate) struct Kept {
     pub(crate) idle: IdlePolicy,
     pub(crate) is_measured: bool,
     pub(crate) clock: Option<Clock>,
-    pub(crate) hit_ratio: Option<f64>,
     pub(crate) agents: Vec<Agent>,
     elapsed_ns: u64,
-    values: Values,
+    pub(crate) values: Values,
 }
 
 impl Kept {
@@ -62,7 +61,6 @@ impl Kept {
             idle: record.idle,
             is_measured: measurement.is_some(),
             clock: measurement.map(value::clock),
-            hit_ratio: measurement.and_then(|measurement| measurement.cache.as_ref()?.counts.hit_ratio()),
             agents: record.agents.clone(),
             elapsed_ns: record.elapsed_ns,
             values,

@@ -18,9 +18,9 @@ use study::{Warning, WarningKind};
 use crate::agents;
 pub use crate::bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
 use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
-use crate::cpu_waits::Waits;
 use crate::failed_requests::FailedRequests;
 use crate::hangs;
+use crate::hangs::Waits;
 use crate::number::{count, percent, quantity};
 use crate::value::errors_total;
 

@@ -66,8 +66,9 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.extend(levels(findings, row));
         cells.extend([row.idle.map_or(String::new(), serde_name), trial.limited_by.map_or(String::new(), serde_name)]);
         cells.extend([list(trial.marks.iter().map(|mark| mark.text())), trial.outlier_in.join("; ")]);
-        cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(metric.name.as_str()).copied())));
-        cells.extend([trial.failed.clone().unwrap_or_default(), list(trial.at_least.iter())]);
+        cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name))));
+        let bounds = study::METRICS.iter().map(|metric| metric.name).filter(|name| trial.at_least.contains(name));
+        cells.extend([trial.failed.clone().unwrap_or_default(), list(bounds)]);
         cells.extend([trial.in_flight.to_string(), trial.unsent.to_string(), trial.contended.to_string()]);
         cells.extend([number(probed.get(&trial.order).copied().flatten()), run_state(findings)]);
         out += &line(cells);
@@ -326,7 +327,7 @@ mod tests {
         let column = text.lines().next().unwrap().split(',').position(|head| head == "latency_mean").unwrap();
         let first = text.lines().nth(1).unwrap().split(',').nth(column).unwrap().parse::<f64>().unwrap();
         let trial = findings.rows.iter().flat_map(|row| &row.trials).find(|trial| trial.order == 0).unwrap();
-        assert_eq!(first, trial.values["latency_mean"]);
+        assert_eq!(first, trial.values.get("latency_mean").unwrap());
     }
 
     #[test]

@@ -259,7 +259,7 @@ impl Over<'_> {
         let series = || self.series_of(row, place).map_or("", |series| self.labels[&series].as_str());
         if self.trials {
             let value = |trial: &'_ TrialFinding| {
-                Some((trial.order, *trial.values.get(metric)?, row.is_marked() || !trial.marks.is_empty()))
+                Some((trial.order, trial.values.get(metric)?, row.is_marked() || !trial.marks.is_empty()))
             };
             let values: Vec<(u32, f64, bool)> = row.trials.iter().filter_map(value).collect();
             let midpoint = (values.len() as f64 - 1.0) / 2.0;

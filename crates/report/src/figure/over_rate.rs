@@ -175,7 +175,7 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
     }));
     let point = |(rate_per_s, trials): (f64, Vec<&TrialFinding>)| {
         let value = |(metric, _): (&str, &str)| {
-            let values = trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
+            let values = trials.iter().filter_map(|trial| trial.values.get(metric)).collect::<Vec<_>>();
             let at_least = trials.iter().any(|trial| trial.at_least.contains(metric));
             let mean = stats::interval::average(&values).filter(|mean| *mean > 0.0 && drawable(*mean))?;
             let estimate = stats::interval::mean(&values, findings.level);

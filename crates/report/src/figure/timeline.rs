@@ -25,12 +25,12 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                 continue;
             };
             for trial in &row.trials {
-                let Some(value) = trial.values.get(metric.as_str()) else { continue };
+                let Some(value) = trial.values.get(&metric) else { continue };
                 let y = (value / mean - 1.0) * 100.0;
                 if drawable(y) {
                     let beside =
                         if trial.contended { "\nanother process ran on these CPUs before or after" } else { "" };
-                    let (order, block, value) = (trial.order, trial.block, number::quantity(*value, &unit));
+                    let (order, block, value) = (trial.order, trial.block, number::quantity(value, &unit));
                     let words = format!("trial {order}, block {block}: {value} ({y:+.1} %){beside}");
                     let tip = detail.tip(|| tip(&labels[&series], row, &words));
                     let hollow = !trial.marks.is_empty();

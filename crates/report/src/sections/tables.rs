@@ -113,7 +113,8 @@ mod tests {
         40 | 24 of 40 | 8 | 102.91* | 1.63 | 101.55 to 104.28 | generator
         ");
         // The same, computed from the values of the trials.
-        let values = findings.rows[1].trials.iter().map(|trial| trial.values["throughput"]).collect::<Vec<_>>();
+        let values =
+            findings.rows[1].trials.iter().map(|trial| trial.values.get("throughput").unwrap()).collect::<Vec<_>>();
         let mean = values.iter().sum::<f64>() / 8.0;
         let stddev = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 7.0).sqrt();
         let row = &first(&findings).rows[1];

@@ -1,13 +1,88 @@
-//! The stages of a load whose rate changes.
+//! Parts of the report of one load: durations, operations of a journey or kinds of request of a mix, and stages of a
+//! changing rate.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use study::record::{Measurement, Window};
+use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Window};
 use study::spec::Stage;
 
-use crate::duration_summary::known_quantile;
 use crate::histogram;
 use crate::number::total;
+
+/// Durations of something other than requests, ns.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SpreadNs {
+    /// Number of durations.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 99th percentile; `null` for fewer than 100 durations.
+    pub p99: Option<f64>,
+    /// Maximum, exact.
+    pub max: Option<u64>,
+}
+
+/// A quantile, unless there are so few values that it is the maximum.
+pub(crate) fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64> {
+    histogram.quantile(q).filter(|_| (1.0 - q) * histogram.len() as f64 >= 1.0 - 1e-9)
+}
+
+pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
+    let read = histogram::from_record(stored);
+    let quantile = |q: f64| known_quantile(read.as_ref()?, q);
+    let mean = stored.mean().filter(|mean| mean.is_finite());
+    SpreadNs { count: stored.count, mean, p50: quantile(0.5), p99: quantile(0.99), max: stored.max }
+}
+
+/// Journey results of one load.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct JourneyReport {
+    /// Name of the journey.
+    pub name: String,
+    /// Journeys completed while measuring.
+    pub completed: u64,
+    /// Journeys that ended at an error.
+    pub abandoned: u64,
+    /// Time of a completed journey, from when it was due, ns; `null` if none was completed.
+    pub session_ns: Option<SpreadNs>,
+    /// Operations in the order of the journey.
+    pub operations: Vec<OperationReport>,
+}
+
+/// One operation of a journey, or one kind of request of a mix.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OperationReport {
+    /// Its name.
+    pub name: String,
+    /// Calls with a valid response.
+    pub requests: u64,
+    /// Failed calls.
+    pub errors: u64,
+    /// Latency, ns.
+    pub latency_ns: SpreadNs,
+}
+
+pub(crate) fn journey(journey: &JourneyMeasurement) -> JourneyReport {
+    JourneyReport {
+        name: journey.name.clone(),
+        completed: journey.completed,
+        abandoned: journey.abandoned,
+        session_ns: journey.session.as_ref().map(spread),
+        operations: operations(&journey.operations),
+    }
+}
+
+pub(crate) fn operations(measured: &[OperationMeasurement]) -> Vec<OperationReport> {
+    let report = |operation: &OperationMeasurement| OperationReport {
+        name: operation.name.clone(),
+        requests: operation.requests,
+        errors: operation.errors,
+        latency_ns: spread(&operation.service),
+    };
+    measured.iter().map(report).collect()
+}
 
 /// Results of one stage of a shape. Responses and errors count in the stage in which they ended: a queue that builds up
 /// in one stage counts in the next. Intervals are missing because the stages of one load are not repetitions.
