@@ -197,16 +197,6 @@ impl Histogram {
         self.len == 0
     }
 
-    /// Number of values above [`HIGHEST_NS`]. Reports show it along with quantiles.
-    pub fn saturated(&self) -> u64 {
-        self.saturated
-    }
-
-    /// Buckets per octave, as a power of two.
-    pub fn precision(&self) -> u8 {
-        self.precision
-    }
-
     /// Smallest value in ns, exact.
     pub fn min(&self) -> Option<u64> {
         (self.len > 0).then_some(self.min)
@@ -467,13 +457,13 @@ mod tests {
         coarse.merge(&read(&high));
         let mut fine = read(&low);
         fine.merge(&coarse);
-        assert_eq!((fine.precision(), fine.len()), (Histogram::WINDOW_PRECISION, 7));
+        assert_eq!((fine.precision, fine.len()), (Histogram::WINDOW_PRECISION, 7));
     }
 
     #[test]
     fn saturated_values_are_counted_and_bound_the_quantile() {
         let histogram = of(&[10, HIGHEST_NS, HIGHEST_NS + 1, 2 * HIGHEST_NS]);
-        assert_eq!((histogram.len(), histogram.saturated()), (4, 2));
+        assert_eq!((histogram.len(), histogram.saturated), (4, 2));
         assert_eq!(histogram.max(), Some(2 * HIGHEST_NS));
         assert_eq!(histogram.quantile(1.0), Some(2.0 * HIGHEST_NS as f64));
         assert!(histogram.quantile(0.5).unwrap() <= HIGHEST_NS as f64);

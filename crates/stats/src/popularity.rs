@@ -7,7 +7,7 @@ use crate::random::{Rng, mix};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
     n: u64,
-    exponent: f64,
+    pub(crate) exponent: f64,
     integral_first: f64,
     integral_last: f64,
     squeeze: f64,
@@ -42,11 +42,6 @@ impl Zipf {
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> u64 {
         self.n
-    }
-
-    /// The exponent.
-    pub fn exponent(&self) -> f64 {
-        self.exponent
     }
 
     /// x^-exponent.

@@ -291,10 +291,6 @@ pub(crate) fn chi_square_upper(x: f64, df: f64) -> f64 {
     incomplete_gamma(0.5 * df, 0.5 * x).1
 }
 
-pub(crate) fn gamma(x: f64) -> f64 {
-    ln_gamma(x).exp()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,15 +15,6 @@ pub struct Steady {
     pub change: Growth,
 }
 
-/// Tests all design points of a report together: `points[point][trial][window]`, for example latencies. Trials that
-/// start before the transient is over differ between their halves, in the same direction for all trials of a point.
-/// Disturbances by the machine and correlated windows have no direction. The test therefore counts trials, not windows:
-/// at most `error` of reports call a steady point unsteady (Student's t over trials, Holm over points). Changes below
-/// [`MARGIN`] never count.
-pub fn steady(points: &[Vec<Vec<f64>>], error: f64) -> Vec<Steady> {
-    judge(&points.iter().map(|trials| halves(trials)).collect::<Vec<_>>(), error)
-}
-
 /// The changes that [`judge`] needs, from the trials of a design point: `trials[trial][window]`.
 pub fn halves(trials: &[Vec<f64>]) -> Series {
     let mut series = Series::from_halves(trials, MARGIN);
@@ -34,7 +25,10 @@ pub fn halves(trials: &[Vec<f64>]) -> Series {
     series
 }
 
-/// Like [`steady()`], from the [`halves`] of each design point.
+/// Tests all design points of a report together, from the [`halves`] of each. Trials that start before the transient
+/// is over differ between their halves, in the same direction for all trials of a point. Disturbances by the machine
+/// and correlated windows have no direction. The test therefore counts trials, not windows: at most `error` of reports
+/// call a steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`] never count.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
     let found = trend::growth(points, error).into_iter();
     let judged = |change: Growth| {
@@ -48,6 +42,10 @@ pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
 mod tests {
     use super::*;
     use crate::Rng;
+
+    fn steady(points: &[Vec<Vec<f64>>], error: f64) -> Vec<Steady> {
+        judge(&points.iter().map(|trials| halves(trials)).collect::<Vec<_>>(), error)
+    }
 
     fn trials(rng: &mut Rng, trials: usize, windows: usize, shape: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
         let mut trial = || (0..windows).map(|window| shape(window) * (0.1 * rng.normal()).exp()).collect();

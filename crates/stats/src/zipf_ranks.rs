@@ -31,7 +31,7 @@ pub struct ZipfRanks {
 impl ZipfRanks {
     /// Samples `law`; 48 bytes per block, 344 blocks for 400,000 ranks.
     pub fn new(law: Zipf) -> ZipfRanks {
-        let (n, exponent) = (law.len(), law.exponent());
+        let (n, exponent) = (law.len(), law.exponent);
         let height = |rank: u64| (-exponent * ((rank + 1) as f64).ln()).exp();
         let (mut blocks, mut weights) = (Vec::new(), Vec::new());
         let mut start = 0;

@@ -430,9 +430,17 @@ impl Subject {
         let of_levels = (self.between * self.between / 2.0).exp();
         of_levels
             * match metric {
-                Metric::Mean => self.law.mean() * (self.within * self.within / 2.0).exp(),
+                Metric::Mean => self.mean_of_law() * (self.within * self.within / 2.0).exp(),
                 Metric::Quantile(q) => self.quantile_in_a_trial(q),
             }
+    }
+
+    fn mean_of_law(&self) -> f64 {
+        match self.law {
+            Distribution::Lognormal { median, sigma } => median * (sigma * sigma / 2.0).exp(),
+            Distribution::Bimodal { low, high, high_share } => low + (high - low) * high_share,
+            _ => unreachable!("no subject has another law"),
+        }
     }
 
     fn quantile_in_a_trial(&self, q: f64) -> f64 {
