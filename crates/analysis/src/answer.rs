@@ -498,7 +498,11 @@ mod tests {
     fn answer_to(edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> String {
         let (mut run, mut records) = example::compared();
         edit(&mut run, &mut records);
-        analyze(&run, &records).answer_text()
+        text(&run, &records)
+    }
+
+    fn text(run: &Run, records: &[Record]) -> String {
+        analyze(run, records).answer.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -558,7 +562,7 @@ mod tests {
     #[test]
     fn capacity_is_reported_but_not_compared() {
         let (run, records) = example::capacity();
-        assert_snapshot!(analyze(&run, &records).answer_text(), @"
+        assert_snapshot!(text(&run, &records), @"
         From load 20 to 80 p99 latency grows ×2.92 [2.85, 2.98], in 12 blocks.
         capacity: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
         ");

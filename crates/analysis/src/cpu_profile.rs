@@ -9,8 +9,8 @@ use study::plan::Plan;
 use study::record::Run;
 
 use crate::findings::Row;
-use crate::number;
 use crate::visible::visible;
+use crate::{gate, number};
 
 /// The CPU profile of the server of one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -134,21 +134,11 @@ fn pairs<'a>(plan: &Plan, found: &'a [(usize, ProfileFinding)]) -> Vec<(&'a Prof
             _ => Vec::new(),
         };
     };
-    let others = |point: usize| {
-        let mut factors = plan.points[point].factors.clone();
-        let level = factors.remove(&gate.of);
-        (level, factors)
-    };
-    let mut pairs = Vec::new();
-    for (base, a) in &sampled {
-        let (level, place) = others(*base);
-        if level.as_ref() != Some(&gate.base) {
-            continue;
-        }
-        let same_place = sampled.iter().filter(|(point, _)| point != base && others(*point).1 == place);
-        pairs.extend(same_place.map(|(_, b)| (a, b)));
-    }
-    pairs
+    let find = |wanted: usize| sampled.iter().find(|(point, _)| *point == wanted).map(|(_, finding)| finding);
+    let (null, pairs) = gate::pairs(plan, gate);
+    let mut points = pairs.iter().chain(&null).map(|pair| pair.points).collect::<Vec<_>>();
+    points.sort_unstable();
+    points.into_iter().filter_map(|[base, candidate]| Some((find(base)?, find(candidate)?))).collect()
 }
 
 fn difference(a: &ProfileFinding, b: &ProfileFinding) -> ProfileDifference {

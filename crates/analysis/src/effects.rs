@@ -561,7 +561,7 @@ mod tests {
         }
         assert!((found.sources.iter().map(|source| source.share).sum::<f64>() - 1.0).abs() < 1e-9);
         assert_eq!(effects.shown, 3, "{:?}", effects.sentences);
-        assert!(findings.answer_text().contains(&effects.sentences[0]));
+        assert!(findings.answer.iter().any(|said| said.text.contains(&effects.sentences[0])));
     }
 
     #[test]
@@ -701,7 +701,7 @@ mod tests {
         assert!(
             effects.sentences.contains(&"Not only about the server: 1 of 8 design points generator-bound.".to_owned())
         );
-        assert!(!findings.answer_text().contains(&effects.sentences[0]));
+        assert!(!findings.answer.iter().any(|said| said.text.contains(&effects.sentences[0])));
     }
 
     #[test]

@@ -152,11 +152,6 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Returns the answer as text, one sentence per line.
-    pub fn answer_text(&self) -> String {
-        self.answer.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join("\n")
-    }
-
     /// Looks up a metric by name.
     pub fn metric_info(&self, name: &str) -> Option<&MetricInfo> {
         self.metrics.iter().find(|metric| metric.name == name)

@@ -176,10 +176,10 @@ impl Trials {
 }
 
 #[derive(Clone, Debug)]
-struct Pair {
+pub(crate) struct Pair {
     label: String,
     candidate: Level,
-    points: [usize; 2],
+    pub(crate) points: [usize; 2],
 }
 
 /// Without a bound: whether the two differ.
@@ -201,7 +201,7 @@ impl Asking {
     }
 }
 
-fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
+pub(crate) fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
     let level = |point: usize| plan.points[point].factors.get(&gate.of);
     let of_place = |place: crate::group::ContenderGroup| {
         let base = place.points.iter().copied().find(|&point| level(point) == Some(&gate.base));

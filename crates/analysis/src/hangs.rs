@@ -4,9 +4,9 @@ use study::WarningKind;
 use study::record::{Censored, Measurement, Record, SubjectUse, Window};
 
 use crate::findings::{Findings, Row};
-use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
+use crate::{histogram, row};
 
 /// Waits of server and proxies for a CPU that another process had, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,13 +131,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
 
 /// Counts requests without a response over all rows; `None` if there are none or unknown.
 pub fn over_all(findings: &Findings) -> Option<String> {
-    let mut all = Censored::default();
-    for censored in findings.all_rows().filter_map(|row| row.censored.as_deref()) {
-        for (all, one) in [(&mut all.in_flight, &censored.in_flight), (&mut all.unsent, &censored.unsent)] {
-            all.count = all.count.saturating_add(one.count);
-            all.max = all.max.max(one.max);
-        }
-    }
+    let all = row::censored(findings.all_rows().filter_map(|row| row.censored.as_deref()))?;
     counted(&all).map(|counted| format!("Unanswered at the end of trials: {counted}."))
 }
 

@@ -1,5 +1,7 @@
 //! Formats numbers for sentences: three or four digits, a unit of suitable size, `±`.
 
+pub use config::show::grouped;
+
 use crate::findings::Estimate;
 
 /// Returns divisor and name of the unit of suitable size for `value`; `unit` is one of [`crate::findings::MetricInfo`].
@@ -117,13 +119,6 @@ pub fn count(n: u64, noun: &str) -> String {
         (n, None) if noun.ends_with("ch") => format!("{n} {noun}es"),
         (n, None) => format!("{n} {noun}s"),
     }
-}
-
-/// Formats an integer with grouped digits: `18,254`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
-    groups.collect::<Vec<_>>().join(",")
 }
 
 /// Formats a p-value for tables: `0.035`, `< 0.001`.

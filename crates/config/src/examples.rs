@@ -43,10 +43,7 @@ pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
         Kind::Rate => drop(section.rate_per_s(key.name)),
         Kind::Fraction(..) => drop(section.fraction(key.name)),
         Kind::Number(..) => drop(section.number(key.name)),
-        Kind::Word(_, words) => {
-            let words = words().into_iter().map(|word| (word, ())).collect::<Vec<_>>();
-            let _ = section.choice(key.name, &words);
-        }
+        Kind::Word(..) => drop(section.word(key.name)),
         Kind::List(Kind::Text | Kind::Form(..)) => drop(section.texts(key.name)),
         Kind::List(Kind::Word(..)) => drop(section.choices(key.name)),
         Kind::Table(_) | Kind::Named(_) | Kind::Variants => drop(section.section(key.name).map(|inner| inner.name)),

@@ -62,7 +62,8 @@ impl Kind {
     }
 }
 
-fn grouped(count: u64) -> String {
+/// A count with commas: `1,234,567`.
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }

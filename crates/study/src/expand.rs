@@ -1,20 +1,13 @@
 //! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and numbers.
 
 mod answer;
-mod companion;
-mod container;
-mod effects;
 mod factors;
 mod figures;
-mod gate;
 mod http;
 mod journey;
 mod load;
 mod proxy;
-mod search;
-mod stop;
 mod subject;
-mod tables;
 mod trials;
 mod workload;
 
@@ -27,11 +20,10 @@ use config::{Diagnostic, Place, Report};
 use factors::Factor;
 use subject::Cpus;
 
-use crate::keys;
+use crate::parse::{Profile, Study, in_profile};
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section::{Section, Setting, Settings};
-use crate::source::{Profile, Study, in_profile};
-use crate::{sets, template};
+use crate::{keys, sets, template};
 
 pub(crate) use subject::check_variants;
 pub use workload::parse as parse_workload;
@@ -90,11 +82,11 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
         top.mistake("question", "`question` is empty", None);
     }
     let factors = factors::read(root, options, report);
-    let companions = companion::read(&top);
+    let companions = proxy::companions(&top);
     check_templates(root, &factors, &companions, report);
     check_use(root, &factors, report);
     let trials = trials::read(&top, options.profile);
-    let effects = effects::read(&top);
+    let effects = answer::effects(&top);
     Plan {
         study: options.name.clone(),
         question: question.unwrap_or_default(),
@@ -102,10 +94,10 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
         seed: options.seed,
         points: points(&top, &factors, effects.design, &companions, options),
         figures: figures::read(&top, &factors, &trials),
-        tables: tables::read(&top),
+        tables: figures::tables(&top),
         slopes: slopes(&top),
-        answer: answer::read(&top, &factors),
-        gate: gate::read(&top, &factors, &trials),
+        answer: answer::answer(&top, &factors),
+        gate: answer::gate(&top, &factors, &trials),
         factors: factors.into_iter().map(|factor| factor.name).collect(),
         trials,
         effects,
@@ -157,7 +149,7 @@ fn points(
         let settings = settings(factors, index);
         let fill = Settings(&settings);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.filled_by(fill)));
-        let (proxies, companions) = (proxy::of_point(&proxies, fill), companion::of_point(companions, fill));
+        let (proxies, companions) = (proxy::of_point(&proxies, fill), proxy::companions_of_point(companions, fill));
         let load = load.as_ref().map(|load| load::read(&subject::with_variant(&load.filled_by(fill))));
         let (Some((subject, cpus)), Some((load, capacity))) = (subject, load) else { continue };
         let factors = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
@@ -180,8 +172,8 @@ fn points(
             cpus(wanted, generator, options.machine_cpus.saturating_sub(others));
         point.unrunnable = unrunnable(point.subject.cpus, others, &point.load, options);
     }
-    load.iter().for_each(|load| search::check_use(top, load, &points));
-    search::link(&mut points, capacities);
+    load.iter().for_each(|load| load::check_capacity_use(top, load, &points));
+    load::link_capacities(&mut points, capacities);
     points
 }
 

@@ -26,9 +26,8 @@ use config::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::level::Level;
-use crate::metric::{Better, Metric};
-use crate::unit_text::share_text;
+use crate::metric::{Better, Metric, share_text};
+use crate::plan::Level;
 
 const TEXT_MAX_BYTES: usize = 256;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::buckets::Buckets;
 use crate::calls::Calls;
 use crate::cpu_profile::CpuProfile;
+use crate::histogram::Buckets;
 use crate::plan::{Level, Plan};
 use crate::spec::{Connection, Protocol, Stage};
 use crate::warning::Warning;
@@ -495,11 +495,6 @@ impl Record {
             Outcome::Measured(measurement) => Some(measurement),
             Outcome::Failed(_) => None,
         }
-    }
-
-    /// The log of calls of the first proxy that writes one, starting next to the generator.
-    pub fn calls(&self) -> Option<&Calls> {
-        self.proxies.iter().find_map(|proxy| proxy.calls.as_deref())
     }
 }
 

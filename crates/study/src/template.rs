@@ -8,18 +8,9 @@ pub(crate) const PORT: &str = "port";
 /// Names that the lab fills in for the server: the address, the port, and a second port for servers that need two.
 pub(crate) const SUBJECT: [&str; 3] = ["address", PORT, "second_port"];
 
-/// Names that the lab fills in when it starts a proxy, in its commands and files.
-pub(crate) const PROXY: [&str; 9] = [
-    "address",
-    PORT,
-    "next_port",
-    "subject_port",
-    "second_port",
-    "admin_port",
-    "peer_port",
-    "second_peer_port",
-    "folder",
-];
+/// Ports that the lab fills in when it starts a proxy, besides its own, in its commands and files.
+pub(crate) const PROXY_PORTS: [&str; 6] =
+    ["next_port", "subject_port", "second_port", "admin_port", "peer_port", "second_peer_port"];
 
 pub(crate) const PORT_OF: &str = "_port";
 
@@ -29,7 +20,7 @@ pub(crate) fn port_of(companion: &str) -> String {
 
 /// Whether the lab fills in the name, so that it cannot be a factor.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    PROXY.contains(&name) || name.ends_with(PORT_OF)
+    ["address", PORT, "folder"].contains(&name) || name.ends_with(PORT_OF)
 }
 
 /// Every `{...}` with no brace inside: its span and its inner text.

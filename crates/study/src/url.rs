@@ -1,7 +1,7 @@
 //! Parses URLs of loads, `http://host:port/path?query` (RFC 3986; RFC 9110, 4.2).
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use config::Invalid;
 use config::nearest::did_you_mean;
@@ -177,11 +177,6 @@ impl Url {
     /// Whether one connection can serve both (RFC 9110, 4.3.1).
     pub fn same_origin(&self, other: &Url) -> bool {
         (self.protocol, self.port) == (other.protocol, other.port) && self.host == other.host
-    }
-
-    /// Whether the host is an address instead of a name.
-    pub fn is_address(&self) -> bool {
-        self.host.parse::<Ipv4Addr>().is_ok() || self.host.contains(':')
     }
 
     /// Scheme, host and port.

@@ -32,11 +32,6 @@ impl Suite {
         }
     }
 
-    /// Name of the suite.
-    pub fn name(self) -> &'static str {
-        config::keys::word_of(&SUITES, &self)
-    }
-
     /// Its declarative cases, as a case file.
     pub fn text(self) -> &'static str {
         match self {
@@ -168,7 +163,7 @@ mod tests {
             if !text.is_empty() {
                 let found = crate::cases::parse(text)
                     .map_err(|all| all.iter().map(|one| one.in_file("suite")).collect::<Vec<_>>());
-                assert_eq!(found.map(|cases| cases.len() > 4), Ok(true), "{}", suite.name());
+                assert_eq!(found.map(|cases| cases.len() > 4), Ok(true), "{suite:?}");
             }
         }
     }

@@ -97,11 +97,11 @@ fn fills_templates_and_reads_calls() {
     let mut telling = proxy("c", "quintain serve forward-calls {port} {next_port} {folder}/calls.csv");
     telling.calls = Some("calls.csv".to_owned());
     let record = run(&through(vec![telling.clone()]));
-    let calls = record.calls().unwrap();
+    let calls = record.proxies[0].calls.as_deref().unwrap();
     assert_eq!((calls.own_ns.as_slice(), calls.m1a_bytes.as_slice()), (&[5000, 7000][..], &[118, 17][..]));
     telling.calls = Some("others.csv".to_owned());
     let record = run(&through(vec![telling]));
-    assert!(record.measurement().is_some() && record.calls().is_none());
+    assert!(record.measurement().is_some() && record.proxies[0].calls.is_none());
     let warning = "proxy `c`: calls file `others.csv`: No such file or directory (os error 2)";
     assert_eq!(record.warnings, [study::WarningKind::NotRead.says(warning)]);
 }

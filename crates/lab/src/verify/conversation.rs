@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use study::cases::split::{Cut, cuts};
 use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, Value, Values, bytes_of_hex};
+use study::cases::{Cut, cuts};
 use study::verification::Miss;
 
 use super::page::{differ, miss};

@@ -3,8 +3,8 @@ use config::{Diagnostic, Invalid, Place, Report};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json_path::JsonPath;
 
+use super::SPLIT_MAX_BYTES;
 use super::keys::{CASES, CONNECTIONS, SPLITS};
-use super::split::SPLIT_MAX_BYTES;
 use super::template::{Template, Value, is_name};
 use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
 use crate::http::numeric_statuses;

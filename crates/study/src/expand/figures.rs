@@ -2,10 +2,9 @@ use config::Invalid;
 use config::keys::word_of;
 
 use crate::expand::factors::Factor;
-use crate::expand::tables;
 use crate::keys::words::FIGURES;
 use crate::metric::Metric;
-use crate::plan::{Figure, FigureKind, TrialRule};
+use crate::plan::{Figure, FigureKind, Table, TableKind, TrialRule};
 use crate::section::Section;
 
 const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
@@ -65,7 +64,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
 
 fn metrics(figure: &Section, apart: bool) -> Vec<String> {
     let metrics = match figure.is_list("y") {
-        true => tables::metrics(figure, "y"),
+        true => metric_names(figure, "y"),
         false => figure.word("y").into_iter().collect(),
     };
     let unit = |name: &str| Metric::named(name).map(|metric| metric.unit);
@@ -130,4 +129,26 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
         let message = format!("a line needs numbers on `x`, but factor `{}` has the level `{level}`", x.name);
         figure.mistake("x", message, "`kind = \"scatter\"` also takes words".to_owned());
     }
+}
+
+pub(super) fn tables(top: &Section) -> Vec<Table> {
+    top.tables("table", "each `[[table]]`").iter().flatten().filter_map(table).collect()
+}
+
+fn table(table: &Section) -> Option<Table> {
+    table.check_keys();
+    let title = table.text("title");
+    let (kind, metrics) = match table.one_of(&["metric", "metrics"])? {
+        "metric" => (TableKind::Statistics, table.word("metric").into_iter().collect()),
+        _ => (TableKind::Metrics, metric_names(table, "metrics")),
+    };
+    Some(Table { kind, metrics: metrics.into_iter().map(str::to_owned).collect(), title })
+}
+
+fn metric_names(section: &Section, key: &str) -> Vec<&'static str> {
+    let metrics = section.choices(key);
+    if metrics.as_ref().is_some_and(Vec::is_empty) {
+        section.mistake(key, format!("`{}.{key}` names no metric", section.name), None);
+    }
+    metrics.unwrap_or_default()
 }

@@ -6,31 +6,13 @@ use config::Invalid;
 use config::node::Value;
 
 use crate::http;
+use crate::keys::load_keys;
 use crate::keys::words::CONNECTIONS;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::Section;
 use crate::spec::{ClientCertificate, Connection, Expect, HttpRequest, Protocol, Tls};
 use crate::values::{self, with_names};
 
-const TLS: [&str; 6] = ["insecure", "ca_file", "cert_file", "key_file", "server_name", "resume"];
-const OWN: [&str; 16] = [
-    "path",
-    "method",
-    "headers",
-    "body",
-    "body_file",
-    "request",
-    "expect_status",
-    "expect_body",
-    "expect_json",
-    "expect_matches",
-    "expect_length",
-    "check",
-    "pipeline",
-    "connection",
-    "requests_per_connection",
-    "values",
-];
 const REQUESTS_MAX: usize = 1000;
 
 pub(super) fn check_keys(load: &Section) {
@@ -42,7 +24,7 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     let is_cache = protocol.dialect().is_some();
     let pipeline = if is_cache || protocol.has_path() { load.small("pipeline").unwrap_or(1) } else { 1 };
     if !protocol.has_path() {
-        let own = OWN.into_iter().chain(TLS).filter(|key| !(is_cache && *key == "pipeline"));
+        let own = load_keys("HTTP").chain(load_keys("https:")).filter(|key| !(is_cache && *key == "pipeline"));
         let hint = "it is for `http` and `https`: change `protocol`, or drop it";
         load.refuse(own, &format!("does not apply to protocol `{protocol}`"), hint);
         return (None, pipeline, Connection::KeepAlive);
@@ -201,7 +183,7 @@ pub(super) fn client_certificate(load: &Section) -> Option<ClientCertificate> {
 
 fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
     if protocol != Protocol::Https {
-        load.refuse(TLS, "needs `https`", "set `protocol = \"https\"`, or drop it");
+        load.refuse(load_keys("https:"), "needs `https`", "set `protocol = \"https\"`, or drop it");
         return None;
     }
     let (insecure, ca_file) = trust(load);

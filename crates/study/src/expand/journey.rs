@@ -5,42 +5,23 @@ use std::collections::BTreeMap;
 use config::Invalid;
 
 use crate::journey::PRESETS;
+use crate::keys::load_keys;
 use crate::keys::words::IDENTITIES;
 use crate::plan::JourneyPlan;
 use crate::section::Section;
 use crate::spec::Protocol;
 use crate::{template, url};
 
-const OWN: [&str; 4] = ["targets", "resolve", "keep_calls", "identities"];
-const SHARED: [&str; 19] = [
-    "variants",
-    "protocol",
-    "journey",
-    "insecure",
-    "ca_file",
-    "cert_file",
-    "key_file",
-    "clients",
-    "threads",
-    "cpus",
-    "share_cpus",
-    "loop",
-    "rate",
-    "arrivals",
-    "think",
-    "warmup",
-    "stop",
-    "window",
-    "timeout",
-];
+/// Keys that do not apply to journeys, besides those of HTTP and caches.
+const FOREIGN: [&str; 5] = ["backend", "search", "capacity", "server_name", "resume"];
 
 pub(super) fn check_absent(load: &Section) {
-    load.refuse(OWN, "needs `load.journey`", "add `journey = \"evernote\"`, or drop it");
+    load.refuse(load_keys("journeys:"), "needs `load.journey`", "add `journey = \"evernote\"`, or drop it");
 }
 
 pub(super) fn read(section: &Section) -> JourneyPlan {
-    let is_known = |key: &str| OWN.contains(&key) || SHARED.contains(&key);
-    for entry in section.table.iter().filter(|entry| !is_known(&entry.key)) {
+    let foreign = load_keys("HTTP").chain(load_keys("caches:")).chain(FOREIGN).collect::<Vec<_>>();
+    for entry in section.table.iter().filter(|entry| foreign.contains(&entry.key.as_str())) {
         let message = format!("`load.{}` does not apply to journeys", entry.key.escape_debug());
         section.report.mistake(entry.key_place, message, None);
     }

@@ -1,12 +1,16 @@
+//! Reads `[load]`: protocol, arrivals, search, warm-up and stop rule.
+
+use config::node::Table;
+
 use super::http;
 use super::journey;
-use super::search;
-use super::stop::{stop, warmup};
 use super::subject;
 use super::workload;
-use crate::keys::words::{BACKENDS, LOOPS};
+use crate::keys::words::{ARRIVALS, BACKENDS, LOOPS, RULES, STOP_RULES, WARMUP_RULES};
+use crate::limits::WARMUP_NS;
 use crate::load_rules;
-use crate::plan::{LoadPlan, SearchPlan};
+use crate::objective::Objective;
+use crate::plan::{CapacityShare, LoadPlan, Point, SearchPlan};
 use crate::section::Section;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
 use crate::workload::Gaps;
@@ -71,7 +75,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         let hint = "measure longer, or set a shorter `window`".to_owned();
         load.mistake("stop", "`load.stop` is shorter than one window", hint);
     }
-    let find = |key| if is_journey { None } else { search::read(load, key, stop) };
+    let find = |key| if is_journey { None } else { search(load, key, stop) };
     let plan = LoadPlan {
         protocol: protocol.unwrap_or(Protocol::Pingpong),
         http,
@@ -86,7 +90,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         backend: load.choice("backend", BACKENDS).unwrap_or_default(),
         arrivals,
         search: find("search"),
-        share: search::share(load),
+        share: share(load),
         warmup: warmup.unwrap_or(Warmup::DurationNs(0)),
         stop: stop.unwrap_or(Stop::Duration { duration_ns: 0 }),
         window_ns: window_ns.unwrap_or_default(),
@@ -102,7 +106,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
 
 fn arrivals(load: &Section) -> Arrivals {
     if load.has("search") {
-        return search::arrivals(load);
+        return search_arrivals(load);
     }
     let open = load.choice("loop", LOOPS).unwrap_or_else(|| load.has("rate"));
     let (foreign, kind, hint): (&[&str], _, _) = match open {
@@ -118,7 +122,204 @@ fn arrivals(load: &Section) -> Arrivals {
     if !load.has("rate") {
         load.report.missing(load.place_of("loop"), "an open loop needs `load.rate`", "add `rate = \"10k\"`".to_owned());
     }
-    let is_share = search::share(load).is_some();
+    let is_share = share(load).is_some();
     let rate_per_s = if is_share { None } else { load.rate_per_s("rate") };
-    search::at_rate(load, rate_per_s.unwrap_or(search::LATER_PER_S))
+    at_rate(load, rate_per_s.unwrap_or(LATER_PER_S))
+}
+
+/// Shares of a capacity, percent.
+const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
+
+/// Placeholder in a plan for a rate that the run will find, per second.
+const LATER_PER_S: f64 = 1.0;
+
+fn search(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
+    if key == "capacity" && load.has(key) && load.has("search") {
+        load.mistake(key, "`load.search` already finds the capacity", "drop one of the two".to_owned());
+    }
+    let table = &load.section(key)?;
+    table.check();
+    let objective = objective(table);
+    let (from, to) = (table.rate_per_s("from"), table.rate_per_s("to"));
+    if from.zip(to).is_some_and(|(from, to)| from > to) {
+        table.mistake("to", format!("`{}.to` is below `from`", table.name), None);
+    }
+    let duration_ns = match stop {
+        Some(Stop::Duration { duration_ns }) => duration_ns,
+        None => 0,
+        Some(_) => {
+            let hint = "write `stop = \"5s\"`: above its capacity a server never catches up".to_owned();
+            load.mistake("stop", format!("trials of `load.{key}` must end after a time"), hint);
+            0
+        }
+    };
+    let (resolution, confirm, steps) = (table.fraction("resolution"), table.small("confirm"), table.small("max_steps"));
+    let max_ns = table.duration_ns("max_time");
+    let plain = SearchPlan::new(objective?, duration_ns);
+    Some(SearchPlan {
+        from_per_s: from,
+        to_per_s: to,
+        resolution: resolution.unwrap_or(plain.resolution),
+        confirm: confirm.unwrap_or(plain.confirm),
+        trials_max: steps.unwrap_or(plain.trials_max),
+        max_ns,
+        first: key == "capacity",
+        ..plain
+    })
+}
+
+fn objective(table: &Section) -> Option<Objective> {
+    let text = table.text("objective")?;
+    let place = table.filled("objective").map_or(table.place, |(_, place)| place);
+    let errors = match Objective::parse(&text) {
+        Ok(objective) => return Some(objective),
+        Err(errors) => errors,
+    };
+    let source = table.report.source(place);
+    for (span, error) in errors {
+        // A text with templates or escapes differs from the file, so its spans do not apply.
+        let part = |at: usize| match span.is_empty() {
+            true => place,
+            false => place.part(at + span.start..at + span.end),
+        };
+        let at = source.find(&text).map_or(place, part);
+        table.report.invalid(at, error.of(&format!("`{}.objective`", table.name)));
+    }
+    None
+}
+
+fn search_arrivals(load: &Section) -> Arrivals {
+    let hint = "drop it: the search chooses the rates";
+    load.refuse(["rate", "think"], "cannot be combined with `load.search`", hint);
+    if load.is_word("loop", "closed") {
+        load.mistake("loop", "a search needs an open loop", "drop `loop`".to_owned());
+    }
+    at_rate(load, LATER_PER_S)
+}
+
+fn at_rate(load: &Section, rate_per_s: f64) -> Arrivals {
+    match load.choice("arrivals", ARRIVALS) {
+        Some(false) => Arrivals::Constant { rate_per_s },
+        _ => Arrivals::Poisson { rate_per_s },
+    }
+}
+
+fn share(load: &Section) -> Option<CapacityShare> {
+    let (text, place) = load.filled("rate")?;
+    let number = text.trim().strip_suffix('%')?;
+    let share = number.trim().parse::<f64>().ok().filter(|percent| SHARES.contains(percent));
+    if share.is_none() {
+        let message = format!("`load.rate` must be 0.1 % to 200 % of the capacity, not `{}`", text.escape_debug());
+        load.report.mistake(place, message, None);
+    }
+    if !load.has("capacity") {
+        let hint = "add `capacity = { objective = \"p99 < 5ms\" }`, or give a rate".to_owned();
+        load.report.mistake(place, "`load.rate` is a fraction of a capacity, but `load.capacity` is missing", hint);
+    }
+    Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
+}
+
+/// Adds a point with a search for each capacity of `capacities` (by point), with the levels common to its points.
+pub(super) fn link_capacities(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
+    let own = points.len();
+    for (index, search) in capacities.into_iter().enumerate() {
+        let point = &points[index];
+        let Some((share, search)) = point.load.share.zip(search) else { continue };
+        let mut load = point.load.clone();
+        (load.share, load.search) = (None, Some(search));
+        let point = Point { load, ..point.clone() };
+        let same = |known: &Point| {
+            (&known.subject, &known.proxies, &known.load) == (&point.subject, &point.proxies, &point.load)
+        };
+        let at = points[own..].iter().position(same).map_or(points.len(), |known| own + known);
+        match points.get_mut(at) {
+            Some(known) => known.factors.retain(|name, level| point.factors.get(name) == Some(level)),
+            None => points.push(point),
+        }
+        points[index].load.share = Some(CapacityShare { point: at, ..share });
+    }
+}
+
+/// Reports numbers of trials if every trial is the step of a search, and a capacity without shares.
+pub(super) fn check_capacity_use(top: &Section, load: &Section, points: &[Point]) {
+    if points.is_empty() {
+        return;
+    }
+    if load.has("capacity") && !load.has("search") && points.iter().all(|point| point.load.share.is_none()) {
+        let hint = "write `rate = \"80%\"`, or rename it to `search`".to_owned();
+        load.mistake("capacity", "`load.capacity` is never used", hint);
+    }
+    if points.iter().any(|point| point.load.search.is_none()) {
+        return;
+    }
+    let stop = top.table.table("trials").and_then(|trials| trials.table("stop"));
+    for entry in stop.into_iter().flat_map(Table::iter) {
+        if ["comparison", "relative", "min", "max", "metric"].contains(&entry.key.as_str()) {
+            let message = format!("`trials.stop.{}` does not apply: all trials are steps of a search", entry.key);
+            top.report.mistake(entry.key_place, message, "use `confirm` and `max_steps` of `load.search`".to_owned());
+        }
+    }
+}
+
+/// Default time limit of a cache's warm-up.
+const STEADY_MAX_NS: u64 = 60_000_000_000;
+const DEFAULT_MAX_NS: u64 = 60_000_000_000;
+// The limit of volley's client.
+const VOLLEY_MAX_NS: u64 = 180_000_000_000;
+
+fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
+    match load.has("warmup") {
+        has if load.is_word("warmup", "steady") || is_cache && !has => {
+            return Some(Warmup::Steady { max_ns: STEADY_MAX_NS });
+        }
+        false => return Some(Warmup::DurationNs(WARMUP_NS)),
+        true if !load.is_table("warmup") => return load.duration_ns("warmup").map(Warmup::DurationNs),
+        true => {}
+    }
+    let table = load.section("warmup")?;
+    table.check_keys();
+    match table.one_of(&WARMUP_RULES)? {
+        "duration" => table.duration_ns("duration").map(Warmup::DurationNs),
+        "share" => {
+            let share = table.fraction("share")?;
+            let Some(Stop::Requests { requests, .. }) = stop else {
+                let hint = "write `stop = { requests = 1_000_000 }`, or give a time".to_owned();
+                table.mistake("share", "a share needs `stop.requests`", hint);
+                return None;
+            };
+            Some(Warmup::Requests((requests as f64 * share).round() as u64))
+        }
+        "steady" => table.duration_ns("steady").map(|max_ns| Warmup::Steady { max_ns }),
+        _ => table.count("requests").map(Warmup::Requests),
+    }
+}
+
+fn stop(load: &Section) -> Option<Stop> {
+    if !load.is_table("stop") {
+        return load.duration_ns("stop").map(|duration_ns| Stop::Duration { duration_ns });
+    }
+    let table = &load.section("stop")?;
+    table.check_keys();
+    let rule = table.one_of(&STOP_RULES.map(|(rule, _)| rule))?;
+    let (_, beside) = STOP_RULES.iter().find(|(name, _)| *name == rule)?;
+    let others = ["level", "max_time", "round", "half_width"];
+    for key in others.iter().filter(|key| table.has(key) && !beside.contains(*key)) {
+        table.mistake(key, format!("`{key}` cannot be combined with `{rule}`"), None);
+    }
+    let max_ns = table.duration_ns("max_time");
+    let (level, round, half_width_ns) =
+        (table.fraction("level"), table.count("round"), table.duration_ns("half_width"));
+    Some(match rule {
+        "duration" => Stop::Duration { duration_ns: table.duration_ns("duration")? },
+        "requests" => Stop::Requests { requests: table.count("requests")?, max_ns: max_ns.unwrap_or(DEFAULT_MAX_NS) },
+        "relative" => {
+            let relative = table.fraction("relative")?;
+            Stop::Interval { relative, level: level?, max_ns: max_ns.unwrap_or(DEFAULT_MAX_NS) }
+        }
+        _ => {
+            table.choice("rule", RULES)?;
+            let max_ns = max_ns.unwrap_or(VOLLEY_MAX_NS);
+            Stop::Volley { round_requests: round?, half_width_ns: half_width_ns?, max_ns }
+        }
+    })
 }

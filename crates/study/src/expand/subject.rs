@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::Report;
 use config::nearest::suggestion;
-use config::node::{Table, Value};
+use config::node::Table;
 
-use crate::expand::factors::Factor;
-use crate::expand::{container, optional, port};
-use crate::plan::{Level, ProcessPlan, SubjectPlan, VerifyPlan};
+use crate::expand::factors::{self, Factor};
+use crate::expand::{ExpandOptions, optional, port};
+use crate::keys::words::ENGINES;
+use crate::parse::{Profile, in_profile};
+use crate::plan::{ProcessPlan, SubjectPlan, VerifyPlan};
+use crate::process::{ContainerPlan, is_image};
 use crate::section::Section;
-use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
 use crate::words;
 
@@ -56,13 +58,14 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
     let in_container = section.filled("image").map_or(section.has("image"), |(image, _)| !image.trim().is_empty());
     // A container with a known port needs no arguments.
     let knows_port = section.has("port") || in_container && section.has("publish");
-    let environment = environment(section);
+    let (environment, build) = (environment(section), optional(section, "build"));
+    build.iter().for_each(|command| check_words(section, "build", command));
     if !(in_container && knows_port) {
         section.required("command");
     }
     let command = section.text("command");
     if let Some(command) = &command {
-        check_command(section, command);
+        check_words(section, "command", command);
         if command.trim().is_empty() && !in_container {
             section.mistake("command", format!("`{}.command` is empty", section.name), None);
         } else if needs_port && !knows_port && !takes_port(command, &environment) {
@@ -70,9 +73,9 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
         }
     }
     ProcessPlan {
-        build: build(section),
+        build,
         command: command.unwrap_or_default(),
-        container: section.keys.get("image").and_then(|_| container::read(section)),
+        container: section.keys.get("image").and_then(|_| container(section)),
         directory: optional(section, "directory"),
         environment,
         port: port(section, "port"),
@@ -105,16 +108,6 @@ fn cpus(subject: &Section) -> Cpus {
         false if subject.is_word("cpus", "all") => Cpus::All,
         false => Cpus::Exactly(subject.small("cpus").unwrap_or_default()),
     }
-}
-
-fn build(section: &Section) -> Option<String> {
-    let build = optional(section, "build");
-    build.iter().for_each(|command| check_words(section, "build", command));
-    build
-}
-
-fn check_command(section: &Section, command: &str) {
-    check_words(section, "command", command);
 }
 
 fn check_words(section: &Section, key: &str, command: &str) {
@@ -162,16 +155,9 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
     let muted = Report::new("the study", "", &[]);
     for profile in Profile::ALL {
         let merged = in_profile(root, profile, &muted);
-        for entry in merged.table("factors").into_iter().flat_map(Table::iter) {
-            let Value::List(items) = &entry.node.value else { continue };
-            let levels = items.iter().filter_map(|item| match &item.value {
-                Value::Text(word) => Some(word.clone()),
-                Value::Integer(level) => Some(Level::Integer(*level).to_string()),
-                Value::Number(level) => Some(Level::Number(*level).to_string()),
-                _ => None,
-            });
-            for level in levels {
-                words.entry(level).or_default().insert(entry.key.clone());
+        for factor in factors::read(&merged, &ExpandOptions::default(), &muted) {
+            for (level, _) in factor.levels {
+                words.entry(level.to_string()).or_default().insert(factor.name.clone());
             }
         }
         for section in VARIED {
@@ -193,4 +179,53 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
             report.mistake(place, message, "rename one of the levels".to_owned());
         }
     }
+}
+
+const ONLY: [&str; 3] = ["engine", "publish", "options"];
+
+fn container(section: &Section) -> Option<ContainerPlan> {
+    let name = &section.name;
+    let Some(image) = optional(section, "image") else {
+        if !section.has("image") {
+            section.refuse(ONLY, "needs an `image`", "add the image of the container, or drop the key");
+        }
+        return None;
+    };
+    if !is_image(&image) {
+        let message = format!("`{name}.image`: `{}` is not a valid image name", image.escape_debug());
+        let hint = "name it as `podman images` or `docker images` does: `localhost/mine:latest`".to_owned();
+        section.mistake("image", message, hint);
+    }
+    let options = optional(section, "options").unwrap_or_default();
+    match words::arguments(&options) {
+        Err(error) => section.report.invalid(section.place_of("options"), error.of(&format!("`{name}.options`"))),
+        Ok(words) => {
+            for (option, instead) in words.iter().filter_map(|word| OWN.iter().find(|(own, _)| is_option(word, own))) {
+                let message = format!("`{name}.options`: `{option}` is set by quintain");
+                section.mistake("options", message, (*instead).map(str::to_owned));
+            }
+        }
+    }
+    let engine = section.choice("engine", ENGINES).unwrap_or_default();
+    Some(ContainerPlan { image, engine, publish: port(section, "publish"), options })
+}
+
+/// Options set by the lab, which a study cannot set, with the alternative if there is one.
+const OWN: [(&str, Option<&str>); 12] = [
+    ("--name", None),
+    ("--rm", None),
+    ("--detach", None),
+    ("-d", None),
+    ("--cpuset-cpus", Some("set `cpus`")),
+    ("--network", Some("set `publish` for a network of its own")),
+    ("--net", Some("set `publish` for a network of its own")),
+    ("--publish", Some("set `publish`")),
+    ("-p", Some("set `publish`")),
+    ("--env", Some("set `environment`")),
+    ("-e", Some("set `environment`")),
+    ("--pull", Some("pull the image before the run")),
+];
+
+fn is_option(word: &str, option: &str) -> bool {
+    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
