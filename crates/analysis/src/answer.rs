@@ -321,7 +321,8 @@ impl<'a> Contest<'a> {
     /// `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the next (18 blocks).`
     fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
         let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
-        let (blocks, word) = (number::count(place.blocks, "block"), self.superlative(place));
+        let blocks = number::count(place.blocks, "block");
+        let word = if place.rows.len() == 2 { self.better } else { self.best };
         let Some((best, (next, ratio))) = self.lead(place) else {
             let (names, could) = self.undecided(place);
             let could = could.map_or(String::new(), |could| format!("{could}; "));
@@ -342,10 +343,6 @@ impl<'a> Contest<'a> {
         let rest = rest.collect::<Vec<_>>();
         let rest = (!rest.is_empty()).then(|| format!("{}.", some_of(&rest)));
         std::iter::once(first).chain(rest).collect()
-    }
-
-    fn superlative(&self, place: &ComparedPlace) -> &'static str {
-        if place.rows.len() == 2 { self.better } else { self.best }
     }
 
     fn candidates(&self, place: &ComparedPlace) -> Vec<usize> {

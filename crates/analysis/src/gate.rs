@@ -141,7 +141,7 @@ impl Trials {
     fn add(&mut self, plan: &Plan, record: &Trial<'_>) {
         self.count[record.point] += 1;
         if record.is_measured {
-            let values = record.values(value::level(&plan.trials));
+            let values = (record.values)(value::level(&plan.trials));
             self.by_point[record.point].insert(record.block, values);
         }
     }

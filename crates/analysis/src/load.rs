@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Bound;
+use stats::batch::Batches;
 use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
 
@@ -329,48 +330,38 @@ fn stdev(stored: &Histogram) -> Option<f64> {
 }
 
 fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<String, IntervalOrNote> {
-    let or_note = |found: Result<stats::batch::Batches, String>, n: fn(&stats::batch::Batches) -> u64| match found {
-        Ok(batches) => {
-            let estimate = stats::Estimate { n: n(&batches), ..batches.estimate };
-            IntervalOrNote::Interval(estimate)
-        }
-        Err(note) => IntervalOrNote::Note { note },
-    };
     let windows = value::timed_windows(measurement).unwrap_or_else(|| {
         let window_s = measurement.window_ns as f64 / 1e9;
         value::whole_windows(measurement).iter().map(|window| (window, window_s)).collect()
     });
+    // Windows only contain responses, so they give no interval if waiting requests change a value.
+    let or_note = |found: Result<Batches, String>, is_moved: bool| {
+        let found = match () {
+            () if !measurement.shape.is_empty() => {
+                Err("the rate changed during the load, so its seconds are not alike")
+            }
+            () if is_moved => Err("not enough data for an interval: requests still waiting at the end would change it"),
+            () => Ok(found),
+        };
+        match found.map_err(str::to_owned).flatten() {
+            Ok(batches) => IntervalOrNote::Interval(batches.estimate),
+            Err(note) => IntervalOrNote::Note { note },
+        }
+    };
+    let is_moved = |bound: Option<Bound>, answered| bound.is_some_and(|bound| latency::is_moved(&bound, answered));
     let counts = windows.iter().map(|(window, seconds)| (window.requests as f64, *seconds)).collect::<Vec<_>>();
     let sums = windows.iter().map(|(window, _)| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
-    let mut intervals = BTreeMap::new();
-    if !measurement.shape.is_empty() {
-        let note = "the rate changed during the load, so its seconds are not alike".to_owned();
-        intervals.insert("rate_per_s".to_owned(), IntervalOrNote::Note { note: note.clone() });
-        let quantiles = LOAD_QUANTILES.map(|(name, _)| format!("latency_ns_{}", name.replace('.', "")));
-        for name in quantiles.into_iter().chain(["latency_ns_mean".to_owned()]) {
-            intervals.insert(name, IntervalOrNote::Note { note: note.clone() });
-        }
-        return intervals;
-    }
-    let batches = |found: &stats::batch::Batches| found.batches as u64;
-    intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), batches));
-    // Windows only contain responses, so they give no interval if waiting requests change a value.
-    let or_moved = |bound: Option<Bound>, answered: Option<f64>, found: IntervalOrNote| match bound {
-        Some(bound) if latency::is_moved(&bound, answered) => {
-            let note = "not enough data for an interval: requests still waiting at the end would change it".to_owned();
-            IntervalOrNote::Note { note }
-        }
-        _ => found,
-    };
-    let mean = or_note(stats::batch::ratio(&sums, LOAD_LEVEL), batches);
-    let answered = measurement.latency().mean();
-    intervals.insert("latency_ns_mean".to_owned(), or_moved(latency::mean(measurement), answered, mean));
+    let is_mean_moved = is_moved(latency::mean(measurement), measurement.latency().mean());
+    let mut intervals = BTreeMap::from([
+        ("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), false)),
+        ("latency_ns_mean".to_owned(), or_note(stats::batch::ratio(&sums, LOAD_LEVEL), is_mean_moved)),
+    ]);
     let windows = windows.iter().map(|(window, _)| histogram::from_record(&window.latency)).collect::<Option<Vec<_>>>();
     if let (Some(windows), Some(latency)) = (windows, latency) {
         let (whole, estimate) = (latency.answered(), latency.estimate());
         for (name, q) in LOAD_QUANTILES {
-            let found = or_note(stats::batch::quantile(&windows, whole, q, LOAD_LEVEL), |found| found.estimate.n);
-            let found = or_moved(estimate.quantile(q), whole.quantile(q), found);
+            let found = stats::batch::quantile(&windows, whole, q, LOAD_LEVEL);
+            let found = or_note(found, is_moved(estimate.quantile(q), whole.quantile(q)));
             intervals.insert(format!("latency_ns_{}", name.replace('.', "")), found);
         }
     }

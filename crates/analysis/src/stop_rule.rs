@@ -104,7 +104,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let blocks = trials().map(|trial| trial.block).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
     let mut values = vec![Vec::<Option<f64>>::new(); plan.points.len()];
     for trial in trials() {
-        let (of_trial, at_least) = trial.values(level);
+        let (of_trial, at_least) = (trial.values)(level);
         let known = of_trial.get(metric).filter(|_| !at_least.contains(metric));
         let of_point = &mut values[trial.point];
         of_point.resize(blocks.len(), None);

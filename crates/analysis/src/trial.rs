@@ -6,35 +6,21 @@ use crate::findings::Clock;
 use crate::metric_values::Values;
 use crate::value;
 
-#[derive(Clone, Copy)]
 pub(crate) struct Trial<'a> {
     pub(crate) point: usize,
     pub(crate) block: u32,
     pub(crate) elapsed_ns: u64,
     pub(crate) is_measured: bool,
-    source: Source<'a>,
-}
-
-#[derive(Clone, Copy)]
-enum Source<'a> {
-    Record(&'a Record),
-    Kept(&'a Kept),
-}
-
-impl Trial<'_> {
-    pub(crate) fn values(&self, level: f64) -> Values {
-        match self.source {
-            Source::Record(record) => value::values_and_bounds(record, level),
-            Source::Kept(kept) => kept.values.clone(),
-        }
-    }
+    /// Its values, with bounds at a confidence level.
+    pub(crate) values: Box<dyn Fn(f64) -> Values + 'a>,
 }
 
 impl<'a> From<&'a Record> for Trial<'a> {
     fn from(record: &'a Record) -> Self {
         let &Record { point, block, elapsed_ns, .. } = record;
         let is_measured = record.measurement().is_some();
-        Self { point, block, elapsed_ns, is_measured, source: Source::Record(record) }
+        let values = Box::new(|level| value::values_and_bounds(record, level));
+        Self { point, block, elapsed_ns, is_measured, values }
     }
 }
 
@@ -69,7 +55,7 @@ impl Kept {
 
     pub(crate) fn trial(&self) -> Trial<'_> {
         let Self { point, block, elapsed_ns, is_measured, .. } = *self;
-        Trial { point, block, elapsed_ns, is_measured, source: Source::Kept(self) }
+        Trial { point, block, elapsed_ns, is_measured, values: Box::new(|_| self.values.clone()) }
     }
 }
 
@@ -82,7 +68,7 @@ mod tests {
     fn kept_trials_have_the_values_of_their_records() {
         for record in example::volley().1 {
             let kept = Kept::new(&record, value::values_and_bounds(&record, 0.95));
-            assert_eq!(kept.trial().values(0.95), Trial::from(&record).values(0.95));
+            assert_eq!((kept.trial().values)(0.95), (Trial::from(&record).values)(0.95));
             assert_eq!(kept.trial().is_measured, record.measurement().is_some());
         }
     }

@@ -48,7 +48,7 @@ pub enum Distribution {
     },
     /// Generalized extreme value, the largest of many. Source: Jenkinson 1955, with a positive shape for a heavy upper
     /// tail, as for the keys of Atikoglu et al. 2012; scipy's `genextreme` has the opposite sign.
-    GeneralisedExtremeValue {
+    Gev {
         /// Location, μ.
         location: f64,
         /// Scale, σ.
@@ -57,7 +57,7 @@ pub enum Distribution {
         shape: f64,
     },
     /// Generalized Pareto, for values beyond a threshold. Source: Pickands 1975.
-    GeneralisedPareto {
+    Pareto {
         /// Location, μ: the threshold, the lowest value.
         location: f64,
         /// Scale, σ.
@@ -97,8 +97,7 @@ impl Distribution {
             }
             Self::Uniform { low, high } => fine(low) && fine(high) && low <= high,
             Self::Gamma { shape, scale } => fine(shape) && shape > 0.0 && fine(scale) && scale > 0.0,
-            Self::GeneralisedExtremeValue { location, scale, shape }
-            | Self::GeneralisedPareto { location, scale, shape } => {
+            Self::Gev { location, scale, shape } | Self::Pareto { location, scale, shape } => {
                 location.is_finite() && shape.is_finite() && fine(scale) && scale > 0.0
             }
         }
@@ -127,10 +126,8 @@ impl Distribution {
             Self::Bimodal { low, high, high_share } => [low, high][usize::from(p > 1.0 - high_share)],
             Self::Uniform { low, high } => low + (high - low) * p,
             Self::Gamma { shape, scale } => scale * special::gamma_quantile(shape, p),
-            Self::GeneralisedExtremeValue { location, scale, shape } => {
-                location + scale * stretched(shape, -(-p.ln()).ln())
-            }
-            Self::GeneralisedPareto { location, scale, shape } => location + scale * stretched(shape, -(-p).ln_1p()),
+            Self::Gev { location, scale, shape } => location + scale * stretched(shape, -(-p.ln()).ln()),
+            Self::Pareto { location, scale, shape } => location + scale * stretched(shape, -(-p).ln_1p()),
         }
     }
 
@@ -153,10 +150,8 @@ impl Distribution {
             Self::Uniform { low, high } if high > low => ((x - low) / (high - low)).clamp(0.0, 1.0),
             Self::Uniform { low, .. } => step(low),
             Self::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).0,
-            Self::GeneralisedExtremeValue { location, scale, shape } => {
-                (-(-unstretched(shape, (x - location) / scale)).exp()).exp()
-            }
-            Self::GeneralisedPareto { location, scale, shape } => {
+            Self::Gev { location, scale, shape } => (-(-unstretched(shape, (x - location) / scale)).exp()).exp(),
+            Self::Pareto { location, scale, shape } => {
                 -(-unstretched(shape, ((x - location) / scale).max(0.0))).exp_m1()
             }
         }
@@ -167,12 +162,8 @@ impl Distribution {
         match *self {
             Self::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
             Self::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).1,
-            Self::GeneralisedExtremeValue { location, scale, shape } => {
-                -(-(-unstretched(shape, (x - location) / scale)).exp()).exp_m1()
-            }
-            Self::GeneralisedPareto { location, scale, shape } => {
-                (-unstretched(shape, ((x - location) / scale).max(0.0))).exp()
-            }
+            Self::Gev { location, scale, shape } => -(-(-unstretched(shape, (x - location) / scale)).exp()).exp_m1(),
+            Self::Pareto { location, scale, shape } => (-unstretched(shape, ((x - location) / scale).max(0.0))).exp(),
             _ => 1.0 - self.cdf(x),
         }
     }
@@ -192,12 +183,12 @@ mod tests {
         Distribution::Gamma { shape: 1.0, scale: 200.0 },
         Distribution::Gamma { shape: 0.3, scale: 50.0 },
         Distribution::Gamma { shape: 1e5, scale: 2.0 },
-        Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.20449, shape: 0.078688 },
-        Distribution::GeneralisedExtremeValue { location: 10.0, scale: 3.0, shape: 0.0 },
-        Distribution::GeneralisedExtremeValue { location: 30.0, scale: 3.0, shape: -0.2 },
-        Distribution::GeneralisedPareto { location: 15.0, scale: 214.476, shape: 0.348238 },
-        Distribution::GeneralisedPareto { location: 5.0, scale: 20.0, shape: 0.0 },
-        Distribution::GeneralisedPareto { location: 5.0, scale: 20.0, shape: -0.25 },
+        Distribution::Gev { location: 30.7984, scale: 8.20449, shape: 0.078688 },
+        Distribution::Gev { location: 10.0, scale: 3.0, shape: 0.0 },
+        Distribution::Gev { location: 30.0, scale: 3.0, shape: -0.2 },
+        Distribution::Pareto { location: 15.0, scale: 214.476, shape: 0.348238 },
+        Distribution::Pareto { location: 5.0, scale: 20.0, shape: 0.0 },
+        Distribution::Pareto { location: 5.0, scale: 20.0, shape: -0.25 },
     ];
 
     // scipy 1.17, each .ppf(0.5), .ppf(0.99), .ppf(0.001), .cdf(x): st.uniform(5, 15), st.gamma(shape,
@@ -337,8 +328,8 @@ mod tests {
             Distribution::Uniform { low: 2.0, high: 1.0 },
             Distribution::Gamma { shape: 0.0, scale: 1.0 },
             Distribution::Gamma { shape: 1.0, scale: -1.0 },
-            Distribution::GeneralisedExtremeValue { location: f64::NAN, scale: 1.0, shape: 0.0 },
-            Distribution::GeneralisedPareto { location: 0.0, scale: 0.0, shape: 0.1 },
+            Distribution::Gev { location: f64::NAN, scale: 1.0, shape: 0.0 },
+            Distribution::Pareto { location: 0.0, scale: 0.0, shape: 0.1 },
         ];
         assert!(!nonsense.iter().any(Distribution::is_valid));
     }

@@ -130,7 +130,7 @@ pub(crate) mod tests {
     pub(crate) fn etc_values(location: f64) -> Empirical {
         let piece = |(value, weight): (usize, &f64)| Piece { low: value as f64, high: value as f64, weight: *weight };
         let head = ETC_HEAD.iter().enumerate().map(piece).collect::<Vec<_>>();
-        let tail = Distribution::GeneralisedPareto { location, scale: 214.476, shape: 0.348238 };
+        let tail = Distribution::Pareto { location, scale: 214.476, shape: 0.348238 };
         Empirical::new(&head, Some((tail, 1.0 - ETC_HEAD.iter().sum::<f64>()))).unwrap()
     }
 

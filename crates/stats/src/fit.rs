@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn a_million_draws_fit_only_their_distribution() {
-        let gev = |shape| Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.20449, shape };
-        let pareto = |shape| Distribution::GeneralisedPareto { location: 15.0, scale: 214.476, shape };
+        let gev = |shape| Distribution::Gev { location: 30.7984, scale: 8.20449, shape };
+        let pareto = |shape| Distribution::Pareto { location: 15.0, scale: 214.476, shape };
         let table = [
             (Distribution::Exponential { mean: 200.0 }, Distribution::Exponential { mean: 202.0 }),
             (Distribution::Lognormal { median: 5.0, sigma: 1.0 }, Distribution::Lognormal { median: 5.0, sigma: 1.01 }),
@@ -147,8 +147,8 @@ mod tests {
                 plain(Distribution::Bimodal { low: 5.0, high: 900.0, high_share: 0.102 }),
             ),
             (
-                plain(Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.20449, shape: 0.078688 }),
-                plain(Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.3, shape: 0.078688 }),
+                plain(Distribution::Gev { location: 30.7984, scale: 8.20449, shape: 0.078688 }),
+                plain(Distribution::Gev { location: 30.7984, scale: 8.3, shape: 0.078688 }),
             ),
             (etc_values(15.0), etc_values(0.0)),
         ];

@@ -145,11 +145,6 @@ impl Decided {
     pub fn p(&self) -> f64 {
         self.p_worse.min(self.p_better)
     }
-
-    /// Whether one side shows signs of errors that are not significant yet.
-    fn is_suspicious(&self) -> bool {
-        self.verdict == Verdict::Undecided && self.p() <= SUSPICIOUS_P
-    }
 }
 
 /// The results at one look.
@@ -209,7 +204,9 @@ fn has_ended(questions: &[Question], found: &[Option<Decided>], pairs: usize, ru
         return Some(Ended::Decided);
     }
     // Possible errors on either side delay any claim in its favor.
-    if of_errors().any(|(_, (_, found))| found.is_some_and(|found| found.is_suspicious())) {
+    // One side shows signs of errors that are not significant yet.
+    let is_suspicious = |found: Decided| found.verdict == Verdict::Undecided && found.p() <= SUSPICIOUS_P;
+    if of_errors().any(|(_, (_, found))| found.is_some_and(is_suspicious)) {
         return None;
     }
     if all().any(|(_, (question, found))| question.asked != Asked::Difference && is_worse(found)) {

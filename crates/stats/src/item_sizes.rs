@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn clamps_sizes_to_the_bounds() {
-        let sizes = Sizes::new(Distribution::GeneralisedExtremeValue { location: 2.0, scale: 5.0, shape: 0.1 }, 1, 12);
+        let sizes = Sizes::new(Distribution::Gev { location: 2.0, scale: 5.0, shape: 0.1 }, 1, 12);
         let mut rng = Rng::new(3);
         let mut counts = [0_u32; 13];
         (0..100_000).for_each(|_| counts[sizes.at(rng.next_u64()) as usize] += 1);
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn tail_beyond_the_table_matches_the_distribution() {
-        let law = Distribution::GeneralisedPareto { location: 15.0, scale: 2_000.0, shape: 0.35 };
+        let law = Distribution::Pareto { location: 15.0, scale: 2_000.0, shape: 0.35 };
         let sizes = Sizes::new(law, 0, 1 << 40);
         let (mut rng, n) = (Rng::new(5), 400_000);
         let drawn = (0..n).map(|_| sizes.at(rng.next_u64())).collect::<Vec<_>>();

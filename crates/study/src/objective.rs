@@ -72,11 +72,6 @@ impl Condition {
     pub fn name(&self) -> &'static str {
         self.metric.short_name()
     }
-
-    /// The bound in the notation of an objective: `5ms`, `0.1%`.
-    pub fn bound_text(&self) -> String {
-        self.metric.value_text(self.bound)
-    }
 }
 
 impl Objective {
@@ -210,7 +205,7 @@ fn bounds(metric: &Metric) -> (&'static str, &'static str, f64) {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.or_equal { "<=" } else { "<" };
-        write!(f, "{} {sign} {}", self.name(), self.bound_text())
+        write!(f, "{} {sign} {}", self.name(), self.metric.value_text(self.bound))
     }
 }
 

@@ -259,33 +259,33 @@ impl SizeLaw {
     }
 
     fn formula(&self) -> Result<Distribution, String> {
-        let plain = |law: Distribution, must: &str| if law.is_valid() { Ok(law) } else { Err(must.to_owned()) };
-        match *self {
-            SizeLaw::Constant { bytes } => plain(Distribution::Constant { value: bytes }, "`bytes` must be 0 or more"),
+        let (law, must) = match *self {
+            SizeLaw::Constant { bytes } => (Distribution::Constant { value: bytes }, "`bytes` must be 0 or more"),
             SizeLaw::Uniform { low, high } => {
-                plain(Distribution::Uniform { low, high }, "`low` must be 0 or more and not above `high`")
+                (Distribution::Uniform { low, high }, "`low` must be 0 or more and not above `high`")
             }
-            SizeLaw::Exponential { mean } => plain(Distribution::Exponential { mean }, "`mean` must be 0 or more"),
+            SizeLaw::Exponential { mean } => (Distribution::Exponential { mean }, "`mean` must be 0 or more"),
             SizeLaw::Lognormal { median, sigma } => {
-                plain(Distribution::Lognormal { median, sigma }, "`median` and `sigma` must be 0 or more")
+                (Distribution::Lognormal { median, sigma }, "`median` and `sigma` must be 0 or more")
             }
-            SizeLaw::Bimodal { low, high, high_share } => plain(
+            SizeLaw::Bimodal { low, high, high_share } => (
                 Distribution::Bimodal { low, high, high_share },
                 "`low` must be 0 or more and not above `high`, `high_share` must be 0 to 1",
             ),
             SizeLaw::Gamma { shape, scale } => {
-                plain(Distribution::Gamma { shape, scale }, "`shape` and `scale` must be above 0")
+                (Distribution::Gamma { shape, scale }, "`shape` and `scale` must be above 0")
             }
-            SizeLaw::Gev { location, scale, shape } => plain(
-                Distribution::GeneralisedExtremeValue { location, scale, shape },
+            SizeLaw::Gev { location, scale, shape } => (
+                Distribution::Gev { location, scale, shape },
                 "`scale` must be above 0, `location` and `shape` must be finite",
             ),
-            SizeLaw::Pareto { location, scale, shape } => plain(
-                Distribution::GeneralisedPareto { location, scale, shape },
+            SizeLaw::Pareto { location, scale, shape } => (
+                Distribution::Pareto { location, scale, shape },
                 "`scale` must be above 0, `location` and `shape` must be finite",
             ),
-            SizeLaw::Empirical { .. } => Err("the tail must be a distribution given by a formula".to_owned()),
-        }
+            SizeLaw::Empirical { .. } => return Err("the tail must be a distribution given by a formula".to_owned()),
+        };
+        if law.is_valid() { Ok(law) } else { Err(must.to_owned()) }
     }
 }
 

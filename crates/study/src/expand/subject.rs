@@ -200,7 +200,9 @@ fn container(section: &Section) -> Option<ContainerPlan> {
     match words::arguments(&options) {
         Err(error) => section.report.invalid(section.place_of("options"), error.of(&format!("`{name}.options`"))),
         Ok(words) => {
-            for (option, instead) in words.iter().filter_map(|word| OWN.iter().find(|(own, _)| is_option(word, own))) {
+            for (option, instead) in
+                words.iter().filter_map(|word| OWN.iter().find(|(own, _)| word.split('=').next() == Some(own)))
+            {
                 let message = format!("`{name}.options`: `{option}` is set by quintain");
                 section.mistake("options", message, (*instead).map(str::to_owned));
             }
@@ -225,7 +227,3 @@ const OWN: [(&str, Option<&str>); 12] = [
     ("-e", Some("set `environment`")),
     ("--pull", Some("pull the image before the run")),
 ];
-
-fn is_option(word: &str, option: &str) -> bool {
-    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-}
