@@ -216,7 +216,7 @@ fn each_cache_case_reports_its_defect() {
         ("none", "", ""),
         ("deletes-anything", "answers", "DELETED"),
         ("keeps-outdated", "large", "`VALUE large 0` instead of `END"),
-        ("does-not-swallow", "large", "first difference at byte 42"),
+        ("does-not-swallow", "large", "at byte 42 of a response"),
         ("cuts-values", "large", "`65536"),
         ("few-keys", "many-keys", "`END"),
         ("answers-backwards", "pipelined", "instead of"),

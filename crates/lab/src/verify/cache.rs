@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use super::check::{Check, code};
-use super::conversation::exact;
 use super::server::{Client, Server, reason};
 use super::trouble::Trouble;
 use rows::{Answer, HttpRow, Row, Rows, Speech, Whose};
@@ -187,9 +186,18 @@ fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
-fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), Trouble> {
+fn exchange(client: &mut Client, asked: &[u8], answer: &[u8]) -> Result<(), String> {
     client.send(asked)?;
-    exact(client, answer)
+    expect(client, answer)
+}
+
+fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
+    let (said, end) = client.receive_like(answer);
+    if let Some(at) = said.iter().zip(answer).position(|(is, wanted)| is != wanted) {
+        let shown = |bytes: &[u8]| bytes[at..bytes.len().min(at + 40)].escape_ascii().to_string();
+        return Err(format!("at byte {at} of a response: `{}` instead of `{}`", shown(&said), shown(answer)));
+    }
+    end.map_or(Ok(()), |why| Err(format!("no valid response: {why} after {} bytes", said.len())))
 }
 
 fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -205,7 +213,7 @@ fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut over = b"set large 0 0 2000000\r\n".to_vec();
     over.resize(over.len() + 2_000_000, b'x');
     over.extend_from_slice(b"\r\nget large\r\nadd large 0 0 1\r\n1\r\n");
-    exchange(&mut client, &over, b"SERVER_ERROR object too large for cache\r\nEND\r\nSTORED\r\n")
+    Ok(exchange(&mut client, &over, b"SERVER_ERROR object too large for cache\r\nEND\r\nSTORED\r\n")?)
 }
 
 fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -224,7 +232,7 @@ fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
         true => (&b""[..], [b"VALUE many 0 10000\r\n", &value[..], b"\r\n"].concat(), &b"END\r\n"[..]),
         false => (&b"*1000\r\n"[..], [b"$10000\r\n", &value[..], b"\r\n"].concat(), &b""[..]),
     };
-    exchange(&mut client, keys("many").as_bytes(), &[front, &one.repeat(1000), back].concat())
+    Ok(exchange(&mut client, keys("many").as_bytes(), &[front, &one.repeat(1000), back].concat())?)
 }
 
 fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -236,7 +244,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
         asked.extend([set, get].concat());
         answered.extend([stored, hit].concat());
     }
-    exchange(&mut client, &asked, &answered)
+    Ok(exchange(&mut client, &asked, &answered)?)
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -250,8 +258,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let sent = server.fill(&mut slow, &get.repeat(ENOUGH / hit.len()))?;
     let whole = sent / get.len();
     for index in 0..whole {
-        let place = format!("response {} of {whole} to a slow reader: ", index + 1);
-        exact(&mut slow, &hit).map_err(|trouble| trouble.at(&place))?;
+        expect(&mut slow, &hit).map_err(|why| format!("response {} of {whole} to a slow reader: {why}", index + 1))?;
     }
     Ok(())
 }

@@ -331,7 +331,7 @@ fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
 }
 
 /// Reads exactly these bytes and stops at the first difference.
-pub(super) fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
+fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
     let (received, end) = client.receive_like(expected);
     let Some(why) = end else { return Ok(differ("bytes", expected, &received)?) };
     let why = match received.len() {
