@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::adapter::{Draft, Running, StartError};
 
 use crate::cli::AdapterArgs;
-use crate::message::{Done, Exit, Problem, usage};
+use crate::message::{Done, Exit, Problem, Result, usage};
 use crate::{output, signals};
 
 pub(crate) fn adapter(args: AdapterArgs) -> Done {
@@ -84,7 +84,7 @@ fn reload(running: &Running, draft: &Draft) {
     }
 }
 
-fn read(path: &Path) -> Result<Draft, Problem> {
+fn read(path: &Path) -> Result<Draft> {
     if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
         let text = format!("{}: configurations are TOML; the YAML of Whip's adapters is not supported", path.display());
         let hint = "write `[protocols.NAME]` for each of `interpreters`, `[[providing]]` for each of `server_proxies`, \

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::message::{Exit, Problem, cannot, machine};
+use crate::message::{Exit, Result, cannot, machine};
 use crate::output;
 
 pub(crate) const STUDIES: &str = "studies";
@@ -41,7 +41,7 @@ pub(crate) fn study(name: &str) -> Option<&'static str> {
 }
 
 /// Unpacks the files to the cache directory and returns it. Build results are kept there as well.
-pub(crate) fn unpack() -> Result<PathBuf, Problem> {
+pub(crate) fn unpack() -> Result<PathBuf> {
     let variable = |name| output::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
     let unset = || anyhow::anyhow!("no cache directory for the built-in studies: `HOME` is not set");
@@ -92,7 +92,7 @@ pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
 
 /// Locks the unpacked files for a build until dropped, because one run may build what another is
 /// about to start. `None` if interrupted.
-pub(crate) fn lock(root: &Path, interrupted: &dyn Fn() -> bool) -> Result<Option<File>, Problem> {
+pub(crate) fn lock(root: &Path, interrupted: &dyn Fn() -> bool) -> Result<Option<File>> {
     let path = root.join(LOCK);
     let failed = cannot(Exit::Machine, "lock", &path);
     let file = File::create(&path).map_err(&failed)?;

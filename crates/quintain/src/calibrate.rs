@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analysis::number::quantity;
@@ -15,7 +14,7 @@ use study::{ExpandOptions, Record};
 
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
 use crate::live::Live;
-use crate::message::{Done, Exit, Problem, exe, usage};
+use crate::message::{Done, Exit, Problem, Result, exe, usage};
 use crate::run::{cpus_of, run_once};
 use crate::{cluster, output, signals};
 
@@ -55,8 +54,8 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     if args.duration < window {
         return Err(usage(format!("`--duration {:?}`: at least {window:?}, one window", args.duration)));
     }
-    let interrupted = signals::interrupted()?;
-    let cluster = cluster::start(&args.cluster, None, &|| signals::is_set(&interrupted))?;
+    signals::watch_interrupts()?;
+    let cluster = cluster::start(&args.cluster, None)?;
     let others = lab::presence::others().unwrap_or_default();
     if !args.force
         && cluster.is_none()
@@ -75,7 +74,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     }
     let mut calibrations = Vec::new();
     for (index, server) in servers.into_iter().enumerate() {
-        let Some((calibration, records)) = measure(&args, server, &host, cluster.as_ref(), &interrupted)? else {
+        let Some((calibration, records)) = measure(&args, server, &host, cluster.as_ref())? else {
             return Ok(Exit::Interrupted);
         };
         if cluster.is_none() {
@@ -116,8 +115,7 @@ fn measure(
     server: NullServer,
     host: &Host,
     cluster: Option<&Rc<Cluster>>,
-    interrupted: &AtomicBool,
-) -> Result<Option<(Calibration, Vec<Record>)>, Problem> {
+) -> Result<Option<(Calibration, Vec<Record>)>> {
     let machine_cpus = cpus_of(cluster.map(Rc::as_ref), None)?;
     let of_server = if cluster.is_some() { machine_cpus.len() } else { (machine_cpus.len() / 2).max(1) };
     let options = ExpandOptions {
@@ -150,7 +148,7 @@ fn measure(
         let text = format!("{name}: {} of {} steps", progress.trials_done, plan.points.len());
         line.show(&text, progress.live.as_ref().map(|live| &live.load));
     };
-    let records = run_once(&plan, &options, &mut progress, &|| signals::is_set(interrupted))?;
+    let records = run_once(&plan, &options, &mut progress)?;
     line.clear();
     let Some(records) = records else { return Ok(None) };
     let calibration = calibration(&records, args.idle, server)?;
@@ -158,7 +156,7 @@ fn measure(
 }
 
 /// Takes the lowest latency from the trial with one client, and the rate from the best trial.
-fn calibration(records: &[Record], idle: IdlePolicy, server: NullServer) -> Result<Calibration, Problem> {
+fn calibration(records: &[Record], idle: IdlePolicy, server: NullServer) -> Result<Calibration> {
     let failed = |record: &Record| match &record.outcome {
         study::record::Outcome::Failed(failure) => Some(failure.message.clone()),
         study::record::Outcome::Measured(_) => None,

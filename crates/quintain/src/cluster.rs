@@ -9,30 +9,22 @@ use study::record::{FindingState, Role};
 use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
-use crate::message::{Exit, Problem, cannot, exe, machine, usage};
+use crate::message::{Exit, Problem, Result, cannot, exe, machine, usage};
 use crate::study_file::mistaken;
-use crate::{built_in, output};
+use crate::{built_in, output, signals};
 
 /// Starts a node on each machine that the flags name; `None` without such flags. Commands start in
 /// `directory`, or in the working directory if `None`.
-pub(crate) fn start(
-    args: &ClusterArgs,
-    directory: Option<&Path>,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<Option<Rc<Cluster>>, Problem> {
+pub(crate) fn start(args: &ClusterArgs, directory: Option<&Path>) -> Result<Option<Rc<Cluster>>> {
     let Some(hosts) = hosts(args, file::STUDY)? else { return Ok(None) };
-    let cluster = reach(directory, interrupted, |reach| Cluster::start(&hosts, reach))?;
+    let cluster = reach(directory, |reach| Cluster::start(&hosts, reach))?;
     output::message(&words(&cluster));
     Ok(Some(Rc::new(cluster)))
 }
 
 /// Starts generators on the machines that the flags name, for a load on a running server; `None`
 /// without such flags.
-pub(crate) fn generators(
-    args: &ClusterArgs,
-    spec: &LoadSpec,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<Option<Generators>, Problem> {
+pub(crate) fn generators(args: &ClusterArgs, spec: &LoadSpec) -> Result<Option<Generators>> {
     let Some(hosts) = hosts(args, file::LOAD)? else { return Ok(None) };
     let mut load = hosts.hosts.iter().filter(|host| host.role == Role::Load);
     let count = load.clone().count();
@@ -46,16 +38,12 @@ pub(crate) fn generators(
         let text = format!("`{address}` is another server on each machine: to `{}` it is its own", other.name);
         return Err(usage(text).hint("name the server by its address in the network"));
     }
-    let generators = reach(None, interrupted, |reach| Generators::start(&hosts, reach))?;
+    let generators = reach(None, |reach| Generators::start(&hosts, reach))?;
     output::message(&format!("cluster: load {}{}", generators.words(), launcher_words(generators.launcher)));
     Ok(Some(generators))
 }
 
-fn reach<T>(
-    directory: Option<&Path>,
-    interrupted: &dyn Fn() -> bool,
-    start: impl FnOnce(&Reach<'_>) -> Result<T, ClusterError>,
-) -> Result<T, Problem> {
+fn reach<T>(directory: Option<&Path>, start: impl FnOnce(&Reach<'_>) -> Result<T, ClusterError>) -> Result<T> {
     let here = std::env::current_dir().map_err(machine)?;
     let directory = match directory {
         None => here,
@@ -66,6 +54,7 @@ fn reach<T>(
     let exe = exe()?;
     let build = build(&exe)?;
     let note = |text: &str| output::message(&format!("cluster: {text}"));
+    let interrupted = &signals::is_interrupted;
     let reach = Reach { exe, directory, build, interrupted, note: &note, variable: &output::variable };
     start(&reach).map_err(|error| match &error {
         ClusterError::Interrupted => Problem::new(Exit::Interrupted, error),
@@ -74,7 +63,7 @@ fn reach<T>(
 }
 
 /// The machines that the flags name. Fails if there is none for a needed role.
-fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>, Problem> {
+fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>> {
     let hosts = match (&args.cluster, &args.hosts) {
         (Some(path), _) => {
             let text = output::read(path)?;
@@ -123,6 +112,6 @@ fn launcher_words(launcher: Launcher) -> &'static str {
     }
 }
 
-pub(crate) fn build(exe: &Path) -> Result<String, Problem> {
+pub(crate) fn build(exe: &Path) -> Result<String> {
     lab::cluster::hash(exe).map_err(cannot(Exit::Machine, "read", exe))
 }

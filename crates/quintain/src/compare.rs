@@ -14,7 +14,7 @@ use study::{Level, Plan, units};
 use toml::{Table, Value};
 
 use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
-use crate::message::{Done, Exit, Problem, exe, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
@@ -332,7 +332,7 @@ impl Trees {
 
     /// Checks out both revisions for the `round`th time and returns the directories where their
     /// commands start.
-    fn check_out(&self, round: usize) -> Result<[String; 2], Problem> {
+    fn check_out(&self, round: usize) -> Result<[String; 2]> {
         let folder = &self.worktrees.folder;
         let check_out = |side: usize| {
             let (name, commit) = (self.name(side), &self.commits[side]);
@@ -402,7 +402,7 @@ fn of_revisions(
 
 /// The worktree directory of the run to resume, and the right to add to that run. Fails if another
 /// process works on the run, or it compares other commits.
-fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Owner)>, Problem> {
+fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Owner)>> {
     let Some(name) = &args.resume else { return Ok(None) };
     let store = Store::open_existing(&args.how.store.store)?;
     let run = if name == LATEST { store.latest_of("compare")? } else { Some(store.run(name)?) };
@@ -434,11 +434,10 @@ fn carry_out(
     args: &CompareArgs,
     trees: Option<&Trees>,
     owner: Option<Owner>,
-    open: impl FnOnce(u32, Option<&lab::cluster::Cluster>) -> Result<Opened, Problem>,
+    open: impl FnOnce(u32, Option<&lab::cluster::Cluster>) -> Result<Opened>,
 ) -> Done {
-    let interrupted = signals::interrupted()?;
-    let stopped = || signals::is_set(&interrupted);
-    let (cluster, host_cpus) = run::machine_of(&args.how, None, &stopped)?;
+    signals::watch_interrupts()?;
+    let (cluster, host_cpus) = run::machine_of(&args.how, None)?;
     let opened = open(host_cpus.len() as u32, cluster.as_deref())?;
     let mut round = 0;
     let mut rebuild = |block: u32, plan: &Plan, options: &lab::Options| {
@@ -454,7 +453,7 @@ fn carry_out(
         }
         round += 1;
         trees.check_out(round)?;
-        build(plan, options, &stopped)
+        build(plan, options)
     };
     let job = Job {
         opened,
@@ -466,7 +465,7 @@ fn carry_out(
         cluster,
         before_block: Some(&mut rebuild),
     };
-    let carried = run::carry_out(job, &stopped)?;
+    let carried = run::carry_out(job)?;
     let findings = &carried.findings;
     match &args.markdown {
         Some(path) if path == Path::new("-") => output::data(&report::markdown_short(findings))?,
@@ -499,10 +498,10 @@ fn the_same_program(plan: &Plan) -> Option<String> {
     (base == head).then_some(program)
 }
 
-fn build(plan: &Plan, options: &lab::Options, interrupted: &dyn Fn() -> bool) -> Result<(), Problem> {
-    let builds = lab::build_all(plan, options, &mut |_| {}, interrupted).map_err(machine)?;
+fn build(plan: &Plan, options: &lab::Options) -> Result<()> {
+    let builds = lab::build_all(plan, options, &mut |_| {}, &signals::is_interrupted).map_err(machine)?;
     match builds.iter().find(|build| build.outcome != BuildOutcome::Ready) {
-        Some(build) if !interrupted() => {
+        Some(build) if !signals::is_interrupted() => {
             Err(Problem::text(Exit::Subject, format!("`{}` failed when it was built again", build.command)))
         }
         _ => Ok(()),
@@ -512,7 +511,7 @@ fn build(plan: &Plan, options: &lab::Options, interrupted: &dyn Fn() -> bool) ->
 /// Compares two stored runs. They ran at different times, so there is no verdict.
 fn stored(args: &CompareArgs) -> Done {
     let store = Store::open_existing(&args.how.store.store)?;
-    let read = |name: &String| -> Result<_, Problem> {
+    let read = |name: &String| -> Result<_> {
         let run = store.run(name)?;
         let mut records = store.records(&run.id)?;
         analysis::judge_again(&run, &mut records);

@@ -9,7 +9,7 @@ use config::printable;
 use serde_json::json;
 
 use crate::cli::{ContractVerb, ExplainArgs, StateArgs, StateVerb};
-use crate::message::{Done, Exit, Problem, machine, usage};
+use crate::message::{Done, Exit, Result, machine, usage};
 use crate::output;
 
 pub(crate) fn contract(verb: ContractVerb) -> Done {
@@ -123,7 +123,7 @@ fn state(args: StateArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), Problem> {
+fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<()> {
     if json {
         let text = serde_json::to_string_pretty(&shown.collect::<Vec<_>>());
         return output::data(&printable::text(&text.map_err(machine)?));

@@ -23,11 +23,10 @@ pub(crate) fn doctor(args: DoctorArgs) -> Done {
 }
 
 fn of_cluster(args: &DoctorArgs) -> Done {
-    let interrupted = signals::interrupted()?;
-    let interrupted = || signals::is_set(&interrupted);
-    let Some(cluster) = cluster::start(&args.cluster, None, &interrupted)? else { return Ok(Exit::Fine) };
+    signals::watch_interrupts()?;
+    let Some(cluster) = cluster::start(&args.cluster, None)? else { return Ok(Exit::Fine) };
     let nodes = cluster.nodes();
-    let together = cluster.examine(&interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
+    let together = cluster.examine(&signals::is_interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
     if args.json {
         output::json(&serde_json::json!({ "nodes": nodes, "findings": together }))?;
     } else {

@@ -36,9 +36,9 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
 pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done {
     let pilot_ns = plan.pilot_ns;
     let mut search = Search::new(plan);
-    let interrupted = signals::interrupted()?;
+    signals::watch_interrupts()?;
     let mut line = Live::new(!args.quiet);
-    while let Some(step) = search.next(false).filter(|_| !signals::is_set(&interrupted)) {
+    while let Some(step) = search.next(false).filter(|_| !signals::is_interrupted()) {
         let mut trial = spec.clone();
         // Each trial has its own schedule, reproducible from the seed.
         trial.seed = spec.seed.wrapping_add(search.len() as u64);
@@ -58,10 +58,10 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             let text = format!("trial {}, {what}: {}", search.len() + 1, live(&progress, &trial.stop));
             line.show(&text, Some(&progress));
         };
-        let result = load::run(&trial, &mut progress, &interrupted);
+        let result = load::run(&trial, &mut progress, &signals::INTERRUPTED);
         line.clear();
         let told = match result {
-            Ok(_) if signals::is_set(&interrupted) => break,
+            Ok(_) if signals::is_interrupted() => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,
             // The load broke a server that becomes unreachable; one that never responded was not
@@ -82,7 +82,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         output::text(&report::find_terminal(&report, &output::style(false)))?;
     }
     Ok(match report.search.bound {
-        _ if signals::is_set(&interrupted) => Exit::Interrupted,
+        _ if signals::is_interrupted() => Exit::Interrupted,
         SearchBound::Found => Exit::Fine,
         SearchBound::Subject => Exit::Subject,
         SearchBound::Measuring => Exit::Machine,

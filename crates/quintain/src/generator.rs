@@ -37,13 +37,13 @@ pub(crate) fn generator(path: &str) -> Done {
         output::json_line(Told::Error(problem.to_string()).to_json())?;
         return Ok(Exit::Machine);
     }
-    let interrupted = signals::interrupted()?;
+    signals::watch_interrupts()?;
     // The thread ends with its input, or with the process. There is no lab if the specification
     // comes from a file.
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {
-        let (gate, mut waits, interrupted) = (gate.clone(), spec.gate, interrupted.clone());
+        let (gate, mut waits) = (gate.clone(), spec.gate);
         std::thread::spawn(move || {
             while let Ok(heard) = value(&mut stdin) {
                 match heard {
@@ -57,7 +57,7 @@ pub(crate) fn generator(path: &str) -> Done {
             }
             // No lab is left to open the gate.
             if waits {
-                interrupted.store(true, Ordering::Relaxed);
+                signals::INTERRUPTED.store(true, Ordering::Relaxed);
             }
         });
     } else {
@@ -72,7 +72,7 @@ pub(crate) fn generator(path: &str) -> Done {
             let _ = read.recv_timeout(HOLD_MAX);
         }
     };
-    match load::run_with_events(&spec, &mut tell, Some(&gate), &interrupted) {
+    match load::run_with_events(&spec, &mut tell, Some(&gate), &signals::INTERRUPTED) {
         Ok(measurement) => {
             output::json_line(Told::Measurement(Box::new(measurement)).to_json())?;
             Ok(Exit::Fine)

@@ -13,7 +13,7 @@ use store::{Store, StoreError};
 use study::record::{Run, RunState};
 
 use crate::cli::{self, HistoryArgs};
-use crate::message::{Done, Exit, Problem, machine, usage};
+use crate::message::{Done, Exit, Result, machine, usage};
 use crate::{output, runs};
 
 pub(crate) fn history(args: HistoryArgs) -> Done {
@@ -66,13 +66,13 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
 /// The build that made a digest: another version may find something else in the same trials.
 const MAKER: &str = env!("ANALYSIS_HASH");
 
-fn cached(store: &Store, run: &Run) -> Result<Option<Digest>, Problem> {
+fn cached(store: &Store, run: &Run) -> Result<Option<Digest>> {
     let text = store.digest(&run.id, MAKER)?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 /// Reads the trials of `runs`, several runs at a time, and hands over each digest once it is stored.
-fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest)) -> Result<(), Problem> {
+fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest)) -> Result<()> {
     let (next, path) = (&AtomicUsize::new(0), &store.path);
     let threads = readers().min(runs.len());
     std::thread::scope(|scope| {
@@ -152,7 +152,7 @@ fn readers() -> usize {
 }
 
 /// Skips runs that a newer quintain has stored, with a note, to show the others.
-fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
+fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(error @ StoreError::Unreadable { .. }) => {
@@ -163,7 +163,7 @@ fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
     }
 }
 
-fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
+fn study_name(store: &Store, given: &str) -> Result<String> {
     let stem =
         Path::new(given).file_stem().map_or_else(|| given.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let known = store.runs()?.into_iter().map(|run| run.study).collect::<BTreeSet<_>>();
@@ -177,14 +177,14 @@ fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
     })
 }
 
-fn levels(text: &str) -> Result<Levels, Problem> {
+fn levels(text: &str) -> Result<Levels> {
     crate::levels::parse(text).map_err(|part| {
         let problem = usage(format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"));
         problem.hint("`--point server=go,clients=40`")
     })
 }
 
-fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result<(), Problem> {
+fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result<()> {
     if history.machines.iter().any(|machine| !machine.points.is_empty()) {
         return Ok(());
     }

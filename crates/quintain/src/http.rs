@@ -10,7 +10,7 @@ use study::urls::Entry;
 use study::{Workload, http};
 
 use crate::cli::HttpArgs;
-use crate::message::{Problem, usage};
+use crate::message::{Result, usage};
 use crate::mistakes::Mistakes;
 
 /// Maximum length of a Unix socket path, in bytes (unix(7): `sun_path` with its terminating zero).
@@ -135,7 +135,7 @@ fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String
     Some((format!("unix:{path}"), format!(" over {path}")))
 }
 
-fn connect_to(text: &str) -> Result<String, Problem> {
+fn connect_to(text: &str) -> Result<String> {
     let url = study::url::parse(&format!("http://{text}")).ok();
     let address = url.filter(|url| url.target == "/" && text.ends_with(&format!(":{}", url.port)));
     let wrong = || usage(format!("`--connect-to`: `{text}` is not `HOST:PORT`")).hint("for example `10.0.0.5:8443`");
@@ -206,7 +206,7 @@ fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut M
     text.or_else(|| mistakes.ok(read_file(flag, file?, BODY_MAX_BYTES)))
 }
 
-fn socket(args: &HttpArgs) -> Result<Option<String>, Problem> {
+fn socket(args: &HttpArgs) -> Result<Option<String>> {
     let Some(path) = &args.unix_socket else { return Ok(None) };
     let Some(text) = path.to_str() else {
         return Err(usage(format!("`--unix-socket`: `{}` is not UTF-8", path.display())));
@@ -327,7 +327,7 @@ impl Parts {
     }
 }
 
-fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>, Problem> {
+fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)

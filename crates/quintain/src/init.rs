@@ -11,7 +11,7 @@ use study::spec::{Arrivals, Protocol, Stop, Warmup};
 use study::{ExpandOptions, Objective, Plan, Point, words};
 
 use crate::cli::{HttpArgs, InitArgs, InitKind};
-use crate::message::{Done, Exit, Problem, exe, usage};
+use crate::message::{Done, Exit, Problem, Result, exe, usage};
 use crate::mistakes::Mistakes;
 use crate::run::run_once;
 use crate::study_file;
@@ -38,7 +38,7 @@ struct Draft {
 }
 
 pub(crate) fn init(mut args: InitArgs) -> Done {
-    let interrupted = signals::interrupted()?;
+    signals::watch_interrupts()?;
     let cpus = crate::run::cpus(None)?;
     if output::is_conversation() {
         ask::missing(&mut args)?;
@@ -62,7 +62,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     // Commands start in this directory. It is removed again if no study is written.
     let new = !directory.exists();
     output::folder(&directory)?;
-    let tried = try_once(&plan, &directory, &cpus, &|| signals::is_set(&interrupted));
+    let tried = try_once(&plan, &directory, &cpus);
     if new && !matches!(tried, Ok(Some(_))) {
         let _ = std::fs::remove_dir(&directory);
     }
@@ -247,12 +247,7 @@ fn runnable(place: &Path) -> String {
 
 /// Starts each server of a plan once, with its proxies, sends one request, and returns a
 /// description of each response. `None` if interrupted.
-fn try_once(
-    plan: &Plan,
-    directory: &Path,
-    cpus: &[u32],
-    interrupted: &dyn Fn() -> bool,
-) -> Result<Option<Vec<String>>, Problem> {
+fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<String>>> {
     let mut plan = plan.clone();
     let mut tried: Vec<Point> = Vec::new();
     for mut point in std::mem::take(&mut plan.points) {
@@ -273,7 +268,7 @@ fn try_once(
     let options = lab::Options::new(exe()?, directory.to_path_buf(), &host, cpus);
     let options = lab::Options { probe: |_, _| Vec::new(), ..options };
     output::message("trying it once ...");
-    let Some(mut records) = run_once(&plan, &options, &mut |_| {}, interrupted)? else { return Ok(None) };
+    let Some(mut records) = run_once(&plan, &options, &mut |_| {})? else { return Ok(None) };
     records.sort_by_key(|record| record.point);
     let mut failures = String::new();
     let mut answers = Vec::new();

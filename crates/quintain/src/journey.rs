@@ -10,7 +10,7 @@ use study::spec::{Identities, Target};
 
 use crate::cli::{HttpArgs, JourneyArgs};
 use crate::http::{self, Asked};
-use crate::message::Problem;
+use crate::message::Result;
 use crate::mistakes::Mistakes;
 use crate::output;
 
@@ -71,7 +71,7 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
 
 /// Writes the timing of every call as CSV. Times count from the start of measuring; `right` is
 /// whether the reply was correct.
-pub(crate) fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Result<(), Problem> {
+pub(crate) fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
     let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
     let mut calls = measurement.log.iter().collect::<Vec<_>>();
     calls.sort_by_key(|call| call.sent_ns);

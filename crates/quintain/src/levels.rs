@@ -4,13 +4,13 @@ use analysis::history::Levels;
 use study::{Level, Plan};
 
 use crate::cli::key_value;
-use crate::message::{Problem, usage};
+use crate::message::{Result, usage};
 
 pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
     text.split(',').map(|part| key_value(part).map_err(|_| part)).collect()
 }
 
-pub(crate) fn check_sides(words: [&str; 2], sides: [&Levels; 2]) -> Result<(), Problem> {
+pub(crate) fn check_sides(words: [&str; 2], sides: [&Levels; 2]) -> Result<()> {
     let [base, head] = sides;
     for (word, side) in words.into_iter().zip(sides) {
         let twice = side.iter().enumerate().find(|(at, (name, _))| side[..*at].iter().any(|(other, _)| other == name));
@@ -38,7 +38,7 @@ const DESIGN_POINT: &str = "design point";
 
 /// Keeps only the design points at `base` and `head`. Returns the factor that distinguishes them
 /// and its two levels; if several factors differ, one new factor replaces them.
-pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Result<(String, [Level; 2]), Problem> {
+pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Result<(String, [Level; 2])> {
     let sides = [known(plan, base)?, known(plan, head)?];
     for side in &sides {
         if !plan.points.iter().any(|point| is_at(&point.factors, side)) {
@@ -78,7 +78,7 @@ fn joined(side: &Side) -> String {
     side.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(",")
 }
 
-fn known(plan: &Plan, side: &Levels) -> Result<Side, Problem> {
+fn known(plan: &Plan, side: &Levels) -> Result<Side> {
     let find = |(factor, word): &(String, String)| {
         let levels = plan.levels(factor);
         if levels.is_empty() {

@@ -4,7 +4,7 @@ use study::LoadSpec;
 use study::plan::LoadPlan;
 use study::spec::Connection;
 
-use crate::message::{Exit, Problem};
+use crate::message::{Exit, Problem, Result};
 
 /// Descriptors per worker in addition to its connections: the backend's, timers, temporary files.
 const FILES_A_WORKER: u64 = 8;
@@ -13,7 +13,7 @@ const FILES_SPARE: u64 = 16;
 const PORTS_SHARE: f64 = 0.8;
 
 /// Raises the limits for a load, or fails. Returns warnings of one sentence each.
-pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
+pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
     let others =
         net::thread::open_files().unwrap_or(FILES_SPARE) + FILES_SPARE + FILES_A_WORKER * u64::from(spec.threads);
     if spec.connection != Connection::KeepAlive {
@@ -113,7 +113,7 @@ fn ports(range: &str, reserved: &str) -> Option<Ports> {
     Some(Ports { first, last, reserved: reserved.split(',').filter_map(inside).sum() })
 }
 
-fn enough_ports(clients: u32, address: &str, ports: &Ports) -> Result<Vec<String>, Problem> {
+fn enough_ports(clients: u32, address: &str, ports: &Ports) -> Result<Vec<String>> {
     let count = ports.count();
     let Ports { first, last, .. } = ports;
     let all = format!("{count} local ports (net.ipv4.ip_local_port_range is {first} to {last})");

@@ -17,7 +17,7 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 use crate::cli::{Cpus, LoadArgs, OfferedRate};
 use crate::http::Asked;
 use crate::live::{Live, live, problem};
-use crate::message::{Done, Exit, Problem, usage};
+use crate::message::{Done, Exit, Problem, Result, usage};
 use crate::metrics::Metrics;
 use crate::mistakes::Mistakes;
 use crate::{cache, cluster, compare, find, generator, http, journey, limits, output, request_log, signals};
@@ -48,12 +48,11 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.spec {
         return generator::generator(path);
     }
-    let interrupted = signals::interrupted()?;
-    let stopped = || signals::is_set(&interrupted);
+    signals::watch_interrupts()?;
     let (Prepared { spec, name, search, metrics, fail_if }, generators) = if args.cluster.is_given() {
         // Report errors in the flags before connecting to other machines.
         let (prepared, notes) = read(&args)?;
-        let generators = cluster::generators(&args.cluster, &prepared.spec, &stopped)?;
+        let generators = cluster::generators(&args.cluster, &prepared.spec)?;
         tell(&args, &notes);
         (prepared, generators)
     } else {
@@ -77,14 +76,16 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     };
     let result = match &generators {
         None => {
-            let measured = load::run(&spec, &mut progress, &interrupted);
+            let measured = load::run(&spec, &mut progress, &signals::INTERRUPTED);
             measured.map(|measurement| (measurement, Vec::new())).map_err(|error| problem(&error, &spec.target))
         }
-        Some(generators) => generators.run(&spec, &mut progress, &stopped).map_err(|failure| match failure {
-            None => Problem::text(Exit::Interrupted, "interrupted"),
-            Some(Failure { kind: FailureKind::Node, message }) => Problem::text(Exit::Machine, message),
-            Some(Failure { message, .. }) => Problem::text(Exit::Subject, message),
-        }),
+        Some(generators) => {
+            generators.run(&spec, &mut progress, &signals::is_interrupted).map_err(|failure| match failure {
+                None => Problem::text(Exit::Interrupted, "interrupted"),
+                Some(Failure { kind: FailureKind::Node, message }) => Problem::text(Exit::Machine, message),
+                Some(Failure { message, .. }) => Problem::text(Exit::Subject, message),
+            })
+        }
     };
     line.clear();
     drop(metrics);
@@ -106,7 +107,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     let limits = fail_if.map_or_else(Vec::new, |fail_if| analysis::load_limits(&measurement, &fail_if));
     let has = |outcome| limits.iter().any(|limit| limit.outcome == outcome);
-    let exit = if signals::is_set(&interrupted) {
+    let exit = if signals::is_interrupted() {
         Exit::Interrupted
     } else if measurement.requests == 0 {
         Exit::Subject
@@ -138,7 +139,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     Ok(exit)
 }
 
-pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
+pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared> {
     let (prepared, notes) = read(args)?;
     if !prepared.spec.cpus.is_empty() {
         crate::run::cpus(Some(&Cpus(prepared.spec.cpus.clone())))?;
@@ -155,7 +156,7 @@ fn tell(args: &LoadArgs, notes: &[String]) {
     }
 }
 
-fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
+fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let mut mistakes = Mistakes::of_flags();
     let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);
     let asked = match &args.journey.journey {

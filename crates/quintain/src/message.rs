@@ -32,7 +32,8 @@ pub(crate) struct Problem {
     pub(crate) rendered: bool,
 }
 
-pub(crate) type Done = Result<Exit, Problem>;
+pub(crate) type Result<T, E = Problem> = std::result::Result<T, E>;
+pub(crate) type Done = Result<Exit>;
 
 impl Problem {
     pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
@@ -119,7 +120,7 @@ impl From<store::StoreError> for Problem {
     }
 }
 
-pub(crate) fn exe() -> Result<std::path::PathBuf, Problem> {
+pub(crate) fn exe() -> Result<std::path::PathBuf> {
     std::env::current_exe().map_err(|error| {
         Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))
     })

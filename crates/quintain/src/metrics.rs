@@ -15,7 +15,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use study::seam::LATENCY_BOUNDS_NS;
 
-use crate::message::{Exit, Problem, machine};
+use crate::message::{Exit, Problem, Result, machine};
 
 /// Time limit for a scraper's request and response. Other scrapers wait.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Listens at `address`. The thread avoids the CPUs of `measuring` if there are others.
-    pub(crate) fn start(address: SocketAddr, clients: u32, measuring: &[u32]) -> Result<Self, Problem> {
+    pub(crate) fn start(address: SocketAddr, clients: u32, measuring: &[u32]) -> Result<Self> {
         let listener = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = listener.map_err(|error| {
             let problem = Problem::text(Exit::Machine, format!("cannot serve metrics on {address}: {error}"));

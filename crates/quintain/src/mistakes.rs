@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use clap::builder::TypedValueParser;
 use study::Diagnostic;
 
-use crate::message::{Exit, Problem, usage};
+use crate::message::{Exit, Problem, Result, usage};
 
 thread_local! {
     /// Invalid values of flags that clap has parsed on this thread.
@@ -83,7 +83,7 @@ impl Mistakes {
         self.count += mistakes.len();
     }
 
-    pub(crate) fn end(mut self) -> Result<(), Problem> {
+    pub(crate) fn end(mut self) -> Result<()> {
         if self.count == 0 {
             return Ok(());
         }

@@ -7,10 +7,10 @@ use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, 
 use servers::Shutdown;
 
 use crate::cli::{MockArgs, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeShopArgs, ServeTwitterArgs};
-use crate::message::{Exit, Problem};
+use crate::message::{Exit, Problem, Result};
 use crate::output;
 
-pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<()> {
     let listen = listen(&args.mock, Some(args.tls));
     let addresses = [SocketAddr::new(args.mock.host, args.mock.port), SocketAddr::new(args.mock.host, args.notes_port)];
     let services = |bound: &[SocketAddr]| {
@@ -22,24 +22,19 @@ pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(
     Ok(())
 }
 
-pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<()> {
     serve_one(&args.mock, None, Arc::new(Chess::new(args.games as usize, args.identities)), shutdown)
 }
 
-pub(crate) fn shop(args: &ServeShopArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+pub(crate) fn shop(args: &ServeShopArgs, shutdown: &Shutdown) -> Result<()> {
     serve_one(&args.mock, None, Arc::new(Shop::new(args.wrong_total, args.expire)), shutdown)
 }
 
-pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<()> {
     serve_one(&args.mock, Some(args.tls), Arc::new(Twitter::new(args.identities)), shutdown)
 }
 
-fn serve_one(
-    args: &MockArgs,
-    tls: Option<MockTlsArgs>,
-    service: Arc<dyn Service>,
-    shutdown: &Shutdown,
-) -> Result<(), Problem> {
+fn serve_one(args: &MockArgs, tls: Option<MockTlsArgs>, service: Arc<dyn Service>, shutdown: &Shutdown) -> Result<()> {
     let address = SocketAddr::new(args.host, args.port);
     serve_mock(&listen(args, tls), &[address], |_| vec![service], shutdown, ready)?;
     Ok(())

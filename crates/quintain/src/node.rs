@@ -10,7 +10,7 @@ use study::node::{Hello, PROTOCOL};
 
 use crate::cli::NodeArgs;
 use crate::cluster::build;
-use crate::message::{Done, Exit, Problem, exe, machine, usage};
+use crate::message::{Done, Exit, Result, exe, machine, usage};
 use crate::{built_in, doctor, output};
 
 /// Time limit for joining, after which no lab can still be listening.
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &NodeArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn join(args: &NodeArgs, address: SocketAddr, fingerprint: &str) -> Result<(u32, Pipes), Problem> {
+fn join(args: &NodeArgs, address: SocketAddr, fingerprint: &str) -> Result<(u32, Pipes)> {
     let usage = |text: &str, hint: &str| usage(text).hint(hint);
     let rank = args.rank.or_else(|| lab::cluster::rank(&output::variable));
     let rank = rank.ok_or_else(|| usage("no launcher says which of the nodes this is", "`--rank N`, from 0"))?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::message::{Done, Exit, Problem, cannot, machine, usage};
+use crate::message::{Done, Exit, Result, cannot, machine, usage};
 
 /// Number of output lines shown for a failed server.
 pub(crate) const LAST_WORDS: usize = 10;
@@ -21,12 +21,12 @@ pub(crate) fn style(into_file: bool) -> report::Style {
 const DRAWS_HZ: u8 = 5;
 
 /// Writes text for people to stdout. Escapes terminal control sequences except our own colors.
-pub(crate) fn text(text: &str) -> Result<(), Problem> {
+pub(crate) fn text(text: &str) -> Result<()> {
     write(&printable(text, stdout_is_coloured()))
 }
 
 /// Writes data for a program to stdout. The data is escaped only if stdout is a terminal.
-pub(crate) fn data(data: &str) -> Result<(), Problem> {
+pub(crate) fn data(data: &str) -> Result<()> {
     if std::io::stdout().is_terminal() { text(data) } else { write(data) }
 }
 
@@ -43,13 +43,13 @@ fn printable(text: &str, coloured: bool) -> String {
 }
 
 /// Writes to stdout, adding a newline if there is none. A closed pipe (`| head`) is not an error.
-fn write(text: &str) -> Result<(), Problem> {
+fn write(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.is_empty() || text.ends_with('\n') { b"" } else { b"\n" };
     unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()))
 }
 
-fn unless_closed(written: std::io::Result<()>) -> Result<(), Problem> {
+fn unless_closed(written: std::io::Result<()>) -> Result<()> {
     let written = written.or_else(|error| match error.kind() {
         std::io::ErrorKind::BrokenPipe => Ok(()),
         _ => Err(anyhow::Error::new(error).context("stdout")),
@@ -57,7 +57,7 @@ fn unless_closed(written: std::io::Result<()>) -> Result<(), Problem> {
     written.map_err(machine)
 }
 
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
     if std::io::stdout().is_terminal() {
         return data(&pretty(value)?);
     }
@@ -67,7 +67,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
 }
 
 /// Indented JSON.
-pub(crate) fn pretty(value: &impl serde::Serialize) -> Result<String, Problem> {
+pub(crate) fn pretty(value: &impl serde::Serialize) -> Result<String> {
     let mut text = Vec::new();
     write_pretty(value, &mut text).map_err(machine)?;
     String::from_utf8(text).map_err(machine)
@@ -78,7 +78,7 @@ fn write_pretty(value: &impl serde::Serialize, out: &mut dyn Write) -> std::io::
     Ok(serde_json::to_writer_pretty(out, value)?)
 }
 
-pub(crate) fn json_line(json: serde_json::Result<String>) -> Result<(), Problem> {
+pub(crate) fn json_line(json: serde_json::Result<String>) -> Result<()> {
     data(&config::printable::text(&json.map_err(machine)?))
 }
 
@@ -156,20 +156,20 @@ pub(crate) fn bar(template: &str, length: Option<u64>, wanted: bool) -> Progress
     ProgressBar::with_draw_target(length, target).with_style(style)
 }
 
-pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<(), Problem> {
+pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<()> {
     std::fs::write(path, content).map_err(cannot(Exit::Usage, "write", path))
 }
 
-pub(crate) fn folder(path: &std::path::Path) -> Result<(), Problem> {
+pub(crate) fn folder(path: &std::path::Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(cannot(Exit::Usage, "create", path))
 }
 
-pub(crate) fn read(path: &std::path::Path) -> Result<String, Problem> {
+pub(crate) fn read(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
 /// Reads the file that a flag names in place of something built in, such as a preset.
-pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String, Problem> {
+pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String> {
     if !std::path::Path::new(name).exists() && !name.contains(['/', '.']) {
         return Err(usage(format!("`{flag}`: no {built_in} or file named `{name}`")).hint(hint));
     }
@@ -177,7 +177,7 @@ pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -
 }
 
 /// Writes a file, creates its directory if needed, and prints its path followed by `note`.
-pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &str) -> Result<(), Problem> {
+pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         self::folder(folder)?;
     }

@@ -7,7 +7,7 @@ use analysis::findings::{GateTest, GateVerdict, Mark};
 use analysis::number::count;
 use lab::busy::User;
 
-use crate::output;
+use crate::{output, signals};
 
 /// Length of one observation of the other processes.
 const LOOK: Duration = Duration::from_millis(500);
@@ -15,8 +15,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOKS: u32 = 4;
 
 /// Waits at most `max` until no other process uses CPUs, and names those that do.
-pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
-    wait_with(max, interrupted, || lab::busy::users(LOOK), output::message);
+pub(crate) fn wait(max: Duration) {
+    wait_with(max, &signals::is_interrupted, || lab::busy::users(LOOK), output::message);
 }
 
 fn wait_with(

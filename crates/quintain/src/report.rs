@@ -10,7 +10,7 @@ use store::Store;
 use study::record::{Record, Run, RunState};
 
 use crate::cli::{Form, Format, Raw, ReportArgs};
-use crate::message::{Done, Exit, Problem, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, machine, usage};
 use crate::run::Stored;
 use crate::{history, output, references};
 
@@ -59,7 +59,7 @@ fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
     }
 }
 
-fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
+fn written(args: &ReportArgs, findings: &Findings) -> Result<()> {
     let form = match args.format {
         _ if args.trial.is_some() => return Err(trial_of_no_trace()),
         Format::Own(form) if !args.store.json => form,
@@ -86,7 +86,7 @@ fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
     shown(args, &text)
 }
 
-fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
+fn shown(args: &ReportArgs, text: &str) -> Result<()> {
     match (&args.out, &args.figures) {
         (Some(path), _) => output::file(path, text),
         (None, Some(_)) => Ok(()),
@@ -94,7 +94,7 @@ fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
     }
 }
 
-fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), Problem> {
+fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<()> {
     let Some(folder) = folder else {
         let problem = usage("`--raw whip` needs an output directory");
         return Err(problem.hint("`quintain report RUN --raw whip DIR`"));
@@ -141,7 +141,7 @@ fn write_export(
     run: &Run,
     records: &[Record],
     findings: &Findings,
-) -> Result<(), Problem> {
+) -> Result<()> {
     if args.trial.is_some() && !export.is_of_a_trial {
         return Err(trial_of_no_trace());
     }
@@ -167,7 +167,7 @@ fn trial_of_no_trace() -> Problem {
 }
 
 /// Findings of runs of the same study, machine and profile up to the chosen one, oldest first.
-fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Findings>, Problem> {
+fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Findings>> {
     let mut history = Vec::new();
     for summary in store.runs()?.iter().rev() {
         let is_of = summary.study == newest.plan.study && summary.profile == newest.profile;

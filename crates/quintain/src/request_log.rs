@@ -5,12 +5,12 @@ use std::path::Path;
 use study::record::Measurement;
 use study::spec::Target;
 
-use crate::message::Problem;
+use crate::message::{Problem, Result};
 use crate::output;
 
 /// Writes every logged request as CSV, or as JSON lines to a file that ends in `.jsonl`. Times are in
 /// ns since measuring began.
-pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> Result<(), Problem> {
+pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
     let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
     let mut text = String::new();
     if !is_json {

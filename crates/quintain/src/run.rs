@@ -17,13 +17,13 @@ use study::record::{Calibration, Finding, FindingState, Node, Run, RunState};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, HowArgs, RunArgs};
-use crate::message::{Done, Exit, Problem, exe, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
 use crate::{built_in, cluster, doctor, history, output, quiet, references, signals};
 
 /// Called before each block with the block's number.
-pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>;
+pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
 
 /// The run name that stands for the latest run of a study.
 pub(crate) const LATEST: &str = "latest";
@@ -51,7 +51,7 @@ pub(crate) struct Carried {
 }
 
 pub(crate) fn run(args: RunArgs) -> Done {
-    let interrupted = signals::interrupted()?;
+    signals::watch_interrupts()?;
     let how = &args.how;
     let mut there: Option<PathBuf> = None;
     if how.cluster.is_given() {
@@ -60,30 +60,26 @@ pub(crate) fn run(args: RunArgs) -> Done {
         check_page(&page_path(&args, &opened.plan))?;
         there = Some(if opened.source.is_built_in { built_in::DIRECTORY.into() } else { opened.source.directory });
     }
-    let (cluster, host_cpus) = machine_of(how, there.as_deref(), &|| signals::is_set(&interrupted))?;
+    let (cluster, host_cpus) = machine_of(how, there.as_deref())?;
     let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
     let page = page_path(&args, &opened.plan);
     check_page(&page)?;
     let resume = args.resume.as_deref();
     let job = Job { opened, how, resume, owner: None, is_compare: false, host_cpus, cluster, before_block: None };
-    let carried = carry_out(job, &|| signals::is_set(&interrupted))?;
+    let carried = carry_out(job)?;
     render(how, &carried, &page)?;
     exit(&carried)
 }
 
 /// Starts the cluster if one is requested, and returns the CPUs to expand the plan for.
-pub(crate) fn machine_of(
-    how: &HowArgs,
-    directory: Option<&Path>,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(Option<Rc<Cluster>>, Vec<u32>), Problem> {
-    let cluster = cluster::start(&how.cluster, directory, interrupted)?;
+pub(crate) fn machine_of(how: &HowArgs, directory: Option<&Path>) -> Result<(Option<Rc<Cluster>>, Vec<u32>)> {
+    let cluster = cluster::start(&how.cluster, directory)?;
     let host_cpus = cpus_of(cluster.as_deref(), how.cpus.as_ref())?;
     Ok((cluster, host_cpus))
 }
 
 /// The CPUs of the server's machine, or the requested ones of this machine.
-pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
+pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result<Vec<u32>> {
     match cluster {
         None => cpus(asked),
         Some(cluster) => Ok(cluster.subject.cpus.iter().map(|cpu| cpu.index).collect()),
@@ -91,7 +87,7 @@ pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result
 }
 
 /// Runs a study: expands it into a plan, has the lab make records, and analyzes them into findings.
-pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
+pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     let Job { opened, how, resume: resumed, owner, is_compare, host_cpus, cluster, mut before_block } = job;
     refuse_without_points(&opened.plan)?;
     let (directory, is_built_in) = (opened.source.directory.clone(), opened.source.is_built_in);
@@ -158,15 +154,15 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
             if failed.is_some() { study::Next::Enough("ended early".to_owned()) } else { next }
         },
         progress: &mut |progress| bar.borrow_mut().show(progress),
-        interrupted,
+        interrupted: &signals::is_interrupted,
     };
     let building = if is_built_in { built_in::lock(&options.directory, hooks.interrupted)? } else { None };
-    run.builds = lab::build_all(&plan, &options, &mut *hooks.progress, interrupted).map_err(machine)?;
+    run.builds = lab::build_all(&plan, &options, &mut *hooks.progress, hooks.interrupted).map_err(machine)?;
     drop(building);
     store.update_run(&run).map_err(Problem::from).map_err(&resumable)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
     match how.wait_quiet {
-        Some(max) => quiet::wait(max, interrupted),
+        Some(max) => quiet::wait(max),
         None if is_compare && options.cluster.is_none() => quiet::warn(),
         None => {}
     }
@@ -183,13 +179,13 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     let is_over = matches!(ended.cause, lab::Cause::Complete | lab::Cause::OutOfTime) && failed.is_none();
     if how.profile && is_over {
         let mut show = |progress: &_| bar.borrow_mut().show(progress);
-        match lab::profile(&plan, &store.records(&run.id)?, &options, &mut show, interrupted) {
+        match lab::profile(&plan, &store.records(&run.id)?, &options, &mut show, &signals::is_interrupted) {
             Ok(profiles) => run.cpu_profiles = profiles,
             // A failed profile does not affect the measurements.
             Err(error) => bar.borrow().note(&format!("warning: no CPU profile: {error}")),
         }
         store.update_run(&run)?;
-        if interrupted() {
+        if signals::is_interrupted() {
             bar.borrow()
                 .note(&format!("note: profiling was interrupted; CPU profiles kept: {}", run.cpu_profiles.len()));
         }
@@ -215,8 +211,7 @@ pub(crate) fn run_once(
     plan: &Plan,
     options: &lab::Options,
     progress: &mut dyn FnMut(&lab::Progress),
-    interrupted: &dyn Fn() -> bool,
-) -> Result<Option<Vec<Record>>, Problem> {
+) -> Result<Option<Vec<Record>>> {
     let nodes = options.cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let mut records = Vec::new();
     let mut hooks = lab::Hooks {
@@ -230,7 +225,7 @@ pub(crate) fn run_once(
             false => study::Next::Trial(None),
         },
         progress,
-        interrupted,
+        interrupted: &signals::is_interrupted,
     };
     let ended = lab::run(plan, &[], &[], options, &mut hooks).map_err(machine)?;
     Ok((ended.cause != lab::Cause::Interrupted).then_some(records))
@@ -263,7 +258,7 @@ fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
 }
 
 /// Checks that the page can be written before the run spends any time.
-fn check_page(page: &Path) -> Result<(), Problem> {
+fn check_page(page: &Path) -> Result<()> {
     let problem = |text: String, hint: String| Err(usage(text).hint(hint));
     let other = "choose another file with `--html FILE`";
     let folder = folder_of(page);
@@ -302,7 +297,7 @@ fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
     study::words::join(&words) + input
 }
 
-fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
+fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner)> {
     let revision = opened.source.revision();
     let mut plan = opened.plan;
     if let Some(backend) = how.backend {
@@ -343,7 +338,7 @@ fn resume(
     nodes: Vec<Node>,
     owner: Option<Owner>,
     is_compare: bool,
-) -> Result<(Run, Owner, Vec<Record>), Problem> {
+) -> Result<(Run, Owner, Vec<Record>)> {
     let mut run = if name == LATEST {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
             let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path.display());
@@ -389,7 +384,7 @@ fn resume(
 }
 
 /// Takes the exclusive right to add to a run. Fails if another process holds it.
-pub(crate) fn own(store: &Store, run: &str) -> Result<Owner, Problem> {
+pub(crate) fn own(store: &Store, run: &str) -> Result<Owner> {
     store
         .own(run)
         .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))
@@ -430,7 +425,7 @@ fn warn_of(findings: &[Finding]) {
     }
 }
 
-fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
+fn refuse_without_points(plan: &Plan) -> Result<()> {
     if plan.points.iter().any(|point| point.unrunnable.is_none()) {
         return Ok(());
     }
@@ -441,7 +436,7 @@ fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
     ))
 }
 
-fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<(), Problem> {
+fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<()> {
     let Carried { run, findings, .. } = carried;
     show(how, carried)?;
     // The run is already stored and printed, so a failure here is only a warning.
@@ -468,7 +463,7 @@ pub(crate) struct Stored<'a> {
     pub(crate) findings: Option<&'a Findings>,
 }
 
-pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
+pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<()> {
     let Carried { run, records, findings, .. } = carried;
     if how.store.json {
         return output::json(&Stored { run, records, findings: Some(findings) });
@@ -510,7 +505,7 @@ pub(crate) fn exit(carried: &Carried) -> Done {
     })
 }
 
-pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
+pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>> {
     let allowed = net::thread::affinity().map_err(machine)?;
     let Some(Cpus(asked)) = asked else { return Ok(allowed) };
     let missing = asked.iter().filter(|cpu| !allowed.contains(cpu)).map(ToString::to_string).collect::<Vec<_>>();

@@ -10,7 +10,7 @@ use store::{RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
 use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
-use crate::message::{Done, Exit, Problem, cannot, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, cannot, machine, usage};
 use crate::output;
 
 pub(crate) fn runs(args: RunsArgs) -> Done {
@@ -107,7 +107,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// The earliest start to list, in the format of runs, from a time ago (`7d`) or a date.
-pub(crate) fn since(text: &str) -> Result<String, Problem> {
+pub(crate) fn since(text: &str) -> Result<String> {
     let digits = |text: &str, shape: &str| {
         text.len() == shape.len()
             && text.chars().zip(shape.chars()).all(|(c, s)| if s == '0' { c.is_ascii_digit() } else { c == s })

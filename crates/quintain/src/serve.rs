@@ -11,7 +11,7 @@ use servers::{
 use stats::Histogram;
 
 use crate::cli::{ListenArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
-use crate::message::{Done, Exit, Problem, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
@@ -79,7 +79,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
     Ok(Exit::Fine)
 }
 
-fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
     let limits = HttpLimits {
         head_bytes: args.max_head,
         headers: args.max_headers.into(),
@@ -104,7 +104,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     output::file(&path, &(text + "\n"))
 }
 
-fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
     let mut mistakes = Mistakes::of_flags();
     let speaks_memcached = matches!(args.protocol, CacheProtocol::Auto | CacheProtocol::Memcached);
     let versions = args.cas.unwrap_or(speaks_memcached);
@@ -142,7 +142,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
 }
 
 /// The address with a number of connections: the requested one, or as many as descriptors allow.
-fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Listen, Problem> {
+fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Listen> {
     Ok(Listen { connections: Some(connections(asked)? as usize), drain_ns: nanos(drain), ..listen.into() })
 }
 
@@ -153,7 +153,7 @@ fn drawn() -> u64 {
 }
 
 /// The number of connections.
-fn connections(asked: Option<u32>) -> Result<u32, Problem> {
+fn connections(asked: Option<u32>) -> Result<u32> {
     let wanted = asked.unwrap_or(CONNECTIONS);
     let have = net::thread::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);
     let room = u32::try_from(have.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(u32::MAX);

@@ -9,7 +9,7 @@ use study::{Effort, ExpandOptions, Json, Plan, Profile};
 
 use crate::built_in::{self, FILES};
 use crate::cli::{StudiesArgs, StudiesVerb};
-use crate::message::{Done, Exit, Problem, cannot, machine, usage};
+use crate::message::{Done, Exit, Result, cannot, machine, usage};
 use crate::output;
 
 /// CPUs of a machine large enough for every level of every built-in study, to find all programs.
@@ -41,7 +41,7 @@ pub(crate) fn studies(args: StudiesArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn list(json: bool) -> Result<(), Problem> {
+fn list(json: bool) -> Result<()> {
     let cpus = crate::run::cpus(None)?.len() as u32;
     let listed = built_in::names().map(|name| listed(name, cpus)).collect::<Result<Vec<_>, _>>()?;
     if json {
@@ -63,7 +63,7 @@ fn list(json: bool) -> Result<(), Problem> {
     Ok(())
 }
 
-fn listed(name: &'static str, cpus: u32) -> Result<Listed, Problem> {
+fn listed(name: &'static str, cpus: u32) -> Result<Listed> {
     let mut profiles = Vec::new();
     let mut needs = BTreeSet::new();
     for profile in [Profile::Quick, Profile::Default, Profile::Full] {
@@ -76,7 +76,7 @@ fn listed(name: &'static str, cpus: u32) -> Result<Listed, Problem> {
     Ok(Listed { name, question: plan(name, Profile::Default, cpus)?.question, needs, profiles })
 }
 
-fn text_of(name: &str) -> Result<(&'static str, &'static str), Problem> {
+fn text_of(name: &str) -> Result<(&'static str, &'static str)> {
     let found = built_in::names().find(|known| *known == name).and_then(|name| Some((name, built_in::study(name)?)));
     found.ok_or_else(|| {
         let names = built_in::names().collect::<Vec<_>>();
@@ -84,7 +84,7 @@ fn text_of(name: &str) -> Result<(&'static str, &'static str), Problem> {
     })
 }
 
-fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan, Problem> {
+fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan> {
     let (name, text) = text_of(name)?;
     let options = ExpandOptions { name: name.to_owned(), profile, machine_cpus, ..ExpandOptions::default() };
     let plan = study::parse(text).and_then(|study| study::expand(&study, &options));
@@ -125,7 +125,7 @@ fn toolchains(build: &str) -> Vec<String> {
 }
 
 /// Copies a study and every file that it names to a directory.
-fn copy(name: &str, folder: &Path) -> Result<(), Problem> {
+fn copy(name: &str, folder: &Path) -> Result<()> {
     let paths = named(name)?;
     let other = |path: &&&str| {
         let place = folder.join(path);
@@ -154,7 +154,7 @@ fn runnable(study: &Path) -> String {
 
 /// The packed files of a study: its own file, every file that one of its plans names, and the
 /// directory of every server.
-fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
+fn named(name: &str) -> Result<BTreeSet<&'static str>> {
     let mut words = BTreeSet::new();
     for profile in Profile::ALL {
         let mut plan = plan(name, profile, LARGE)?;

@@ -9,7 +9,7 @@ use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
 use crate::built_in::{self, STUDIES};
 use crate::cli::StudyArgs;
-use crate::message::{Exit, Problem, cannot, usage};
+use crate::message::{Exit, Problem, Result, cannot, usage};
 use crate::{limits, mistakes, output};
 
 const STDIN: &str = "stdin";
@@ -39,7 +39,7 @@ pub(crate) struct Opened {
 
 /// Reads, checks and expands the study of `args` for a number of CPUs: this machine's, or the
 /// server machine's in a cluster.
-pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
+pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened> {
     find(&args.study)?.expand(args, machine_cpus, cluster)
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn of_flags(
     args: &StudyArgs,
     machine_cpus: u32,
     cluster: Option<&Cluster>,
-) -> Result<Opened, Problem> {
+) -> Result<Opened> {
     let here = PathBuf::from(".");
     let (name, shown) = (name.to_owned(), "the study of these flags".to_owned());
     let source = Source { name, shown, text, directory: here.clone(), repository: Some(here), is_built_in: false };
@@ -65,7 +65,7 @@ impl Source {
         }
     }
 
-    fn expand(self, args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
+    fn expand(self, args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened> {
         let Source { shown, text, directory, .. } = &self;
         let profile = match (args.quick, args.full) {
             (true, _) => Profile::Quick,
@@ -104,7 +104,7 @@ fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(Stri
 }
 
 /// Finds a study: a file, here or in `studies/`; a built-in study; or `-` for standard input.
-fn find(study: &str) -> Result<Source, Problem> {
+fn find(study: &str) -> Result<Source> {
     if study == "-" {
         let (mut text, most) = (String::new(), study::TEXT_MAX_BYTES as u64 + 1);
         let read = std::io::stdin().lock().take(most).read_to_string(&mut text);

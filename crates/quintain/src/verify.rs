@@ -10,7 +10,7 @@ use study::record::BuildOutcome;
 use study::verification::{CaseOutcome, CaseResult, Suite, Verification};
 
 use crate::cli::{StudyArgs, VerifyArgs};
-use crate::message::{Done, Exit, Problem, exe, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::{output, signals, study_file};
 
 /// File descriptors that a case may need: many connections at once, plus the usual ones.
@@ -23,14 +23,14 @@ enum Subject {
 }
 
 pub(crate) fn verify(args: VerifyArgs) -> Done {
-    let interrupted = signals::interrupted()?;
+    signals::watch_interrupts()?;
     let own = own_cases(&args.cases)?;
     if args.list && args.command.is_none() && args.target.is_none() {
         let order = order(&args, &own, None, "/", &[]);
         check_names(&args, &[&order])?;
         return list(&[&order]);
     }
-    let subjects = subjects(&args, &own, &|| signals::is_set(&interrupted))?;
+    let subjects = subjects(&args, &own)?;
     let orders = subjects.iter().filter_map(Subject::order).collect::<Vec<_>>();
     check_names(&args, &orders)?;
     if args.list {
@@ -44,7 +44,7 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     let exe = exe()?;
     let (mut all, mut worst) = (Vec::new(), Exit::Fine);
     for subject in &subjects {
-        let (verification, exit) = one(&args, subject, &exe, &|| signals::is_set(&interrupted))?;
+        let (verification, exit) = one(&args, subject, &exe)?;
         if !matches!((worst, exit), (Exit::Findings, _) | (Exit::Subject, Exit::Machine) | (_, Exit::Fine)) {
             worst = exit;
         }
@@ -69,12 +69,7 @@ impl Subject {
     }
 }
 
-fn one(
-    args: &VerifyArgs,
-    subject: &Subject,
-    exe: &Path,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(Verification, Exit), Problem> {
+fn one(args: &VerifyArgs, subject: &Subject, exe: &Path) -> Result<(Verification, Exit)> {
     let say = |text: &str| if args.json { Ok(()) } else { output::text(text) };
     let not_started = |server: &str, seed: u64, why: String| Verification {
         server: server.to_owned(),
@@ -101,7 +96,7 @@ fn one(
             lost.get_or_insert(problem);
         }
     };
-    let done = lab::verify::verify(order, target, interrupted, &mut told);
+    let done = lab::verify::verify(order, target, &signals::is_interrupted, &mut told);
     if let Some(problem) = lost {
         return Err(problem);
     }
@@ -153,7 +148,7 @@ fn list(orders: &[&Order]) -> Done {
     Ok(Exit::Fine)
 }
 
-fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
+fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>> {
     let (mut all, mut rendered) = (Vec::<Case>::new(), String::new());
     for path in files {
         let text = output::read(path)?;
@@ -165,7 +160,7 @@ fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
     if rendered.is_empty() { Ok(all) } else { Err(Problem::rendered(Exit::Usage, rendered.trim_end().to_owned())) }
 }
 
-fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
+fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<()> {
     let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
     let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
         // Without a suite and a file there would be nothing to check.
@@ -190,7 +185,7 @@ fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more
     }
 }
 
-fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> Result<Vec<Subject>, Problem> {
+fn subjects(args: &VerifyArgs, own: &[Case]) -> Result<Vec<Subject>> {
     let order = |suite: Option<Suite>, path: &str, more: &[Case]| order(args, own, suite, path, more);
     match (&args.command, &args.target) {
         (Some(_), Some(_)) => Err(usage("`--command` and a target together")
@@ -210,11 +205,11 @@ fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> 
             let (address, suite, path) = running(target)?;
             Ok(vec![Subject::Running(address, order(suite, &path, &[]))])
         }
-        (None, Some(study)) => of_study(study, interrupted, &order),
+        (None, Some(study)) => of_study(study, &order),
     }
 }
 
-fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
+fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String)> {
     let url = study::url::parse(text)?;
     let suite = Suite::of(url.protocol);
     if suite.is_none() {
@@ -234,7 +229,7 @@ fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
 type MakeOrder<'a> = &'a dyn Fn(Option<Suite>, &str, &[Case]) -> Order;
 
 /// Builds a study and returns its distinct servers.
-fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) -> Result<Vec<Subject>, Problem> {
+fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
     let args = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
     let cpus = crate::run::cpus(None)?;
     let mut opened = study_file::open(&args, cpus.len() as u32, None)?;
@@ -257,8 +252,8 @@ fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) ->
     let mut progress = |progress: &lab::Progress| {
         output::message(&format!("building {} of {}", progress.point + 1, seen.len()));
     };
-    let builds = lab::build_all(&opened.plan, &options, &mut progress, interrupted).map_err(machine)?;
-    if interrupted() {
+    let builds = lab::build_all(&opened.plan, &options, &mut progress, &signals::is_interrupted).map_err(machine)?;
+    if signals::is_interrupted() {
         return Err(Problem::text(Exit::Interrupted, "interrupted"));
     }
     let mut all = Vec::new();

@@ -11,7 +11,7 @@ use study::Workload;
 use study::workload::{NewKey, PRESETS, Popularity};
 
 use crate::cli::WorkloadShowArgs;
-use crate::message::{Done, Exit, Problem, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, machine, usage};
 use crate::{output, study_file};
 
 /// Number of lengths that the test distinguishes; longer ones share one cell.
@@ -40,7 +40,7 @@ pub(crate) fn show(args: &WorkloadShowArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
+fn named(args: &WorkloadShowArgs) -> Result<(String, Workload)> {
     if let Some(study) = &args.study {
         let path = Path::new(study);
         let text = output::read(path)?;

@@ -5,14 +5,14 @@ use std::io::BufRead;
 use clap::ValueEnum;
 
 use crate::cli::{InitArgs, InitKind, port};
-use crate::message::{Problem, usage};
+use crate::message::{Result, usage};
 use crate::output;
 
-pub(super) fn missing(args: &mut InitArgs) -> Result<(), Problem> {
+pub(super) fn missing(args: &mut InitArgs) -> Result<()> {
     ask_in(args, &mut std::io::stdin().lock())
 }
 
-pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<(), Problem> {
+pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<()> {
     let mut asker = Asker { input };
     // If a command is given, the defaults apply to all other flags.
     if args.command.is_some() || args.base.is_some() || args.head.is_some() {
@@ -54,16 +54,11 @@ struct Asker<'a, R> {
 }
 
 impl<R: BufRead> Asker<'_, R> {
-    fn text(&mut self, question: &str, default: Option<&str>) -> Result<String, Problem> {
+    fn text(&mut self, question: &str, default: Option<&str>) -> Result<String> {
         self.until(question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
     }
 
-    fn until<T>(
-        &mut self,
-        question: &str,
-        default: &str,
-        mut usable: impl FnMut(&str) -> Option<T>,
-    ) -> Result<T, Problem> {
+    fn until<T>(&mut self, question: &str, default: &str, mut usable: impl FnMut(&str) -> Option<T>) -> Result<T> {
         let choice = if default.is_empty() { String::new() } else { format!(" [{default}]") };
         loop {
             output::ask(&format!("{question}{choice}: "));
