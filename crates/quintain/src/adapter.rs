@@ -9,10 +9,10 @@ use std::time::Duration;
 use ::adapter::{Draft, Running, StartError};
 
 use crate::cli::AdapterArgs;
-use crate::message::{Done, Exit, Problem, Result, usage};
+use crate::message::{Exit, Problem, Result, usage};
 use crate::{output, signals};
 
-pub(crate) fn adapter(args: AdapterArgs) -> Done {
+pub(crate) fn adapter(args: AdapterArgs) -> Result<()> {
     let draft = read(&args.config)?;
     let checked = ::adapter::check(&draft).map_err(wrong)?;
     let config = &draft.config;
@@ -21,7 +21,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
     }
     if args.check {
         output::message(&format!("{}: no errors", args.config.display()));
-        return Ok(Exit::Fine);
+        return Ok(());
     }
     let out: Box<dyn Write + Send> =
         match &config.reports.file {
@@ -58,7 +58,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
         }
     }
     running.end();
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 enum Asked {

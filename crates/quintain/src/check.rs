@@ -5,18 +5,15 @@ use std::fmt::Write;
 use study::{Plan, Point};
 
 use crate::cli::CheckArgs;
-use crate::message::{Done, Exit};
-use crate::{output, study_file};
+use crate::message::Result;
+use crate::output;
+use crate::study_file::{self, Opened};
 
-pub(crate) fn check(args: CheckArgs) -> Done {
+pub(crate) fn check(args: CheckArgs) -> Result<()> {
     let cpus = crate::run::cpus(args.cpus.as_ref())?;
     let opened = study_file::open(&args.study, cpus.len() as u32, None)?;
-    if args.json {
-        output::json(&opened.plan)?;
-    } else {
-        output::text(&text(&opened.plan, &opened.source.shown, opened.profile.name()))?;
-    }
-    Ok(Exit::Fine)
+    let Opened { plan, source, profile } = &opened;
+    output::json_or(args.json, plan, || text(plan, &source.shown, profile.name()))
 }
 
 fn text(plan: &Plan, path: &str, profile: &str) -> String {

@@ -519,9 +519,6 @@ fn stored(args: &CompareArgs) -> Done {
     };
     let [base, head] = [&args.what[0], &args.what[1]].map(read);
     let found = analysis::side_by_side(&[base?, head?]);
-    match args.how.store.json {
-        true => output::json(&found)?,
-        false => output::text(&report::side_by_side_terminal(&found, &output::style(false)))?,
-    }
+    output::json_or(args.how.store.json, &found, || report::side_by_side_terminal(&found, &output::style(false)))?;
     Ok(if args.undecided == study::gate::Undecided::Skip { Exit::Skip } else { Exit::Fine })
 }

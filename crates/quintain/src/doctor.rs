@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use study::record::{Finding, FindingState, Host};
+use study::record::{Finding, FindingState, Host, Node};
 
 use crate::cli::DoctorArgs;
 use crate::message::{Done, Exit, Problem};
@@ -14,11 +14,8 @@ pub(crate) fn doctor(args: DoctorArgs) -> Done {
     }
     let host = lab::host::facts(Path::new("."));
     let findings = examine(&host);
-    if args.json {
-        output::json(&serde_json::json!({ "host": host, "findings": findings }))?;
-    } else {
-        output::text(&text(&host, &findings))?;
-    }
+    let json = serde_json::json!({ "host": host, "findings": findings });
+    output::json_or(args.json, &json, || text(&host, &findings))?;
     Ok(exit(&findings))
 }
 
@@ -27,14 +24,11 @@ fn of_cluster(args: &DoctorArgs) -> Done {
     let Some(cluster) = cluster::start(&args.cluster, None)? else { return Ok(Exit::Fine) };
     let nodes = cluster.nodes();
     let together = cluster.examine(&signals::is_interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
-    if args.json {
-        output::json(&serde_json::json!({ "nodes": nodes, "findings": together }))?;
-    } else {
-        let each = nodes
-            .iter()
-            .map(|node| format!("{} ({})  {}\n", node.name, node.role.word(), text(&node.host, &node.doctor)));
-        output::text(&format!("{}together\n\n{}", each.collect::<String>(), table(&together)))?;
-    }
+    let of_node = |node: &Node| format!("{} ({})  {}\n", node.name, node.role.word(), text(&node.host, &node.doctor));
+    let json = serde_json::json!({ "nodes": nodes, "findings": together });
+    output::json_or(args.json, &json, || {
+        format!("{}together\n\n{}", nodes.iter().map(of_node).collect::<String>(), table(&together))
+    })?;
     let all = nodes.iter().flat_map(|node| &node.doctor).chain(&together);
     Ok(exit(all))
 }
@@ -52,23 +46,22 @@ fn text(host: &Host, findings: &[Finding]) -> String {
     format!("{}, {} CPUs, {}\n\n{}", host.cpu_model, host.cpus.len(), host.kernel, table(findings))
 }
 
+const STATES: [(FindingState, &str); 4] = [
+    (FindingState::Good, "good"),
+    (FindingState::Warning, "WARNING"),
+    (FindingState::Bad, "BAD"),
+    (FindingState::NotChecked, "not checked"),
+];
+
 fn table(findings: &[Finding]) -> String {
     let mut text = String::new();
     let width = findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);
     for finding in findings {
-        let word = match finding.state {
-            FindingState::Good => "good       ",
-            FindingState::Warning => "WARNING    ",
-            FindingState::Bad => "BAD        ",
-            FindingState::NotChecked => "not checked",
-        };
-        text.push_str(&format!("{word}  {:width$}  {}\n", finding.check, finding.text));
-        if let Some(hint) = &finding.hint {
-            text.push_str(&format!("{:13}{:width$}    = help: {hint}\n", "", ""));
-        }
+        let word = STATES.iter().find(|(state, _)| *state == finding.state).map_or("", |(_, word)| word);
+        text += &format!("{word:11}  {:width$}  {}\n", finding.check, finding.text);
+        text.extend(finding.hint.iter().map(|hint| format!("{:13}{:width$}    = help: {hint}\n", "", "")));
     }
-    let states = [FindingState::Good, FindingState::Warning, FindingState::Bad, FindingState::NotChecked];
     let count = |state| findings.iter().filter(|finding| finding.state == state).count();
-    let [good, warnings, bad, unchecked] = states.map(count);
+    let [good, warnings, bad, unchecked] = STATES.map(|(state, _)| count(state));
     text + &format!("\n{good} good, {warnings} warnings, {bad} bad, {unchecked} not checked\n")
 }

@@ -76,11 +76,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     let finding = search.finding(false);
     let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
     let report = analysis::find(finding, name, warnings);
-    if args.json {
-        output::json(&report)?;
-    } else {
-        output::text(&report::find_terminal(&report, &output::style(false)))?;
-    }
+    output::json_or(args.json, &report, || report::find_terminal(&report, &output::style(false)))?;
     Ok(match report.search.bound {
         _ if signals::is_interrupted() => Exit::Interrupted,
         SearchBound::Found => Exit::Fine,

@@ -4,7 +4,7 @@ use clap::{Command, CommandFactory};
 use config::{Keys, show};
 
 use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
-use crate::message::{Done, Exit, Problem, usage};
+use crate::message::{Exit, Problem, Result, usage};
 use crate::output;
 
 /// Topics other than commands: files, with their keys and the headings of their tables.
@@ -14,7 +14,7 @@ static FILES: [OfFile; 2] = [
     ("cases", &study::cases::keys::CASES, study::cases::keys::heading),
 ];
 
-pub(crate) fn help(args: &HelpArgs) -> Done {
+pub(crate) fn help(args: &HelpArgs) -> Result<()> {
     if let [first, tables @ ..] = args.topic.as_slice()
         && let Some(file) = FILES.iter().find(|(name, ..)| name == first)
     {
@@ -34,44 +34,40 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
         };
         command = found;
     }
-    output::data(&command.render_long_help().to_string())?;
-    Ok(Exit::Fine)
+    output::data(&command.render_long_help().to_string())
 }
 
-fn help_of_file((file, keys, heading): &OfFile, tables: &[String]) -> Done {
+fn help_of_file((file, keys, heading): &OfFile, tables: &[String]) -> Result<()> {
     let name = tables.first().map(String::as_str);
     let Some(text) = show::help(keys, name, *heading) else {
         let problem = usage(format!("unknown table `{}` of `{file}`", name.unwrap_or_default()));
         return Err(problem.hint(format!("available: {}", show::names(keys).join(", "))));
     };
-    output::data(&text)?;
-    Ok(Exit::Fine)
+    output::data(&text)
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Done {
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<()> {
     let mut text = Vec::new();
     let mut command = Cli::command();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut text);
-    output::data(&String::from_utf8_lossy(&text))?;
-    Ok(Exit::Fine)
+    output::data(&String::from_utf8_lossy(&text))
 }
 
-pub(crate) fn man(args: &ManArgs) -> Done {
+pub(crate) fn man(args: &ManArgs) -> Result<()> {
     let failed = |what: &str, error: std::io::Error| {
         Problem::new(Exit::Machine, anyhow::Error::new(error).context(what.to_owned()))
     };
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|error| failed("the page", error))?;
-        output::data(&String::from_utf8_lossy(&page))?;
-        return Ok(Exit::Fine);
+        return output::data(&String::from_utf8_lossy(&page));
     };
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(visible(Cli::command()), folder))
         .map_err(|error| failed(&folder.display().to_string(), error))?;
     output::message(&format!("wrote the pages of all commands to `{}`", folder.display()));
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn visible(command: Command) -> Command {

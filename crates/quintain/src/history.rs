@@ -13,10 +13,10 @@ use store::{Store, StoreError};
 use study::record::{Run, RunState};
 
 use crate::cli::{self, HistoryArgs};
-use crate::message::{Done, Exit, Result, machine, usage};
+use crate::message::{Result, machine, usage};
 use crate::{output, runs};
 
-pub(crate) fn history(args: HistoryArgs) -> Done {
+pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     let wanted = args.points.iter().map(|text| levels(text)).collect::<Result<Vec<_>, _>>()?;
     let since = args.since.as_deref().map(runs::since).transpose()?;
     let metric = args.metric.as_deref().map(cli::metric).transpose()?;
@@ -55,12 +55,7 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
         let text = report::history_html(&history).map_err(machine)?;
         output::saved(page, text, "")?;
     }
-    if args.store.json {
-        output::json(&history)?;
-    } else {
-        output::text(&report::history_terminal(&history, &output::style(false)))?;
-    }
-    Ok(Exit::Fine)
+    output::json_or(args.store.json, &history, || report::history_terminal(&history, &output::style(false)))
 }
 
 /// The build that made a digest: another version may find something else in the same trials.

@@ -129,13 +129,12 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         }
         return Ok(exit);
     }
-    if args.json {
-        output::json(&analysis::LoadReport { limits, ..analysis::load(&measurement, &agents, &name) })?;
-    } else {
+    let report = analysis::LoadReport { limits, ..analysis::load(&measurement, &agents, &name) };
+    output::json_or(args.json, &report, || {
         let style = output::style(false);
         let text = report::load_terminal(&measurement, &agents, &name, &style);
-        output::text(&(text + &report::load_limits_terminal(&limits, &style)))?;
-    }
+        text + &report::load_limits_terminal(&report.limits, &style)
+    })?;
     Ok(exit)
 }
 

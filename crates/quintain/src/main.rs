@@ -48,29 +48,31 @@ mod workload;
 
 use clap::Parser;
 use cli::{Cli, Verb, WorkloadKind};
+use message::Exit;
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
+    let fine = |()| Exit::Fine;
     let done = match cli.verb {
         Verb::Run(args) => run::run(args),
         Verb::Load(args) => load::load(*args),
         Verb::Compare(args) => compare::compare(*args),
-        Verb::Serve(kind) => serve::serve(kind),
-        Verb::Check(args) => check::check(args),
+        Verb::Serve(kind) => serve::serve(kind).map(fine),
+        Verb::Check(args) => check::check(args).map(fine),
         Verb::Init(args) => init::init(*args),
-        Verb::Studies(args) => studies::studies(args),
+        Verb::Studies(args) => studies::studies(args).map(fine),
         Verb::Verify(args) => verify::verify(args),
-        Verb::Runs(args) => runs::runs(args),
-        Verb::History(args) => history::history(args),
+        Verb::Runs(args) => runs::runs(args).map(fine),
+        Verb::History(args) => history::history(args).map(fine),
         Verb::Report(args) => report::report(args),
         Verb::Doctor(args) => doctor::doctor(args),
         Verb::Calibrate(args) => calibrate::calibrate(args),
-        Verb::Workload(WorkloadKind::Show(args)) => workload::show(&args),
-        Verb::Adapter(args) => adapter::adapter(args),
+        Verb::Workload(WorkloadKind::Show(args)) => workload::show(&args).map(fine),
+        Verb::Adapter(args) => adapter::adapter(args).map(fine),
         Verb::Contract(verb) => contract::contract(verb),
-        Verb::Help(args) => help::help(&args),
-        Verb::Completions(args) => help::completions(&args),
-        Verb::Man(args) => help::man(&args),
+        Verb::Help(args) => help::help(&args).map(fine),
+        Verb::Completions(args) => help::completions(&args).map(fine),
+        Verb::Man(args) => help::man(&args).map(fine),
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
         Verb::Spin(args) => child::spin(args),

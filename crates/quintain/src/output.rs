@@ -66,6 +66,11 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
     unless_closed(write_pretty(value, &mut out).and_then(|()| writeln!(out)).and_then(|()| out.flush()))
 }
 
+/// Writes `value` as JSON, or `text` for people.
+pub(crate) fn json_or(wants_json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<()> {
+    if wants_json { json(value) } else { self::text(&text()) }
+}
+
 /// Indented JSON.
 pub(crate) fn pretty(value: &impl serde::Serialize) -> Result<String> {
     let mut text = Vec::new();

@@ -465,10 +465,8 @@ pub(crate) struct Stored<'a> {
 
 pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<()> {
     let Carried { run, records, findings, .. } = carried;
-    if how.store.json {
-        return output::json(&Stored { run, records, findings: Some(findings) });
-    }
-    output::text(&report::terminal(findings, &output::style(false)))
+    let stored = Stored { run, records, findings: Some(findings) };
+    output::json_or(how.store.json, &stored, || report::terminal(findings, &output::style(false)))
 }
 
 /// The line with the run's id, its store and the command that renders it again.

@@ -10,10 +10,10 @@ use store::{RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
 use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
-use crate::message::{Done, Exit, Problem, Result, cannot, machine, usage};
+use crate::message::{Exit, Problem, Result, cannot, machine, usage};
 use crate::output;
 
-pub(crate) fn runs(args: RunsArgs) -> Done {
+pub(crate) fn runs(args: RunsArgs) -> Result<()> {
     let (store, json) = (args.store.as_path(), args.json);
     let Some(verb) = args.verb else { return list(store, &args.filter, json) };
     if args.filter != RunsFilter::default() {
@@ -27,7 +27,7 @@ pub(crate) fn runs(args: RunsArgs) -> Done {
     }
 }
 
-fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
+fn list(path: &Path, filter: &RunsFilter, json: bool) -> Result<()> {
     let since = filter.since.as_deref().map(since).transpose()?;
     let store = Store::open_existing(path)?;
     let mut runs = store.runs()?;
@@ -39,12 +39,11 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
             && filter.host.as_ref().is_none_or(|host| run.host == *host)
     });
     if json {
-        output::json(&runs)?;
-        return Ok(Exit::Fine);
+        return output::json(&runs);
     }
     if all == 0 {
         output::message(&format!("no runs in `{}` yet; start one with `quintain run volley`", path.display()));
-        return Ok(Exit::Fine);
+        return Ok(());
     }
     if !runs.is_empty() {
         output::text(&output::columns(&table(&runs)))?;
@@ -53,7 +52,7 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
     let of = if runs.len() < all { format!(" of {all}") } else { String::new() };
     let (number, [bytes, file]) = (count(runs.len() as u64, "run"), [bytes, store.file_bytes()].map(size));
     output::message(&format!("{number}{of}, {bytes}; `{}` takes {file}", path.display()));
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
@@ -123,7 +122,7 @@ pub(crate) fn since(text: &str) -> Result<String> {
     }
 }
 
-fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: bool) -> Done {
+fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: bool) -> Result<()> {
     let store = Store::open_existing(path)?;
     // Report all wrong names at once.
     let (mut ids, mut wrong) = (Vec::<String>::new(), Vec::new());
@@ -154,8 +153,7 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
         .or(removed)
         .map(|freed| store::Freed { before_bytes: before_bytes.unwrap_or(freed.before_bytes), ..freed });
     if json {
-        output::json(&json!({ "runs": ids, "bytes": bytes, "dry_run": dry_run, "store": freed }))?;
-        return Ok(Exit::Fine);
+        return output::json(&json!({ "runs": ids, "bytes": bytes, "dry_run": dry_run, "store": freed }));
     }
     let verb = if dry_run { "would remove" } else { "removed" };
     let lines = listed.iter().filter(|run| ids.contains(&run.id));
@@ -174,10 +172,10 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
             path.display(),
         )),
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
-fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Done {
+fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Result<()> {
     let store = Store::open_existing(path)?;
     let run = store.resolve(name)?;
     if store.is_owned(&run) {
@@ -200,19 +198,18 @@ fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Done {
     let content = written.inspect_err(|_| drop(std::fs::remove_file(&part)))?;
     let file_bytes = std::fs::metadata(&file).map_err(&problem)?.len();
     if json {
-        output::json(&json!({
+        return output::json(&json!({
             "run": run, "file": file, "trials": content.trials, "file_bytes": file_bytes,
             "content_bytes": content.bytes, "sha256": content.sha256,
-        }))?;
-    } else {
-        output::data(&file.display().to_string())?;
-        let (trials, [file, content]) = (count(content.trials, "trial"), [file_bytes, content.bytes].map(size));
-        output::message(&format!("run {run}, {trials}: {file} ({content} without compression)"));
+        }));
     }
-    Ok(Exit::Fine)
+    output::data(&file.display().to_string())?;
+    let (trials, [file, content]) = (count(content.trials, "trial"), [file_bytes, content.bytes].map(size));
+    output::message(&format!("run {run}, {trials}: {file} ({content} without compression)"));
+    Ok(())
 }
 
-fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
+fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Result<()> {
     if let Some(why) = name.and_then(|name| store::run_file::name(name).err()) {
         return Err(usage(why).hint("letters, digits, `-`, `_` and `.` are fine"));
     }
@@ -240,14 +237,13 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
     let found = store.runs()?.into_iter().find(|listed| listed.id == run);
     let found = found.ok_or_else(|| machine(anyhow::anyhow!("run `{run}` is gone again")))?;
     if json {
-        output::json(&found)?;
-    } else {
-        output::data(&run)?;
-        let (host, trials) = (analysis::visible(&found.host), count(u64::from(found.trials), "trial"));
-        let started = &found.started;
-        output::message(&format!("imported: {trials} on {host}, started {started}; `quintain report {run}` shows it"));
+        return output::json(&found);
     }
-    Ok(Exit::Fine)
+    output::data(&run)?;
+    let (host, trials) = (analysis::visible(&found.host), count(u64::from(found.trials), "trial"));
+    let started = &found.started;
+    output::message(&format!("imported: {trials} on {host}, started {started}; `quintain report {run}` shows it"));
+    Ok(())
 }
 
 #[cfg(test)]

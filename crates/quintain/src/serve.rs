@@ -11,7 +11,7 @@ use servers::{
 use stats::Histogram;
 
 use crate::cli::{ListenArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
-use crate::message::{Done, Exit, Problem, Result, machine, usage};
+use crate::message::{Exit, Problem, Result, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
@@ -40,7 +40,7 @@ struct Times {
     max: Option<u64>,
 }
 
-pub(crate) fn serve(kind: ServeKind) -> Done {
+pub(crate) fn serve(kind: ServeKind) -> Result<()> {
     let shutdown = Arc::new(Shutdown::default());
     signals::on_end({
         let shutdown = Arc::clone(&shutdown);
@@ -76,7 +76,7 @@ pub(crate) fn serve(kind: ServeKind) -> Done {
             servers::serve_hostile(&listen, &|_| Hostile::new(kind), &shutdown, ready)?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {

@@ -9,7 +9,7 @@ use study::{Effort, ExpandOptions, Json, Plan, Profile};
 
 use crate::built_in::{self, FILES};
 use crate::cli::{StudiesArgs, StudiesVerb};
-use crate::message::{Done, Exit, Result, cannot, machine, usage};
+use crate::message::{Exit, Result, cannot, machine, usage};
 use crate::output;
 
 /// CPUs of a machine large enough for every level of every built-in study, to find all programs.
@@ -32,13 +32,12 @@ struct Time {
     effort: Effort,
 }
 
-pub(crate) fn studies(args: StudiesArgs) -> Done {
+pub(crate) fn studies(args: StudiesArgs) -> Result<()> {
     match args.verb {
-        None => list(args.json)?,
-        Some(StudiesVerb::Show { name }) => output::data(text_of(&name)?.1)?,
-        Some(StudiesVerb::Copy { name, folder }) => copy(&name, folder.as_deref().unwrap_or(Path::new(".")))?,
+        None => list(args.json),
+        Some(StudiesVerb::Show { name }) => output::data(text_of(&name)?.1),
+        Some(StudiesVerb::Copy { name, folder }) => copy(&name, folder.as_deref().unwrap_or(Path::new("."))),
     }
-    Ok(Exit::Fine)
 }
 
 fn list(json: bool) -> Result<()> {

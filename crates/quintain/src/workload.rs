@@ -11,14 +11,14 @@ use study::Workload;
 use study::workload::{NewKey, PRESETS, Popularity};
 
 use crate::cli::WorkloadShowArgs;
-use crate::message::{Done, Exit, Problem, Result, machine, usage};
+use crate::message::{Exit, Problem, Result, machine, usage};
 use crate::{output, study_file};
 
 /// Number of lengths that the test distinguishes; longer ones share one cell.
 const CELLS: u64 = 8192;
 const RANKS: u64 = 1000;
 
-pub(crate) fn show(args: &WorkloadShowArgs) -> Done {
+pub(crate) fn show(args: &WorkloadShowArgs) -> Result<()> {
     let (name, workload) = named(args)?;
     if workload.trace.is_some() {
         return Err(usage(format!("`{name}` replays a trace, which has no distribution to test against"))
@@ -32,12 +32,7 @@ pub(crate) fn show(args: &WorkloadShowArgs) -> Done {
         let page = report::workload::workload_html(&drawn).map_err(machine)?;
         output::file(path, &page)?;
     }
-    if args.json {
-        output::json(&drawn)?;
-    } else {
-        output::text(&report::workload::workload_terminal(&drawn))?;
-    }
-    Ok(Exit::Fine)
+    output::json_or(args.json, &drawn, || report::workload::workload_terminal(&drawn))
 }
 
 fn named(args: &WorkloadShowArgs) -> Result<(String, Workload)> {
