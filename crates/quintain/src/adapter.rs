@@ -8,19 +8,18 @@ use std::time::Duration;
 
 use ::adapter::{Draft, Running, StartError};
 
-use crate::cli::AdapterArgs;
 use crate::message::{Exit, Problem, Result, usage};
 use crate::{output, signals};
 
-pub(crate) fn adapter(args: AdapterArgs) -> Result<()> {
-    let draft = read(&args.config)?;
+pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
+    let draft = read(path)?;
     let checked = ::adapter::check(&draft).map_err(wrong)?;
     let config = &draft.config;
     for warning in &checked.warnings {
         output::message(&format!("warning: {warning}"));
     }
-    if args.check {
-        output::message(&format!("{}: no errors", args.config.display()));
+    if only_check {
+        output::message(&format!("{}: no errors", path.display()));
         return Ok(());
     }
     let out: Box<dyn Write + Send> =

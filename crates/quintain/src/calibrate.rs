@@ -21,7 +21,8 @@ use crate::{cluster, output, signals};
 /// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
 /// latency, more clients show the peak rate.
 fn study_of(server: NullServer) -> String {
-    let NullServer { protocol, command, workload } = server;
+    let NullServer { protocol, command } = server;
+    let workload = if command.starts_with("serve cache") { WORKLOAD } else { "" };
     format!(
         r#"
 question = "How fast can the generator go here?"
@@ -45,6 +46,9 @@ stop = {{ min = 1, max = 1 }}
 "#
     )
 }
+
+/// Workload for the null caches, small enough that nothing is evicted.
+const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
 /// How long other processes are observed before measuring.
 const WATCHED: Duration = Duration::from_millis(500);

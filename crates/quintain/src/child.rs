@@ -1,7 +1,7 @@
 //! Hidden commands that the lab starts from this binary: the step that becomes a server, the
 //! watchdog and spinners.
 
-use crate::cli::{ExecArgs, SpinArgs};
+use crate::cli::{Cpus, ExecArgs};
 use crate::message::{Done, Exit, Problem, machine};
 use crate::output;
 
@@ -26,9 +26,9 @@ pub(crate) fn watchdog() -> Done {
 }
 
 /// Keeps CPUs awake at the lowest priority, until killed.
-pub(crate) fn spin(args: SpinArgs) -> Done {
+pub(crate) fn spin(cpus: Cpus) -> Done {
     let failed = |error: std::io::Error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot spin"));
-    let spinners = args.cpus.0.into_iter().map(|cpu| {
+    let spinners = cpus.0.into_iter().map(|cpu| {
         std::thread::spawn(move || -> std::io::Result<()> {
             net::thread::set_affinity(&[cpu])?;
             net::thread::sched_idle()?;

@@ -88,23 +88,50 @@ pub(crate) enum Verb {
     /// Render the report of a stored run
     Report(ReportArgs),
     /// Check whether this machine, or each of a cluster, is fit for measurements
-    Doctor(DoctorArgs),
+    Doctor {
+        /// Print JSON: findings and host facts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
     /// Measure the generator's own limit on this machine and store it
     Calibrate(CalibrateArgs),
     /// Inspect a cache workload
     #[command(subcommand)]
     Workload(WorkloadKind),
     /// Run a proxy that checks messages against a contract
-    Adapter(AdapterArgs),
+    #[command(after_help = "SIGHUP reloads the contract and its schemas; if they have errors, nothing changes.")]
+    Adapter {
+        /// Configuration file (TOML)
+        config: PathBuf,
+        /// Validate the configuration and every file it names, then exit
+        #[arg(long)]
+        check: bool,
+    },
     /// Check contracts, explain violations, inspect an adapter's store
     #[command(subcommand)]
     Contract(ContractVerb),
     /// Print help for a command, or the keys of a study or case file (`help study`)
-    Help(HelpArgs),
+    Help {
+        /// A command, or command and subcommand (`contract state`); or `study` or `cases`, or one of its tables (`study load.stop`)
+        #[arg(value_name = "TOPIC")]
+        topic: Vec<String>,
+    },
     /// Print completions for a shell
-    Completions(CompletionsArgs),
+    #[command(after_help = "bash: quintain completions bash > ~/.local/share/bash-completion/completions/quintain\n\
+                            zsh:  quintain completions zsh > _quintain, in a directory of $fpath\n\
+                            fish: quintain completions fish > ~/.config/fish/completions/quintain.fish")]
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page, or write the pages of all commands to a directory
-    Man(ManArgs),
+    Man {
+        /// Directory for the pages of all commands [default: print the main page to stdout]
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
     /// Run a command pinned to CPUs, as the lab starts servers
     #[command(hide = true)]
     Exec(ExecArgs),
@@ -113,7 +140,11 @@ pub(crate) enum Verb {
     Watchdog,
     /// Keep CPUs awake at the lowest priority
     #[command(hide = true)]
-    Spin(SpinArgs),
+    Spin {
+        /// CPUs, e.g. `0-3,8`
+        #[arg(long, value_parser = cpu_list)]
+        cpus: Cpus,
+    },
     /// Work for a lab on another machine
     #[command(hide = true)]
     Node(NodeArgs),
@@ -131,39 +162,6 @@ pub(crate) struct StoreArgs {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct HelpArgs {
-    /// A command, or command and subcommand (`contract state`); or `study` or `cases`, or one of its tables (`study load.stop`)
-    #[arg(value_name = "TOPIC")]
-    pub(crate) topic: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "bash: quintain completions bash > ~/.local/share/bash-completion/completions/quintain\n\
-                        zsh:  quintain completions zsh > _quintain, in a directory of $fpath\n\
-                        fish: quintain completions fish > ~/.config/fish/completions/quintain.fish")]
-pub(crate) struct CompletionsArgs {
-    /// Shell
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Directory for the pages of all commands [default: print the main page to stdout]
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "SIGHUP reloads the contract and its schemas; if they have errors, nothing changes.")]
-pub(crate) struct AdapterArgs {
-    /// Configuration file (TOML)
-    pub(crate) config: PathBuf,
-    /// Validate the configuration and every file it names, then exit
-    #[arg(long)]
-    pub(crate) check: bool,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractVerb {
     /// Report errors and suspicious clauses in a contract
@@ -179,30 +177,24 @@ pub(crate) enum ContractVerb {
         json: bool,
     },
     /// Explain who a report blames, and why
-    Explain(ExplainArgs),
+    Explain {
+        /// Adapter reports, one JSON object per line (`-`: stdin)
+        reports: PathBuf,
+        /// Only reports of this clause, e.g. `Adder.add.sum`
+        #[arg(long)]
+        clause: Option<String>,
+        /// Only reports of the call with this number
+        #[arg(long)]
+        call: Option<u64>,
+    },
     /// Inspect the store of a stopped adapter
-    State(StateArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// Adapter reports, one JSON object per line (`-`: stdin)
-    pub(crate) reports: PathBuf,
-    /// Only reports of this clause, e.g. `Adder.add.sum`
-    #[arg(long)]
-    pub(crate) clause: Option<String>,
-    /// Only reports of the call with this number
-    #[arg(long)]
-    pub(crate) call: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StateArgs {
-    /// Store file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) store: PathBuf,
-    #[command(subcommand)]
-    pub(crate) verb: StateVerb,
+    State {
+        /// Store file
+        #[arg(long, value_name = "FILE")]
+        store: PathBuf,
+        #[command(subcommand)]
+        verb: StateVerb,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -746,7 +738,7 @@ pub(crate) struct LoadArgs {
     pub(crate) json: bool,
     /// Write the latencies as an HdrHistogram: percentiles in ms to FILE.hgrm, or a log in ns to FILE.hlog
     #[arg(long, value_name = "FILE", value_parser = hdr_file, conflicts_with = "find", help_heading = OUTPUT)]
-    pub(crate) hdr: Option<HdrFile>,
+    pub(crate) hdr: Option<(PathBuf, LatencyFile)>,
     /// Write each measured request to FILE, as CSV or, for FILE.jsonl, as JSON lines; at most a million
     #[arg(long, value_name = "FILE", conflicts_with_all = ["find", "journey", "cluster", "hosts"], help_heading = OUTPUT)]
     pub(crate) log: Option<PathBuf>,
@@ -790,39 +782,29 @@ pub(crate) struct JourneyArgs {
     pub(crate) calls: Option<PathBuf>,
 }
 
-/// The rate of an open loop.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum OfferedRate {
-    Constant(f64),
-    Shape(Vec<Stage>),
-}
-
-impl Default for OfferedRate {
-    fn default() -> Self {
-        OfferedRate::Constant(0.0)
-    }
+/// The rate of an open loop, per second: on average, and by stage if it changes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OfferedRate {
+    pub(crate) mean_per_s: f64,
+    pub(crate) shape: Vec<Stage>,
 }
 
 fn offered_rate(text: &str) -> Result<OfferedRate, Invalid> {
-    match shape::is_shape(text) {
-        true => shape::parse(text).map(OfferedRate::Shape),
-        false => units::rate_per_s(text).map(OfferedRate::Constant),
+    if !shape::is_shape(text) {
+        return Ok(OfferedRate { mean_per_s: units::rate_per_s(text)?, shape: Vec::new() });
     }
+    let shape = shape::parse(text)?;
+    Ok(OfferedRate { mean_per_s: shape::mean_per_s(&shape), shape })
 }
 
 /// Warm-up before measuring.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum WarmupRule {
     Time(Duration),
     /// A fraction of the number of requests.
     Share(f64),
+    #[default]
     Steady,
-}
-
-impl Default for WarmupRule {
-    fn default() -> Self {
-        WarmupRule::Time(Duration::ZERO)
-    }
 }
 
 fn warmup(text: &str) -> Result<WarmupRule, Invalid> {
@@ -1033,16 +1015,63 @@ pub(crate) enum ServeKind {
     /// Serve a cache: memcached's text protocol, RESP2/3 and HTTP on one port, with an exact memory limit
     Cache(Box<ServeCacheArgs>),
     /// A shop to try journeys on: login, cookie, form, list in pages, orders; counts at /stats
-    MockShop(Box<ServeShopArgs>),
+    MockShop {
+        #[command(flatten)]
+        mock: Box<MockArgs>,
+        /// Show every Nth order with a wrong total (0: none)
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        wrong_total: u64,
+        /// End the session of the Nth login early
+        #[arg(long, value_name = "N")]
+        expire: Option<u64>,
+    },
     /// Mock of Whip's Evernote benchmark: Thrift over HTTPS, an account service and a notes service on a second port
-    MockEvernote(Box<ServeEvernoteArgs>),
+    MockEvernote {
+        #[command(flatten)]
+        mock: Box<MockArgs>,
+        #[command(flatten)]
+        tls: MockTlsArgs,
+        /// Port of the notes service (0: any free port)
+        #[arg(long, value_name = "PORT", default_value_t = 0)]
+        notes_port: u16,
+        /// Responses: as published (`shipped`), or as the paper's contracts need (`paper`: keys and tokens per user)
+        #[arg(long, value_parser = one_of(MOCK_PROFILES), default_value = "shipped")]
+        profile: mocks::Profile,
+    },
     /// Mock of Whip's chess benchmark: SOAP, the WSDL at /?wsdl
-    MockChess(Box<ServeChessArgs>),
+    MockChess {
+        #[command(flatten)]
+        mock: Box<MockArgs>,
+        /// Games to keep; the oldest is dropped first, and a new game of the same two players replaces the old one (the published benchmark kept one)
+        #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        games: u32,
+        /// Game ids: new for every game, or one per pair of players
+        #[arg(long, value_name = "WHICH", value_parser = one_of(MOCK_IDENTITIES), default_value = LOAD.key("identities").default_text())]
+        identities: mocks::Identities,
+    },
     /// Mock of Whip's Twitter benchmark: REST over HTTPS
-    MockTwitter(Box<ServeTwitterArgs>),
+    MockTwitter {
+        #[command(flatten)]
+        mock: Box<MockArgs>,
+        #[command(flatten)]
+        tls: MockTlsArgs,
+        /// Ids: new for every request, or one per requested user
+        #[arg(long, value_name = "WHICH", value_parser = one_of(MOCK_IDENTITIES), default_value = LOAD.key("identities").default_text())]
+        identities: mocks::Identities,
+    },
     /// Misbehave on purpose, to test generators
     #[command(hide = true)]
-    Hostile(ServeHostileArgs),
+    Hostile {
+        /// Port (0: any free port)
+        #[arg(short = 'p', long, default_value_t = 0)]
+        port: u16,
+        /// Kind of misbehavior
+        #[arg(long, value_parser = one_of(HOSTILE_KINDS))]
+        kind: Misbehave,
+        /// `freeze` and `freeze-one`: responses before going silent
+        #[arg(long, value_name = "N", default_value_t = 1500)]
+        after: u64,
+    },
 }
 
 #[derive(Clone, Debug, Args)]
@@ -1223,55 +1252,6 @@ pub(crate) struct MockTlsArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ServeShopArgs {
-    #[command(flatten)]
-    pub(crate) mock: MockArgs,
-    /// Show every Nth order with a wrong total (0: none)
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) wrong_total: u64,
-    /// End the session of the Nth login early
-    #[arg(long, value_name = "N")]
-    pub(crate) expire: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeEvernoteArgs {
-    #[command(flatten)]
-    pub(crate) mock: MockArgs,
-    #[command(flatten)]
-    pub(crate) tls: MockTlsArgs,
-    /// Port of the notes service (0: any free port)
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub(crate) notes_port: u16,
-    /// Responses: as published (`shipped`), or as the paper's contracts need (`paper`: keys and tokens per user)
-    #[arg(long, value_parser = one_of(MOCK_PROFILES), default_value = "shipped")]
-    pub(crate) profile: mocks::Profile,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeChessArgs {
-    #[command(flatten)]
-    pub(crate) mock: MockArgs,
-    /// Games to keep; the oldest is dropped first, and a new game of the same two players replaces the old one (the published benchmark kept one)
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) games: u32,
-    /// Game ids: new for every game, or one per pair of players
-    #[arg(long, value_name = "WHICH", value_parser = one_of(MOCK_IDENTITIES), default_value = LOAD.key("identities").default_text())]
-    pub(crate) identities: mocks::Identities,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeTwitterArgs {
-    #[command(flatten)]
-    pub(crate) mock: MockArgs,
-    #[command(flatten)]
-    pub(crate) tls: MockTlsArgs,
-    /// Ids: new for every request, or one per requested user
-    #[arg(long, value_name = "WHICH", value_parser = one_of(MOCK_IDENTITIES), default_value = LOAD.key("identities").default_text())]
-    pub(crate) identities: mocks::Identities,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct ServeCalibrateArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
@@ -1288,19 +1268,6 @@ pub(crate) struct ServeCalibrateArgs {
     /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeHostileArgs {
-    /// Port (0: any free port)
-    #[arg(short = 'p', long, default_value_t = 0)]
-    pub(crate) port: u16,
-    /// Kind of misbehavior
-    #[arg(long, value_parser = one_of(HOSTILE_KINDS))]
-    pub(crate) kind: Misbehave,
-    /// `freeze` and `freeze-one`: responses before going silent
-    #[arg(long, value_name = "N", default_value_t = 1500)]
-    pub(crate) after: u64,
 }
 
 #[derive(Debug, Args)]
@@ -1491,37 +1458,21 @@ pub(crate) enum Raw {
     Whip,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Print JSON: findings and host facts
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) cluster: ClusterArgs,
-}
-
 /// A null server, `quintain COMMAND`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NullServer {
     pub(crate) protocol: &'static str,
     pub(crate) command: &'static str,
-    pub(crate) workload: &'static str,
 }
 
 /// Null servers by protocol. The first ones can be loaded by several generators.
 pub(crate) const NULL_SERVERS: &[(&str, NullServer)] = &[
-    ("pingpong", NullServer { protocol: "pingpong", command: "serve calibrate --delay null", workload: "" }),
-    ("http", NullServer { protocol: "http", command: "serve http", workload: "" }),
-    (
-        "memcached",
-        NullServer { protocol: "memcached", command: "serve cache --protocol memcached", workload: WORKLOAD },
-    ),
-    ("redis", NullServer { protocol: "redis", command: "serve cache --protocol redis", workload: WORKLOAD }),
+    ("pingpong", NullServer { protocol: "pingpong", command: "serve calibrate --delay null" }),
+    ("http", NullServer { protocol: "http", command: "serve http" }),
+    ("memcached", NullServer { protocol: "memcached", command: "serve cache --protocol memcached" }),
+    ("redis", NullServer { protocol: "redis", command: "serve cache --protocol redis" }),
 ];
 pub(crate) const OF_CLUSTERS: usize = 2;
-
-/// Workload for the null caches, small enough that nothing is evicted.
-const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
@@ -1578,13 +1529,6 @@ pub(crate) struct NodeArgs {
     pub(crate) rank: Option<u32>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct SpinArgs {
-    /// CPUs, e.g. `0-3,8`
-    #[arg(long, value_parser = cpu_list)]
-    pub(crate) cpus: Cpus,
-}
-
 /// The declaration of a key of a study.
 fn kind_of(path: &str) -> &'static Kind {
     &STUDY.at(path).kind
@@ -1629,30 +1573,19 @@ fn cpu_list(text: &str) -> Result<Cpus, String> {
     }
 }
 
-fn in_range<T: PartialOrd>(
-    value: Result<T, Invalid>,
-    range: impl RangeBounds<T>,
-    expected: impl Into<String>,
-) -> Result<T, Invalid> {
-    let value = value?;
+fn in_range<T: PartialOrd>(value: T, range: impl RangeBounds<T>, expected: impl Into<String>) -> Result<T, Invalid> {
     if range.contains(&value) { Ok(value) } else { Err(Invalid::new(expected)) }
 }
 
 /// A latency file, whose extension determines its kind.
-#[derive(Clone, Debug)]
-pub(crate) struct HdrFile {
-    pub(crate) path: PathBuf,
-    pub(crate) kind: LatencyFile,
-}
-
-fn hdr_file(text: &str) -> Result<HdrFile, String> {
+fn hdr_file(text: &str) -> Result<(PathBuf, LatencyFile), String> {
     let path = PathBuf::from(text);
     let kind = match path.extension().and_then(std::ffi::OsStr::to_str) {
         Some("hgrm") => LatencyFile::Percentiles,
         Some("hlog") => LatencyFile::Log,
         _ => return Err("expected a name that ends in `.hgrm` (percentiles) or `.hlog` (log)".to_owned()),
     };
-    Ok(HdrFile { path, kind })
+    Ok((path, kind))
 }
 
 pub(crate) fn port(text: &str) -> Result<u16, String> {
@@ -1666,7 +1599,7 @@ fn load_time(text: &str) -> Result<Duration, Invalid> {
 }
 
 fn some_time(text: &str) -> Result<Duration, Invalid> {
-    in_range(duration(text), Duration::from_nanos(1).., "must be greater than 0")
+    in_range(duration(text)?, Duration::from_nanos(1).., "must be greater than 0")
 }
 
 fn duration(text: &str) -> Result<Duration, Invalid> {
@@ -1684,14 +1617,12 @@ fn cache_memory(text: &str) -> Result<u64, Invalid> {
 
 fn value_max(text: &str) -> Result<u64, Invalid> {
     let bytes = units::bytes(text)?;
-    let invalid = || Invalid::new(format!("{bytes} bytes, expected at least 1 byte and less than 256MiB"));
-    (1..1 << 28).contains(&bytes).then_some(bytes).ok_or_else(invalid)
+    in_range(bytes, 1..1 << 28, format!("{bytes} bytes, expected at least 1 byte and less than 256MiB"))
 }
 
 fn key_max(text: &str) -> Result<u64, Invalid> {
     let (bytes, most) = (units::bytes(text)?, cache::KEY_BYTES_MAX as u64);
-    let invalid = || Invalid::new(format!("{bytes} bytes, expected 1 to {most} bytes"));
-    (1..=most).contains(&bytes).then_some(bytes).ok_or_else(invalid)
+    in_range(bytes, 1..=most, format!("{bytes} bytes, expected 1 to {most} bytes"))
 }
 
 fn evictor(text: &str) -> Result<cache::Evictor, String> {
@@ -1703,7 +1634,7 @@ fn evictor(text: &str) -> Result<cache::Evictor, String> {
 
 /// Parses a memory limit per connection, 256 bytes to 16 MiB.
 fn head_bytes(text: &str) -> Result<usize, Invalid> {
-    in_range(units::bytes(text), 256..=16 << 20, "expected 256 to 16MiB").map(|bytes| bytes as usize)
+    in_range(units::bytes(text)?, 256..=16 << 20, "expected 256 to 16MiB").map(|bytes| bytes as usize)
 }
 
 pub(crate) fn metric(name: &str) -> Result<String, Invalid> {
@@ -1714,8 +1645,8 @@ pub(crate) fn metric(name: &str) -> Result<String, Invalid> {
 
 fn pairs(text: &str) -> Result<u32, Invalid> {
     let (least, most) = (stats::gate::FIRST_LOOK, stats::gate::PAIRS_MAX);
-    let count = in_range(units::count(text), u64::from(least)..=u64::from(most), format!("expected {least} to {most}"));
-    count.map(|count| count as u32)
+    let range = u64::from(least)..=u64::from(most);
+    in_range(units::count(text)?, range, format!("expected {least} to {most}")).map(|count| count as u32)
 }
 
 /// Checks a time and returns its text.

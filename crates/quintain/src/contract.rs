@@ -8,15 +8,15 @@ use ::contract::{Severity, to_text};
 use config::printable;
 use serde_json::json;
 
-use crate::cli::{ContractVerb, ExplainArgs, StateArgs, StateVerb};
+use crate::cli::{ContractVerb, StateVerb};
 use crate::message::{Done, Exit, Result, machine, usage};
 use crate::output;
 
 pub(crate) fn contract(verb: ContractVerb) -> Done {
     match verb {
         ContractVerb::Check { file, strict, json } => check(&file, strict, json),
-        ContractVerb::Explain(args) => explain(&args),
-        ContractVerb::State(args) => state(args),
+        ContractVerb::Explain { reports, clause, call } => explain(&reports, clause.as_deref(), call),
+        ContractVerb::State { store, verb } => state(&store, verb),
     }
 }
 
@@ -55,12 +55,12 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
 }
 
 /// Explains the blame of each report. Reads the output of an adapter with `format = "json"`.
-fn explain(args: &ExplainArgs) -> Done {
-    let text = if args.reports.as_os_str() == "-" {
+fn explain(reports: &Path, clause: Option<&str>, call: Option<u64>) -> Done {
+    let text = if reports.as_os_str() == "-" {
         let read = std::io::read_to_string(std::io::stdin());
         read.map_err(|error| usage(format!("cannot read standard input: {error}")))?
     } else {
-        output::read(&args.reports)?
+        output::read(reports)?
     };
     let mut shown = 0;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -70,8 +70,8 @@ fn explain(args: &ExplainArgs) -> Done {
         })?;
         // The output also has notes between the reports.
         let Ok(report) = serde_json::from_value::<Report>(value.clone()) else { continue };
-        let is_asked = args.clause.as_ref().is_none_or(|clause| *clause == report.clause)
-            && args.call.is_none_or(|call| value["call"] == call);
+        let is_asked =
+            clause.is_none_or(|clause| *clause == report.clause) && call.is_none_or(|call| value["call"] == call);
         if is_asked {
             output::text(&format!("{report}{}\n", report.explain()))?;
             shown += 1;
@@ -83,18 +83,18 @@ fn explain(args: &ExplainArgs) -> Done {
     }
 }
 
-fn state(args: StateArgs) -> Done {
+fn state(store: &Path, verb: StateVerb) -> Done {
     let told = |error: ::adapter::StoreError| {
         let busy = matches!(error, ::adapter::StoreError::Busy);
-        let problem = usage(format!("{}: {error}", args.store.display()));
+        let problem = usage(format!("{}: {error}", store.display()));
         if busy { problem.hint("query the running adapter: `curl http://ADMIN/state`") } else { problem }
     };
-    let kept = ::adapter::look(&args.store).map_err(told)?;
+    let kept = ::adapter::look(store).map_err(told)?;
     let shown = kept
         .entries
         .iter()
         .filter_map(|(key, used_s, entry)| show_entry(&kept.names, key, entry).map(|shown| (*used_s, shown)));
-    match args.verb {
+    match verb {
         StateVerb::List { json } => {
             let mut shown = shown.collect::<Vec<_>>();
             shown.sort_by(|left, right| (&left.1.endpoint, &left.1.index).cmp(&(&right.1.endpoint, &right.1.index)));
@@ -113,7 +113,7 @@ fn state(args: StateArgs) -> Done {
                 return Err(usage("pass `--endpoint` or `--all`"));
             }
             let names = kept.names.clone();
-            let gone = ::adapter::purge(&args.store, &mut |_, entry| {
+            let gone = ::adapter::purge(store, &mut |_, entry| {
                 let shown = show_entry(&names, &[0; 12], entry);
                 all || shown.is_some_and(|shown| Some(&shown.endpoint) == endpoint.as_ref())
             });

@@ -4,29 +4,29 @@ use std::path::Path;
 
 use study::record::{Finding, FindingState, Host, Node};
 
-use crate::cli::DoctorArgs;
+use crate::cli::ClusterArgs;
 use crate::message::{Done, Exit, Problem};
 use crate::{cluster, output, signals};
 
-pub(crate) fn doctor(args: DoctorArgs) -> Done {
-    if args.cluster.is_given() {
-        return of_cluster(&args);
+pub(crate) fn doctor(wants_json: bool, cluster: &ClusterArgs) -> Done {
+    if cluster.is_given() {
+        return of_cluster(wants_json, cluster);
     }
     let host = lab::host::facts(Path::new("."));
     let findings = examine(&host);
     let json = serde_json::json!({ "host": host, "findings": findings });
-    output::json_or(args.json, &json, || text(&host, &findings))?;
+    output::json_or(wants_json, &json, || text(&host, &findings))?;
     Ok(exit(&findings))
 }
 
-fn of_cluster(args: &DoctorArgs) -> Done {
+fn of_cluster(wants_json: bool, args: &ClusterArgs) -> Done {
     signals::watch_interrupts()?;
-    let Some(cluster) = cluster::start(&args.cluster, None)? else { return Ok(Exit::Fine) };
+    let Some(cluster) = cluster::start(args, None)? else { return Ok(Exit::Fine) };
     let nodes = cluster.nodes();
     let together = cluster.examine(&signals::is_interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
     let of_node = |node: &Node| format!("{} ({})  {}\n", node.name, node.role.word(), text(&node.host, &node.doctor));
     let json = serde_json::json!({ "nodes": nodes, "findings": together });
-    output::json_or(args.json, &json, || {
+    output::json_or(wants_json, &json, || {
         format!("{}together\n\n{}", nodes.iter().map(of_node).collect::<String>(), table(&together))
     })?;
     let all = nodes.iter().flat_map(|node| &node.doctor).chain(&together);

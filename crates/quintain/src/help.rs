@@ -1,9 +1,12 @@
 //! `quintain help`, `completions` and `man`, generated from the declared flags and study keys.
 
+use std::path::Path;
+
 use clap::{Command, CommandFactory};
+use clap_complete::Shell;
 use config::{Keys, show};
 
-use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
+use crate::cli::Cli;
 use crate::message::{Exit, Problem, Result, usage};
 use crate::output;
 
@@ -14,8 +17,8 @@ static FILES: [OfFile; 2] = [
     ("cases", &study::cases::keys::CASES, study::cases::keys::heading),
 ];
 
-pub(crate) fn help(args: &HelpArgs) -> Result<()> {
-    if let [first, tables @ ..] = args.topic.as_slice()
+pub(crate) fn help(topic: &[String]) -> Result<()> {
+    if let [first, tables @ ..] = topic
         && let Some(file) = FILES.iter().find(|(name, ..)| name == first)
     {
         return help_of_file(file, tables);
@@ -23,7 +26,7 @@ pub(crate) fn help(args: &HelpArgs) -> Result<()> {
     let mut cli = Cli::command();
     cli.build();
     let mut command = &mut cli;
-    for word in &args.topic {
+    for word in topic {
         let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
         let known = visible.map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
         let Some(found) = command.find_subcommand_mut(word) else {
@@ -46,19 +49,19 @@ fn help_of_file((file, keys, heading): &OfFile, tables: &[String]) -> Result<()>
     output::data(&text)
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<()> {
+pub(crate) fn completions(shell: Shell) -> Result<()> {
     let mut text = Vec::new();
     let mut command = Cli::command();
     let name = command.get_name().to_owned();
-    clap_complete::generate(args.shell, &mut command, name, &mut text);
+    clap_complete::generate(shell, &mut command, name, &mut text);
     output::data(&String::from_utf8_lossy(&text))
 }
 
-pub(crate) fn man(args: &ManArgs) -> Result<()> {
+pub(crate) fn man(folder: Option<&Path>) -> Result<()> {
     let failed = |what: &str, error: std::io::Error| {
         Problem::new(Exit::Machine, anyhow::Error::new(error).context(what.to_owned()))
     };
-    let Some(folder) = &args.folder else {
+    let Some(folder) = folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|error| failed("the page", error))?;
         return output::data(&String::from_utf8_lossy(&page));

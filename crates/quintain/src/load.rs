@@ -14,7 +14,7 @@ use study::record::{Failure, FailureKind};
 use study::shape;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-use crate::cli::{Cpus, LoadArgs, OfferedRate};
+use crate::cli::{Cpus, LoadArgs};
 use crate::http::Asked;
 use crate::live::{Live, live, problem};
 use crate::message::{Done, Exit, Problem, Result, usage};
@@ -96,13 +96,13 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.log {
         request_log::write(path, &measurement, &spec.target)?;
     }
-    if let Some(file) = &args.hdr {
+    if let Some((path, kind)) = &args.hdr {
         // The measurement has just ended.
         let start_s = lab::clock::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
         let start = Duration::from_secs(start_s);
-        match report::export::latency_file(&measurement, file.kind, &name, start) {
-            Some(text) => output::file(&file.path, text)?,
-            None => output::message(&format!("no latency to write to `{}`", file.path.display())),
+        match report::export::latency_file(&measurement, *kind, &name, start) {
+            Some(text) => output::file(path, text)?,
+            None => output::message(&format!("no latency to write to `{}`", path.display())),
         }
     }
     let limits = fail_if.map_or_else(Vec::new, |fail_if| analysis::load_limits(&measurement, &fail_if));
@@ -130,11 +130,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         return Ok(exit);
     }
     let report = analysis::LoadReport { limits, ..analysis::load(&measurement, &agents, &name) };
-    output::json_or(args.json, &report, || {
-        let style = output::style(false);
-        let text = report::load_terminal(&measurement, &agents, &name, &style);
-        text + &report::load_limits_terminal(&report.limits, &style)
-    })?;
+    output::json_or(args.json, &report, || report::load_terminal(&report, &measurement, &output::style(false)))?;
     Ok(exit)
 }
 
@@ -177,10 +173,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let search = find::plan(args, duration_ns, &mut mistakes);
     let fail_if = args.fail_if.as_deref();
     let fail_if = fail_if.and_then(|text| compare::fail_if(text, FailIf::parse_absolute, &mut mistakes));
-    let shape = match &args.rate {
-        Some(OfferedRate::Shape(stages)) => stages.clone(),
-        Some(OfferedRate::Constant(_)) | None => Vec::new(),
-    };
+    let shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
     if !shape.is_empty() {
         let flags = [
             ("--duration", args.duration.is_some()),
@@ -208,10 +201,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         mistakes.refuse(flags, "drop it, or replay the trace without its gaps", text);
     }
     // The search sets the rate of each trial.
-    let rate = args.rate.as_ref().map(|rate| match rate {
-        OfferedRate::Constant(rate) => *rate,
-        OfferedRate::Shape(stages) => shape::mean_per_s(stages),
-    });
+    let rate = args.rate.as_ref().map(|rate| rate.mean_per_s);
     let arrivals = match rate.or(args.find.as_ref().map(|_| 1.0)) {
         Some(rate_per_s) if args.are_poisson => Arrivals::Poisson { rate_per_s },
         Some(rate_per_s) => Arrivals::Constant { rate_per_s },

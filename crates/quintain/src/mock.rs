@@ -3,41 +3,23 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, Shop, Twitter, serve_mock};
+use mocks::{MockError, MockListen, Service, serve_mock};
 use servers::Shutdown;
 
-use crate::cli::{MockArgs, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeShopArgs, ServeTwitterArgs};
+use crate::cli::{MockArgs, MockTlsArgs};
 use crate::message::{Exit, Problem, Result};
 use crate::output;
 
-pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<()> {
-    let listen = listen(&args.mock, Some(args.tls));
-    let addresses = [SocketAddr::new(args.mock.host, args.mock.port), SocketAddr::new(args.mock.host, args.notes_port)];
-    let services = |bound: &[SocketAddr]| {
-        let url = format!("https://{}/", bound[1]);
-        let user = Arc::new(EvernoteUser::new(url.clone())) as Arc<dyn Service>;
-        vec![user, Arc::new(EvernoteNotes::new(args.profile, url))]
-    };
-    serve_mock(&listen, &addresses, services, shutdown, ready)?;
-    Ok(())
-}
-
-pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<()> {
-    serve_one(&args.mock, None, Arc::new(Chess::new(args.games as usize, args.identities)), shutdown)
-}
-
-pub(crate) fn shop(args: &ServeShopArgs, shutdown: &Shutdown) -> Result<()> {
-    serve_one(&args.mock, None, Arc::new(Shop::new(args.wrong_total, args.expire)), shutdown)
-}
-
-pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<()> {
-    serve_one(&args.mock, Some(args.tls), Arc::new(Twitter::new(args.identities)), shutdown)
-}
-
-fn serve_one(args: &MockArgs, tls: Option<MockTlsArgs>, service: Arc<dyn Service>, shutdown: &Shutdown) -> Result<()> {
-    let address = SocketAddr::new(args.host, args.port);
-    serve_mock(&listen(args, tls), &[address], |_| vec![service], shutdown, ready)?;
-    Ok(())
+/// Serves the services of a mock, one per port.
+pub(crate) fn serve(
+    args: &MockArgs,
+    tls: Option<MockTlsArgs>,
+    ports: &[u16],
+    services: impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>>,
+    shutdown: &Shutdown,
+) -> Result<()> {
+    let addresses = ports.iter().map(|port| SocketAddr::new(args.host, *port)).collect::<Vec<_>>();
+    Ok(serve_mock(&listen(args, tls), &addresses, services, shutdown, ready)?)
 }
 
 fn listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {

@@ -1,9 +1,11 @@
 //! `quintain serve`: reference servers.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lab::clock::nanos;
+use mocks::{Chess, EvernoteNotes, EvernoteUser, Service, Shop, Twitter};
 use servers::{
     CacheLimits, CacheProtocol, CacheServer, CacheShared, Calibrate, Hostile, Http, HttpLimits, Listen, Pauses,
     Pingpong, ServeError, Shutdown,
@@ -13,7 +15,7 @@ use stats::Histogram;
 use crate::cli::{ListenArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
 use crate::message::{Exit, Problem, Result, machine, usage};
 use crate::mistakes::Mistakes;
-use crate::{output, signals};
+use crate::{mock, output, signals};
 
 /// Default connection limit of `serve http`, if descriptors allow it.
 const CONNECTIONS: u32 = 65_536;
@@ -64,16 +66,30 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
         ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
-        ServeKind::MockEvernote(args) => crate::mock::evernote(*args, &shutdown)?,
-        ServeKind::MockChess(args) => crate::mock::chess(*args, &shutdown)?,
-        ServeKind::MockShop(args) => crate::mock::shop(&args, &shutdown)?,
-        ServeKind::MockTwitter(args) => crate::mock::twitter(*args, &shutdown)?,
-        ServeKind::Hostile(args) => {
-            let kind = (args.kind)(args.after);
-            let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, args.port)).into();
-            let backend = net::Choice::Auto;
-            let listen = Listen { address, threads: 1, backend, connections: None, drain_ns: 0 };
-            servers::serve_hostile(&listen, &|_| Hostile::new(kind), &shutdown, ready)?;
+        ServeKind::MockEvernote { mock, tls, notes_port, profile } => {
+            let services = |bound: &[SocketAddr]| {
+                let url = format!("https://{}/", bound[1]);
+                let user = Arc::new(EvernoteUser::new(url.clone())) as Arc<dyn Service>;
+                vec![user, Arc::new(EvernoteNotes::new(profile, url))]
+            };
+            mock::serve(&mock, Some(tls), &[mock.port, notes_port], services, &shutdown)?;
+        }
+        ServeKind::MockChess { mock, games, identities } => {
+            let chess = Chess::new(games as usize, identities);
+            mock::serve(&mock, None, &[mock.port], |_| vec![Arc::new(chess)], &shutdown)?;
+        }
+        ServeKind::MockShop { mock, wrong_total, expire } => {
+            let shop = Shop::new(wrong_total, expire);
+            mock::serve(&mock, None, &[mock.port], |_| vec![Arc::new(shop)], &shutdown)?;
+        }
+        ServeKind::MockTwitter { mock, tls, identities } => {
+            let twitter = Twitter::new(identities);
+            mock::serve(&mock, Some(tls), &[mock.port], |_| vec![Arc::new(twitter)], &shutdown)?;
+        }
+        ServeKind::Hostile { port, kind, after } => {
+            let address = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port)).into();
+            let listen = Listen { address, threads: 1, backend: net::Choice::Auto, connections: None, drain_ns: 0 };
+            servers::serve_hostile(&listen, &|_| Hostile::new(kind(after)), &shutdown, ready)?;
         }
     }
     Ok(())

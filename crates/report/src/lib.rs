@@ -35,7 +35,7 @@ pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, c
 pub use find::find_terminal;
 pub use history::{history_html, history_terminal};
 pub use junit::{JunitError, junit};
-pub use load::{load_limits_terminal, load_terminal};
+pub use load::load_terminal;
 pub use paint::{COLOUR_CODES, Style};
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
 pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};

@@ -5,19 +5,18 @@ use analysis::failed_requests::{FailedRequests, count_and_share, explanation};
 use analysis::findings::{AgentFinding, Clock, MedianRange};
 use analysis::number::{self, percent, quantity};
 use analysis::{
-    CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadLimit, LoadLimitOutcome, LoadReport,
-    OperationReport, SpreadNs, StageReport, hangs, load, verdict,
+    CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadLimitOutcome, LoadReport,
+    OperationReport, SpreadNs, StageReport, hangs, verdict,
 };
-use study::record::{Agent, Limit, Measurement, TraceReplay};
+use study::record::{Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
 use crate::paint::{Paint, Style};
 
 /// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors,
 /// connections, the limit and warnings. Without valid responses, it starts with the reason and
-/// shows no latency. `agents` are the generators on several machines, if any.
-pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
-    let report = load(measurement, agents, target);
+/// shows no latency. The limits come last.
+pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Style) -> String {
     let paint = Paint(style);
     let failed = FailedRequests::from(measurement);
     // These have separate lines.
@@ -30,16 +29,16 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         told.extend(silence);
         let hint = match report.journey {
             Some(_) => Some("`--trace-session` shows a whole journey".to_owned()),
-            None => hint(&failed, target),
+            None => hint(&failed, &report.target),
         };
         let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));
         out = crate::paint::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
     }
     let mut lines = String::new();
     let mut line = |name: &str, text: String| lines += &paint.line(name, &text);
-    line("load", load_words(&report));
+    line("load", load_words(report));
     if has_results {
-        rate_and_latency_lines(&report, &paint, &mut line);
+        rate_and_latency_lines(report, &paint, &mut line);
     }
     let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
     let all = format!("{} in {time}, {received} received", report.requests);
@@ -107,27 +106,21 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     for (at, agent) in report.agents.iter().enumerate() {
         line(if at == 0 { "generators" } else { "" }, agent_words(agent));
     }
-    line("generator", format!("{}, CPU {}", report.backend, cpu_words(&report)));
-    line("in flight", in_flight_words(&report));
+    line("generator", format!("{}, CPU {}", report.backend, cpu_words(report)));
+    line("in flight", in_flight_words(report));
     line("ended", report.stop_reason.clone());
     if has_results {
-        line("intervals", about_intervals(&report));
+        line("intervals", about_intervals(report));
     }
     for warning in report.warnings.iter().filter(|warning| !told.contains(warning)) {
         line("warning", paint.warn(warning));
     }
-    out + &crate::paint::wrap(&lines, style.width, 15)
-}
-
-/// Renders the limits of a load, to follow its other lines.
-pub fn load_limits_terminal(limits: &[LoadLimit], style: &Style) -> String {
-    let paint = Paint(style);
-    let lines = limits.iter().enumerate().map(|(at, limit)| {
+    for (at, limit) in report.limits.iter().enumerate() {
         let text = limit.to_string();
         let text = if limit.outcome == LoadLimitOutcome::Passes { text } else { paint.bad(&text) };
-        paint.line(if at == 0 { "limits" } else { "" }, &text)
-    });
-    crate::paint::wrap(&lines.collect::<String>(), style.width, 15)
+        line(if at == 0 { "limits" } else { "" }, text);
+    }
+    out + &crate::paint::wrap(&lines, style.width, 15)
 }
 
 fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
@@ -375,11 +368,16 @@ fn operation_lines(head: &str, operations: &[OperationReport], line: &mut dyn Fn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::load;
     use fixtures as example;
     use insta::assert_snapshot;
     use std::collections::BTreeMap;
-    use study::record::Volley;
+    use study::record::{Agent, Volley};
     use study::spec::Protocol;
+
+    fn shown(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
+        load_terminal(&load(measurement, agents, target), measurement, style)
+    }
 
     fn measurement(edit: impl FnOnce(&mut Measurement)) -> Measurement {
         let records = example::volley().1;
@@ -429,7 +427,7 @@ mod tests {
             let report = load(&measurement, &[], "x");
             assert_eq!((report.generator.path_unknown, report.address.as_str()), (is_elsewhere, address));
             assert_eq!(report.generator.limited_by, Limit::Subject);
-            let text = load_terminal(&measurement, &[], "x", &Style::PLAIN);
+            let text = shown(&measurement, &[], "x", &Style::PLAIN);
             let blamed = if is_elsewhere { "limited by   server or the path to it: " } else { "limited by   server: " };
             assert!(text.contains(blamed), "{address}: {text}");
             assert_eq!(text.contains("the path to the server was not measured"), is_elsewhere);
@@ -439,7 +437,7 @@ mod tests {
     #[test]
     fn generators_on_several_machines() {
         let record = example::cluster().1.swap_remove(0);
-        let text = load_terminal(record.measurement().unwrap(), &record.agents, "pingpong://10.0.0.11:7000", &PLAIN);
+        let text = shown(record.measurement().unwrap(), &record.agents, "pingpong://10.0.0.11:7000", &PLAIN);
         let lines = text.lines().skip_while(|line| !line.contains("limited by"));
         let lines = lines.take_while(|line| !line.contains("in flight")).collect::<Vec<_>>();
         assert_snapshot!(lines.join("\n"), @"
@@ -514,7 +512,7 @@ mod tests {
                 measurement.statuses.clear();
                 edit(measurement);
             });
-            load_terminal(&measurement, &[], "http://127.0.0.1:8080/", &PLAIN)
+            shown(&measurement, &[], "http://127.0.0.1:8080/", &PLAIN)
         };
         let unauthorized = none(&|measurement| {
             measurement.errors.insert("status".to_owned(), 18_254);
@@ -568,7 +566,7 @@ mod tests {
 
     #[test]
     fn for_a_person() {
-        assert_snapshot!(load_terminal(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
+        assert_snapshot!(shown(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, closed loop
         requests/s   72.2 ±0.5 k/s
         transfer/s   282 KiB/s
@@ -615,7 +613,7 @@ mod tests {
             measurement.handshake = Some(measurement.connect.clone());
             (measurement.resumed, measurement.reconnects) = (7, 8);
         });
-        assert_snapshot!(load_terminal(&everything, &[], "https://127.0.0.1:8443/", &PLAIN), @"
+        assert_snapshot!(shown(&everything, &[], "https://127.0.0.1:8443/", &PLAIN), @"
         load         https://127.0.0.1:8443/, 40 clients, 1 thread, closed loop, up to 16 requests in
                      flight on each connection
         requests/s   72.2 ±0.5 k/s
@@ -647,7 +645,7 @@ mod tests {
         warning      8 connections had to be reopened
         ");
         let per_request = http(|measurement| measurement.connection = Connection::PerRequest);
-        let text = load_terminal(&per_request, &[], "http://127.0.0.1:8080/", &PLAIN);
+        let text = shown(&per_request, &[], "http://127.0.0.1:8080/", &PLAIN);
         assert!(text.contains("a connection per request") && text.contains("from connect to response"), "{text}");
     }
 
@@ -661,7 +659,7 @@ mod tests {
             measurement.offered_per_s = Some(80_000.0);
             measurement.response = Some(measurement.service.clone());
         });
-        let text = load_terminal(&open, &[], "x", &PLAIN);
+        let text = shown(&open, &[], "x", &PLAIN);
         assert!(text.contains("open loop, 80.0 k/s offered") && text.contains("40.0 counted"), "{text}");
     }
 
@@ -688,7 +686,7 @@ mod tests {
             measurement.workers[0].cpu_ns = measurement.workers[0].wall_ns;
             measurement.volley = Some(Volley { mean_us: 571.1, stddev_us: 220.4, samples: 17_000, rounds: 2 });
         });
-        assert_snapshot!(load_terminal(&trouble, &[], "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @"
+        assert_snapshot!(shown(&trouble, &[], "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @"
         load         pingpong://[::1]:7000, 40 clients, 1 thread,
                      closed loop
         requests/s   1.203 M/s   no interval
@@ -733,7 +731,7 @@ mod tests {
         let report = load(&hung, &[], "x");
         assert!(report.censored.hung && report.latency_ns.p99 == Some(200e6));
         assert_eq!((report.censored.in_flight, report.censored.unsent), (40, 7_000));
-        assert_snapshot!(load_terminal(&hung, &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
+        assert_snapshot!(shown(&hung, &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, open loop, 100.0 k/s offered
         requests/s   72.2 ±0.5 k/s
         transfer/s   282 KiB/s

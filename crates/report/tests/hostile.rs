@@ -91,9 +91,9 @@ fn render_everything(run: &Run, records: &[Record]) {
 
 fn load(record: &Record) {
     let Some(measurement) = record.measurement() else { return };
-    report::load_terminal(measurement, &record.agents, "x", &report::Style::PLAIN);
-    serde_json::from_str::<Value>(&serde_json::to_string(&analysis::load(measurement, &record.agents, "x")).unwrap())
-        .unwrap();
+    let found = analysis::load(measurement, &record.agents, "x");
+    report::load_terminal(&found, measurement, &report::Style::PLAIN);
+    serde_json::from_str::<Value>(&serde_json::to_string(&found).unwrap()).unwrap();
 }
 
 fn extremes() -> [Value; 7] {
