@@ -22,16 +22,13 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
         output::message(&format!("{}: no errors", path.display()));
         return Ok(());
     }
-    let out: Box<dyn Write + Send> =
-        match &config.reports.file {
-            Some(path) => {
-                let file = File::options().create(true).append(true).open(path);
-                Box::new(file.map_err(|error| {
-                    Problem::text(Exit::Machine, format!("cannot write {}: {error}", path.display()))
-                })?)
-            }
-            None => Box::new(std::io::stdout()),
-        };
+    let out: Box<dyn Write + Send> = match &config.reports.file {
+        Some(path) => {
+            let failed = |error| Problem::text(Exit::Machine, format!("cannot write {}: {error}", path.display()));
+            Box::new(File::options().create(true).append(true).open(path).map_err(failed)?)
+        }
+        None => Box::new(std::io::stdout()),
+    };
     let (ends, asked) = channel();
     let reloads = ends.clone();
     // A send error means that the end has already been requested.

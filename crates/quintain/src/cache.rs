@@ -73,20 +73,15 @@ pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
         ("--trace", args.trace.is_some()),
     ];
     let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
-    mistakes.refuse(all, hint, |flag| format!("`{flag}` only applies to caches"));
+    mistakes.refuse(&all, hint, |flag| format!("`{flag}` only applies to caches"));
 }
 
-pub(crate) fn warmup(
-    given: Option<WarmupRule>,
-    is_cache: bool,
-    requests: Option<u64>,
-    mistakes: &mut Mistakes,
-) -> Warmup {
+pub(crate) fn warmup(rule: Option<WarmupRule>, is_cache: bool, count: Option<u64>, mistakes: &mut Mistakes) -> Warmup {
     let time = |time: Duration| Warmup::DurationNs(lab::clock::nanos(time));
-    match (given, requests) {
+    match (rule, count) {
         (None, _) if !is_cache => time(WARMUP),
         (Some(WarmupRule::Time(given)), _) => time(given),
-        (Some(WarmupRule::Share(share)), Some(requests)) => Warmup::Requests((requests as f64 * share).round() as u64),
+        (Some(WarmupRule::Share(share)), Some(count)) => Warmup::Requests((count as f64 * share).round() as u64),
         (Some(WarmupRule::Share(_)), None) => {
             mistakes.add(usage("`--warmup`: a percentage needs `-n`").hint("add `-n`, or give a time"));
             time(WARMUP)

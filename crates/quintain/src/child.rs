@@ -2,7 +2,7 @@
 //! watchdog and spinners.
 
 use crate::cli::{Cpus, ExecArgs};
-use crate::message::{Done, Exit, Problem, machine};
+use crate::message::{Done, Exit, because, machine};
 use crate::output;
 
 pub(crate) fn exec(args: ExecArgs) -> Done {
@@ -14,7 +14,7 @@ pub(crate) fn exec(args: ExecArgs) -> Done {
     if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {
         output::message(&format!("cannot run here: `{name}` is not installed"));
     }
-    Err(Problem::new(Exit::Machine, anyhow::Error::new(error).context(format!("cannot start `{name}`"))))
+    Err(because(Exit::Machine, format!("cannot start `{name}`"))(error))
 }
 
 /// Kills the processes left behind by a lab that died.
@@ -27,7 +27,6 @@ pub(crate) fn watchdog() -> Done {
 
 /// Keeps CPUs awake at the lowest priority, until killed.
 pub(crate) fn spin(cpus: Cpus) -> Done {
-    let failed = |error: std::io::Error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot spin"));
     let spinners = cpus.0.into_iter().map(|cpu| {
         std::thread::spawn(move || -> std::io::Result<()> {
             net::thread::set_affinity(&[cpu])?;
@@ -40,7 +39,7 @@ pub(crate) fn spin(cpus: Cpus) -> Done {
     // A spinner returns only if it could not start.
     for spinner in spinners.collect::<Vec<_>>() {
         if let Ok(Err(error)) = spinner.join() {
-            return Err(failed(error));
+            return Err(because(Exit::Machine, "cannot spin")(error));
         }
     }
     Ok(Exit::Fine)

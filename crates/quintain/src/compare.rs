@@ -14,7 +14,7 @@ use study::{Level, Plan, units};
 use toml::{Table, Value};
 
 use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
-use crate::message::{Done, Exit, Problem, Result, exe, machine, usage};
+use crate::message::{Done, Exit, Problem, Result, because, exe, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
@@ -31,19 +31,20 @@ const WITHIN: f64 = 0.02;
 pub(crate) fn compare(mut args: CompareArgs) -> Done {
     return_operand(&mut args);
     let mut mistakes = Mistakes::of_flags();
-    let fail_if = args.fail_if.as_deref().and_then(|text| fail_if(text, FailIf::parse, &mut mistakes));
-    let fail_if = fail_if.as_ref();
+    if let Some(text) = &args.fail_if {
+        mistakes.all_ok("`--fail-if`", FailIf::parse(text));
+    }
     let commands = args.base.as_deref().zip(args.head.as_deref());
     let revisions = args.base_rev.as_deref().zip(args.head_rev.as_deref());
     match (args.what.as_slice(), commands, revisions) {
         ([url], Some((base, head)), _) => {
             let sides = [base, head].map(|command| Side { command: command.to_owned(), ..Side::default() });
-            let text = text(&args, fail_if, url, &sides, &mut mistakes);
+            let text = text(&args, url, &sides, &mut mistakes);
             mistakes.end()?;
             of_text(&args, text, None, None)
         }
-        ([url], None, Some(revisions)) => of_revisions(&args, fail_if, url, revisions, mistakes),
-        ([study, base, head], None, None) => of_study(&args, fail_if, study, [base, head], mistakes),
+        ([url], None, Some(revisions)) => of_revisions(&args, url, revisions, mistakes),
+        ([study, base, head], None, None) => of_study(&args, study, [base, head], mistakes),
         ([_, _], None, None) => {
             for (flag, _) in CompareArgs::given() {
                 if !["--store", "--json", "--undecided"].contains(&flag.as_str()) {
@@ -80,18 +81,6 @@ fn return_operand(args: &mut CompareArgs) {
 
 const FORMS: &str = "`quintain compare --base CMD --head CMD URL`, `... --base-rev REV --head-rev REV --command CMD URL`, `... STUDY FACTOR=BASE FACTOR=HEAD`, or `... RUN RUN`";
 
-type Conditions = Result<FailIf, Vec<config::Invalid>>;
-
-/// Parses `--fail-if` with `parse`.
-pub(crate) fn fail_if(text: &str, parse: fn(&str) -> Conditions, mistakes: &mut Mistakes) -> Option<FailIf> {
-    let wrong = |errors: Vec<config::Invalid>| {
-        for error in errors {
-            mistakes.add(error.of("`--fail-if`"));
-        }
-    };
-    parse(text).map_err(wrong).ok()
-}
-
 #[derive(Clone, Debug, Default)]
 struct Side {
     command: String,
@@ -110,7 +99,12 @@ fn table<K: Into<String>>(entries: impl IntoIterator<Item = (K, Option<Value>)>)
     Value::Table(entries.collect())
 }
 
-fn text(args: &CompareArgs, fail_if: Option<&FailIf>, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
+/// The conditions of `--fail-if`, unless they are invalid.
+fn fail_if(args: &CompareArgs) -> Option<FailIf> {
+    FailIf::parse(args.fail_if.as_ref()?).ok()
+}
+
+fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
     let text = |text: &str| Some(Value::from(text));
     let given = |text: &Option<String>| text.as_deref().map(value);
     let optional = |text: &Option<String>| text.as_deref().map(Value::from);
@@ -152,7 +146,7 @@ fn text(args: &CompareArgs, fail_if: Option<&FailIf>, url: &str, sides: &[Side; 
     let gate = table([
         ("of", text(FACTOR)),
         ("base", text(BASE)),
-        ("fail_if", fail_if.map(|fail_if| fail_if.to_string().into())),
+        ("fail_if", fail_if(args).map(|fail_if| fail_if.to_string().into())),
         ("allow_errors", args.allow_errors.filter(|share| *share > 0.0).map(Value::Float)),
         ("undecided", text(args.undecided.word())),
     ]);
@@ -243,17 +237,13 @@ fn of_text(args: &CompareArgs, text: String, trees: Option<&Trees>, owner: Optio
     })
 }
 
-fn of_study(
-    args: &CompareArgs,
-    fail_if: Option<&FailIf>,
-    study: &str,
-    levels: [&String; 2],
-    mut mistakes: Mistakes,
-) -> Done {
-    let of_commands =
-        [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some()), ("--print-study", args.print_study)];
-    for (flag, _) in of_commands.iter().filter(|(_, given)| *given) {
-        mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"));
+fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes: Mistakes) -> Done {
+    for (flag, is_given) in
+        [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some()), ("--print-study", args.print_study)]
+    {
+        if is_given {
+            mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"));
+        }
     }
     for (flag, heading) in CompareArgs::given() {
         if flag == "--server-cpus" || heading == LOAD_OF_PAIRS && flag != "--set" {
@@ -302,8 +292,8 @@ fn of_study(
             max_ns: Some(units::duration_ns(&args.max_time).map_err(usage)?),
             ..plan.trials.clone()
         };
-        let (allow_errors, fail_if) = (args.allow_errors.unwrap_or(0.0), fail_if.cloned());
-        let (of, undecided) = (factor, args.undecided);
+        let (of, undecided, fail_if) = (factor, args.undecided, fail_if(args));
+        let allow_errors = args.allow_errors.unwrap_or(0.0);
         plan.gate = Some(Gate { of, base, fail_if, metrics, allow_errors, undecided, null: None });
         Ok(opened)
     })
@@ -351,7 +341,7 @@ impl Trees {
                 }
                 std::os::unix::fs::symlink(&real, &link)
             };
-            linked().map_err(|error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("worktrees")))?;
+            linked().map_err(because(Exit::Machine, "worktrees"))?;
             Ok::<_, Problem>(link.join(inside))
         };
         let [base, head] = [0, 1].map(|side| check_out(side).map(|place| place.to_string_lossy().into_owned()));
@@ -359,13 +349,7 @@ impl Trees {
     }
 }
 
-fn of_revisions(
-    args: &CompareArgs,
-    fail_if: Option<&FailIf>,
-    url: &str,
-    (base, head): (&str, &str),
-    mut mistakes: Mistakes,
-) -> Done {
+fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut mistakes: Mistakes) -> Done {
     let repository = Repository::of(Path::new("."))?;
     let mut commits = Vec::new();
     for (flag, revision) in [("--base-rev", base), ("--head-rev", head)] {
@@ -382,7 +366,7 @@ fn of_revisions(
     let command = args.command.clone().unwrap_or_default();
     let mut sides =
         [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
-    let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, fail_if, url, sides, mistakes);
+    let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, url, sides, mistakes);
     study(&sides, &mut mistakes);
     mistakes.end()?;
     let commits = <[String; 2]>::try_from(commits).map_err(|_| usage("two revisions needed"))?;

@@ -18,12 +18,9 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
     if from_per_s.zip(to_per_s).is_some_and(|(from, to)| from > to) {
         mistakes.add(usage("`--find-to` is below `--find-from`"));
     }
-    let objective = Objective::parse(args.find.as_ref()?).map_err(|errors| {
-        for (_, error) in errors {
-            mistakes.add(error.of("`--find`"));
-        }
-    });
-    let objective = objective.ok()?;
+    let objective = Objective::parse(args.find.as_ref()?);
+    let objective = objective.map_err(|errors| errors.into_iter().map(|(_, error)| error).collect());
+    let objective = mistakes.all_ok("`--find`", objective)?;
     if let Some(condition) = objective.conditions().iter().find(|condition| condition.metric.name == "subject_rss") {
         let problem = usage(format!("`--find`: server memory cannot be observed here (`{condition}`)"));
         mistakes.add(problem.hint("a study with `load.search` starts the server itself and sees its memory"));

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use config::{Keys, show};
 
 use crate::cli::Cli;
-use crate::message::{Exit, Problem, Result, usage};
+use crate::message::{Exit, Result, because, usage};
 use crate::output;
 
 /// Topics other than commands: files, with their keys and the headings of their tables.
@@ -58,17 +58,14 @@ pub(crate) fn completions(shell: Shell) -> Result<()> {
 }
 
 pub(crate) fn man(folder: Option<&Path>) -> Result<()> {
-    let failed = |what: &str, error: std::io::Error| {
-        Problem::new(Exit::Machine, anyhow::Error::new(error).context(what.to_owned()))
-    };
     let Some(folder) = folder else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|error| failed("the page", error))?;
+        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(because(Exit::Machine, "the page"))?;
         return output::data(&String::from_utf8_lossy(&page));
     };
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(visible(Cli::command()), folder))
-        .map_err(|error| failed(&folder.display().to_string(), error))?;
+        .map_err(because(Exit::Machine, folder.display()))?;
     output::message(&format!("wrote the pages of all commands to `{}`", folder.display()));
     Ok(())
 }

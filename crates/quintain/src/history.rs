@@ -1,10 +1,7 @@
 //! `quintain history`: the runs of a study by revision and time. It points at steps and judges none.
 
 use std::collections::BTreeSet;
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 use analysis::findings::History;
 use analysis::history::{Digest, Levels, entry};
@@ -14,6 +11,7 @@ use study::record::{Run, RunState};
 
 use crate::cli::{self, HistoryArgs};
 use crate::message::{Result, machine, usage};
+use crate::parallel::in_parallel;
 use crate::{output, runs};
 
 pub(crate) fn history(args: HistoryArgs) -> Result<()> {
@@ -67,30 +65,16 @@ fn cached(store: &Store, run: &Run) -> Result<Option<Digest>> {
 }
 
 /// Reads the trials of `runs`, several runs at a time, and hands over each digest once it is stored.
-fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest)) -> Result<()> {
-    let (next, path) = (&AtomicUsize::new(0), &store.path);
-    let threads = readers().min(runs.len());
-    std::thread::scope(|scope| {
-        let (sender, results) = mpsc::channel();
-        for _ in 0..threads {
-            let sender = sender.clone();
-            scope.spawn(move || {
-                while let Some((index, run)) = runs.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-                    let read =
-                        Store::open_existing(path).and_then(|store| read_trials(&store, run, readers() / threads));
-                    if sender.send((index, read)).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        for (index, read) in results {
-            if let Some((analysis, trials)) = readable(read)? {
-                let digest = Digest::of_trials(analysis);
-                keep(store, runs[index], &digest, trials);
-                each(index, digest);
-            }
+fn read_digests<'r>(store: &Store, runs: &[&'r Run], mut each: impl FnMut(usize, Digest)) -> Result<()> {
+    let (path, threads) = (&store.path, readers().min(runs.len()));
+    let read = |_: &mut Option<()>, run: &&'r Run| {
+        Store::open_existing(path).and_then(|store| read_trials(&store, run, readers() / threads))
+    };
+    in_parallel(threads, runs, read, |index, read| {
+        if let Some((analysis, trials)) = readable(read)? {
+            let digest = Digest::of_trials(analysis);
+            keep(store, runs[index], &digest, trials);
+            each(index, digest);
         }
         Ok(())
     })
@@ -113,29 +97,22 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
 /// one design point in memory at a time.
 fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
     let (points, path) = (store.points(&run.id)?, &store.path);
-    let next = AtomicUsize::new(0);
-    let read = |store: &Store| {
-        let (mut analysis, mut trials) = (Analysis::new(run), 0);
-        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut records = store.records_of(&run.id, *point)?;
-            analysis::judge_again(run, &mut records);
-            analysis.add(&records);
-            trials += records.len() as u64;
-        }
-        Ok::<_, StoreError>((analysis, trials))
+    let read = |store: &mut Option<Store>, point: &Option<usize>| {
+        let store = match store {
+            Some(open) => open,
+            None => store.insert(Store::open_existing(path)?),
+        };
+        let mut records = store.records_of(&run.id, *point)?;
+        analysis::judge_again(run, &mut records);
+        let mut analysis = Analysis::new(run);
+        analysis.add(&records);
+        Ok::<_, StoreError>((analysis, records.len() as u64))
     };
-    let threads = threads.min(points.len());
     let (mut analysis, mut trials) = (Analysis::new(run), 0);
-    std::thread::scope(|scope| {
-        let others = || scope.spawn(|| read(&Store::open_existing(path)?));
-        let others = (1..threads).map(|_| others()).collect::<Vec<_>>();
-        let parts = std::iter::once(read(store));
-        let of_others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        for part in parts.chain(of_others) {
-            let (part, of_part) = part?;
-            analysis.merge(part);
-            trials += of_part;
-        }
+    in_parallel(threads, &points, read, |_, part| {
+        let (part, of_part) = part?;
+        analysis.merge(part);
+        trials += of_part;
         Ok::<_, StoreError>(())
     })?;
     Ok((analysis, trials))
@@ -165,7 +142,7 @@ fn study_name(store: &Store, given: &str) -> Result<String> {
     if let Some(name) = [given, &stem].into_iter().find(|name| known.contains(*name)) {
         return Ok(name.to_owned());
     }
-    let problem = usage(format!("no run of study `{given}` in `{}`", store.path.display()));
+    let problem = usage(format!("no run of study `{given}` in `{}`", &store.path.display()));
     Err(match known.is_empty() {
         true => problem.hint(format!("it has no runs; start one with `quintain run {given}`")),
         false => problem.hint(config::nearest::suggestion(&stem, known.iter().map(String::as_str))),

@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use study::http;
 use study::limits::BODY_MAX_BYTES;
 use study::spec::{ClientCertificate, Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
 use study::url::Url;
 use study::urls::Entry;
-use study::{Workload, http};
 
-use crate::cli::HttpArgs;
+use crate::cache;
+use crate::cli::{CacheArgs, HttpArgs};
 use crate::message::{Result, usage};
 use crate::mistakes::Mistakes;
 
@@ -33,12 +34,7 @@ impl Asked {
 
 /// Reads the URL, the file of URLs and the flags. Returns `None` if errors leave no target; `Some`
 /// does not rule out errors.
-pub(crate) fn asked(
-    url: Option<&str>,
-    args: &HttpArgs,
-    workload: impl FnOnce(&mut Mistakes) -> Option<Workload>,
-    mistakes: &mut Mistakes,
-) -> Option<Asked> {
+pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let entries = match (&args.urls, url) {
         (Some(path), _) => entries(path, mistakes),
         (None, Some(text)) => {
@@ -54,7 +50,7 @@ pub(crate) fn asked(
             refuse(&given_flags(args), ", not supported by `pingpong://`", hint, mistakes);
             return Some(Asked::new(Target::Pingpong { address: url.address() }, url.to_string()));
         }
-        Some((url, Protocol::Cache(dialect))) => return cache(url, dialect, args, workload, mistakes),
+        Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, args, caches, mistakes),
         // Journeys have no URL.
         Some((_, Protocol::Http | Protocol::Https | Protocol::Journey)) | None => {}
     }
@@ -73,7 +69,7 @@ pub(crate) fn asked(
     let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
 
     let (entries, first) = (entries?, first?);
-    let requests = parts.requests(&entries, args, connection, mistakes);
+    let requests = parts.requests(&entries, connection, mistakes);
     let Expect { body, json, matches, length, .. } = &expect;
     let expects_body = body.is_some() || !json.is_empty() || matches.is_some() || length.is_some();
     if expects_body && requests.iter().any(|request| request.method == "HEAD") {
@@ -81,7 +77,7 @@ pub(crate) fn asked(
     }
     let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
     let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
-    let (address, over) = address_over(elsewhere, &first);
+    let (address, over) = elsewhere.unwrap_or_else(|| (first.address(), String::new()));
     let name = match &args.urls {
         Some(path) => {
             let requests = analysis::number::count(entries.len() as u64, "request");
@@ -93,12 +89,12 @@ pub(crate) fn asked(
     Some(Asked { pipeline: args.pipeline.unwrap_or(1), connection, notes: notes.collect(), ..Asked::new(target, name) })
 }
 
-/// Does the same for a cache, with a workload from `workload`.
-fn cache(
+/// Does the same for a cache.
+fn of_cache(
     url: &Url,
     dialect: Dialect,
     args: &HttpArgs,
-    workload: impl FnOnce(&mut Mistakes) -> Option<Workload>,
+    caches: &CacheArgs,
     mistakes: &mut Mistakes,
 ) -> Option<Asked> {
     let mut flags = given_flags(args);
@@ -106,8 +102,8 @@ fn cache(
     let hint = "drop them; use `--workload` to choose the cache workload";
     refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
     let elsewhere = elsewhere(args, mistakes);
-    let workload = Box::new(workload(mistakes)?);
-    let (address, over) = address_over(elsewhere, url);
+    let workload = Box::new(cache::workload(caches, mistakes)?);
+    let (address, over) = elsewhere.unwrap_or_else(|| (url.address(), String::new()));
     let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
     let target = Target::Cache { address, dialect, workload };
     Some(Asked { pipeline: args.pipeline.unwrap_or(1), ..Asked::new(target, name) })
@@ -120,12 +116,7 @@ fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// The address to connect to, and how the name of the load ends.
-fn address_over(elsewhere: Option<(String, String)>, url: &Url) -> (String, String) {
-    elsewhere.unwrap_or_else(|| (url.address(), String::new()))
-}
-
-/// The same for `--unix-socket` and `--connect-to`.
+/// The address of `--unix-socket` or `--connect-to`, and how the name of the load ends.
 fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String)> {
     if let Some(text) = &args.connect_to {
         let address = mistakes.ok(connect_to(text))?;
@@ -148,6 +139,8 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
     let text = mistakes.ok(text)?;
     study::urls::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
 }
+
+const TLS_FLAGS: [&str; 4] = ["`--insecure`", "`--cacert`", "`--cert`", "`--no-resume`"];
 
 pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
     let all = [
@@ -222,14 +215,10 @@ fn socket(args: &HttpArgs) -> Result<Option<String>> {
 
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     if url.protocol != Protocol::Https {
-        let flags = [
-            ("--insecure", args.insecure),
-            ("--cacert", args.cacert.is_some()),
-            ("--cert", args.cert.is_some()),
-            ("--no-resume", args.no_resume),
-        ];
         let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
-        mistakes.refuse(flags, &hint, |flag| format!("`{flag}` needs `https://`, found `{}`", url.origin()));
+        for flag in given_flags(args).into_iter().filter(|flag| TLS_FLAGS.contains(flag)) {
+            mistakes.add(usage(format!("{flag} needs `https://`, found `{}`", url.origin())).hint(&hint));
+        }
         return None;
     }
     let (ca_file, client) = certificates(args, mistakes);
@@ -264,6 +253,8 @@ pub(crate) struct Parts {
     method: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
+    /// Whether the requests are those of a file.
+    from_file: bool,
 }
 
 impl Parts {
@@ -272,22 +263,16 @@ impl Parts {
         let method = method.and_then(|method| mistakes.ok(method.map_err(|error| error.of("`--method`"))));
         let headers = fields(&args.headers, mistakes);
         let body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
-        Self { method, headers, body }
+        Self { method, headers, body, from_file: args.urls.is_some() }
     }
 
     /// One request per entry. A single URL always takes the body; entries of a file do unless they
     /// are `GET` or `HEAD`.
-    fn requests(
-        self,
-        entries: &[Entry],
-        args: &HttpArgs,
-        connection: Connection,
-        mistakes: &mut Mistakes,
-    ) -> Vec<HttpRequest> {
-        let default = if self.body.is_some() && args.urls.is_none() { "POST" } else { "GET" };
+    fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
+        let default = if self.body.is_some() && !self.from_file { "POST" } else { "GET" };
         let request = |entry: &Entry| {
             let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
-            let takes_body = args.urls.is_none() || !matches!(method, "GET" | "HEAD");
+            let takes_body = !self.from_file || !matches!(method, "GET" | "HEAD");
             let is_in = |name: &str, headers: &[(String, String)]| {
                 headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
             };
@@ -358,8 +343,7 @@ mod tests {
     fn read(words: &[&str]) -> (Option<Asked>, Mistakes) {
         let line = Line::try_parse_from(std::iter::once(&"load").chain(words)).unwrap();
         let mut mistakes = Mistakes::of_flags();
-        let workload = |_: &mut Mistakes| study::workload::preset("etc-2012");
-        let asked = asked(line.url.as_deref(), &line.http, workload, &mut mistakes);
+        let asked = asked(line.url.as_deref(), &line.http, &CacheArgs::default(), &mut mistakes);
         (asked, mistakes)
     }
 

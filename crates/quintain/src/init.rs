@@ -97,11 +97,7 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
         let problem = usage(format!("`--kind cache` and `--protocol {protocol}` exclude each other"));
         mistakes.add(problem.hint(format!("cache protocols: {caches}")));
     }
-    let needed: &[&str] = match kind {
-        InitKind::Versions => &["--base", "--head"],
-        InitKind::Proxy => &["--command", "--proxy"],
-        InitKind::One | InitKind::Cache | InitKind::Capacity => &["--command"],
-    };
+    let needed = command_flags(kind);
     let given =
         [("--command", &args.command), ("--base", &args.base), ("--head", &args.head), ("--proxy", &args.proxy)];
     for (flag, value) in given {
@@ -199,12 +195,18 @@ fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mista
     }
 }
 
-fn commands(draft: &Draft) -> Vec<(&'static str, &str)> {
-    match draft.kind {
-        InitKind::Versions => vec![("--base", &draft.command), ("--head", &draft.head)],
-        InitKind::Proxy => vec![("--command", &draft.command), ("--proxy", &draft.proxy)],
-        InitKind::One | InitKind::Cache | InitKind::Capacity => vec![("--command", &draft.command)],
+/// The flags of the commands of a kind, in the order of [`commands`].
+fn command_flags(kind: InitKind) -> &'static [&'static str] {
+    match kind {
+        InitKind::Versions => &["--base", "--head"],
+        InitKind::Proxy => &["--command", "--proxy"],
+        InitKind::One | InitKind::Cache | InitKind::Capacity => &["--command"],
     }
+}
+
+fn commands(draft: &Draft) -> impl Iterator<Item = (&'static str, &str)> {
+    let second = if draft.kind == InitKind::Versions { &draft.head } else { &draft.proxy };
+    command_flags(draft.kind).iter().copied().zip([draft.command.as_str(), second])
 }
 
 /// Checks that a program with a path exists relative to the directory where the study's commands

@@ -48,7 +48,7 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
         ("--calls", args.calls.is_some()),
         ("--trace-session", args.trace_session),
     ];
-    mistakes.refuse(all, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
+    mistakes.refuse(&all, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
 }
 
 fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {

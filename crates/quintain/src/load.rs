@@ -20,7 +20,7 @@ use crate::live::{Live, live, problem};
 use crate::message::{Done, Exit, Problem, Result, usage};
 use crate::metrics::Metrics;
 use crate::mistakes::Mistakes;
-use crate::{cache, cluster, compare, find, generator, http, journey, limits, output, request_log, signals};
+use crate::{cache, cluster, find, generator, http, journey, limits, output, request_log, signals};
 
 /// How long the open loop polls before each intended send, in ns.
 const SPIN_NS: u64 = 100_000;
@@ -88,7 +88,6 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         }
     };
     line.clear();
-    drop(metrics);
     let (measurement, agents) = result?;
     if let Some(path) = &args.journey.calls {
         journey::write_calls(path, &measurement, &spec.target)?;
@@ -153,12 +152,11 @@ fn tell(args: &LoadArgs, notes: &[String]) {
 
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let mut mistakes = Mistakes::of_flags();
-    let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);
     let asked = match &args.journey.journey {
         Some(name) => journey::asked(name, &args.journey, &args.http, &mut mistakes),
         None => {
             journey::flags_of_none(&args.journey, &mut mistakes);
-            http::asked(args.url.as_deref(), &args.http, workload, &mut mistakes)
+            http::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
         }
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
@@ -172,7 +170,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let duration_ns = args.duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
     let search = find::plan(args, duration_ns, &mut mistakes);
     let fail_if = args.fail_if.as_deref();
-    let fail_if = fail_if.and_then(|text| compare::fail_if(text, FailIf::parse_absolute, &mut mistakes));
+    let fail_if = fail_if.and_then(|text| mistakes.all_ok("`--fail-if`", FailIf::parse_absolute(text)));
     let shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
     if !shape.is_empty() {
         let flags = [
@@ -182,7 +180,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
             ("--volley", args.volley),
         ];
         mistakes
-            .refuse(flags, "drop it", |flag| format!("`{flag}` cannot be combined with a shape, which ends the load"));
+            .refuse(&flags, "drop it", |flag| format!("`{flag}` cannot be combined with a shape, which ends the load"));
     }
     let stop = match (args.volley, args.until, args.requests) {
         _ if !shape.is_empty() => Stop::Duration { duration_ns: shape::duration_ns(&shape) },
@@ -198,7 +196,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     if recorded {
         let flags = [("--rate", args.rate.is_some()), ("--find", args.find.is_some()), ("--think", thinks)];
         let text = |flag: &str| format!("`{flag}` cannot be combined with the recorded gaps of a trace");
-        mistakes.refuse(flags, "drop it, or replay the trace without its gaps", text);
+        mistakes.refuse(&flags, "drop it, or replay the trace without its gaps", text);
     }
     // The search sets the rate of each trial.
     let rate = args.rate.as_ref().map(|rate| rate.mean_per_s);

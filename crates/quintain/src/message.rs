@@ -69,12 +69,17 @@ impl Problem {
     }
 }
 
+/// Adds what failed to an error.
+pub(crate) fn because<E>(exit: Exit, what: impl Display) -> impl Fn(E) -> Problem
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    move |error| Problem::new(exit, anyhow::Error::new(error).context(what.to_string()))
+}
+
 /// Builds the error `cannot read \`FILE\`` for a failed operation on a file or directory.
-pub(crate) fn cannot<'a>(exit: Exit, doing: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Problem + 'a {
-    move |error| {
-        let text = format!("cannot {doing} `{}`", path.display());
-        Problem::new(exit, anyhow::Error::new(error).context(text))
-    }
+pub(crate) fn cannot(exit: Exit, doing: &str, path: &Path) -> impl Fn(std::io::Error) -> Problem {
+    because(exit, format!("cannot {doing} `{}`", path.display()))
 }
 
 impl Display for Problem {
@@ -121,9 +126,7 @@ impl From<store::StoreError> for Problem {
 }
 
 pub(crate) fn exe() -> Result<std::path::PathBuf> {
-    std::env::current_exe().map_err(|error| {
-        Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))
-    })
+    std::env::current_exe().map_err(because(Exit::Machine, "cannot locate the quintain executable"))
 }
 
 pub(crate) fn usage(text: impl Display) -> Problem {

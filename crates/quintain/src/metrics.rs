@@ -3,9 +3,7 @@
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use load::{Phase, Progress};
@@ -21,8 +19,6 @@ use crate::message::{Exit, Problem, Result, machine};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pause after each scrape, so that endless requests use little of a CPU.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Time between looks at whether the load has ended, while a scraper sends its request.
-const LOOK: Duration = Duration::from_millis(50);
 /// Maximum size of a request head, in bytes.
 const HEAD_MAX: usize = 8 << 10;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -31,17 +27,14 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 #[derive(Clone, Debug)]
 struct Snapshot {
     clients: u32,
-    /// `None` before the first report, for example while connecting.
-    progress: Option<Progress>,
+    progress: Progress,
 }
 
-/// Serves scrapers from its own thread until dropped.
+/// Serves scrapers from its own thread until the process ends, shortly after the load.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     address: SocketAddr,
     snapshot: Arc<Mutex<Snapshot>>,
-    ended: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Metrics {
@@ -57,8 +50,8 @@ impl Metrics {
                 _ => problem,
             }
         })?;
-        let (snapshot, ended) = (Arc::new(Mutex::new(Snapshot { clients, progress: None })), Arc::default());
-        let (shared, end, measuring) = (Arc::clone(&snapshot), Arc::clone(&ended), measuring.to_vec());
+        let snapshot = Arc::new(Mutex::new(Snapshot { clients, progress: Progress::default() }));
+        let (shared, measuring) = (Arc::clone(&snapshot), measuring.to_vec());
         let serve = move || {
             let others = net::thread::affinity().unwrap_or_default();
             let others = others.into_iter().filter(|cpu| !measuring.contains(cpu)).collect::<Vec<_>>();
@@ -66,10 +59,14 @@ impl Metrics {
                 // If the kernel refuses, the thread stays on any CPU.
                 let _ = net::thread::set_affinity(&others);
             }
-            serve(&listener, &end, &shared);
+            for stream in listener.incoming() {
+                // Errors of a scraper do not affect the load.
+                let _ = stream.and_then(|stream| answer(stream, &shared));
+                std::thread::sleep(PAUSE);
+            }
         };
-        let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(serve).map_err(machine)?;
-        Ok(Self { address, snapshot, ended, thread: Some(thread) })
+        std::thread::Builder::new().name("metrics".to_owned()).spawn(serve).map_err(machine)?;
+        Ok(Self { address, snapshot })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -77,18 +74,7 @@ impl Metrics {
     }
 
     pub(crate) fn show(&self, progress: &Progress) {
-        lock(&self.snapshot).progress = Some(progress.clone());
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        // Wakes the thread if it waits for a connection.
-        let _ = TcpStream::connect_timeout(&self.address, PATIENCE);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // The thread has already printed its panic.
-        }
+        lock(&self.snapshot).progress = progress.clone();
     }
 }
 
@@ -96,18 +82,7 @@ fn lock(snapshot: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
     snapshot.lock().unwrap_or_else(PoisonError::into_inner) // The value is only ever replaced as a whole.
 }
 
-fn serve(listener: &TcpListener, ended: &AtomicBool, snapshot: &Mutex<Snapshot>) {
-    for stream in listener.incoming() {
-        if ended.load(Ordering::Relaxed) {
-            return;
-        }
-        // Errors of a scraper do not affect the load.
-        let _ = stream.and_then(|stream| answer(stream, ended, snapshot));
-        std::thread::sleep(PAUSE);
-    }
-}
-
-fn answer(mut stream: TcpStream, ended: &AtomicBool, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {
     let deadline = lab::clock::now() + PATIENCE;
     let mut head = Vec::new();
     let answer = loop {
@@ -115,11 +90,10 @@ fn answer(mut stream: TcpStream, ended: &AtomicBool, snapshot: &Mutex<Snapshot>)
             break answer;
         }
         let left = deadline.saturating_duration_since(lab::clock::now());
-        if left.is_zero() || ended.load(Ordering::Relaxed) {
+        if left.is_zero() {
             return Ok(());
         }
-        // Short waits, so that a silent scraper does not delay the end.
-        stream.set_read_timeout(Some(left.min(LOOK)))?;
+        stream.set_read_timeout(Some(left))?;
         let mut piece = [0; 1024];
         match stream.read(&mut piece) {
             Ok(0) => return Ok(()),
@@ -167,8 +141,7 @@ impl Snapshot {
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let none = Progress::default();
-        let progress = self.progress.as_ref().unwrap_or(&none);
+        let progress = &self.progress;
         let help = "Valid responses while measuring.";
         let mut requests = encoder.encode_descriptor("requests", help, None, MetricType::Counter)?;
         count(&mut requests, progress.requests)?;
@@ -224,13 +197,13 @@ mod tests {
             errors_by_kind: BTreeMap::from([("reset".to_owned(), 1), ("timeout".to_owned(), 2)]),
             latencies,
         };
-        Mutex::new(Snapshot { clients: 3, progress: Some(progress) })
+        Mutex::new(Snapshot { clients: 3, progress })
     }
 
     #[test]
     fn metrics_of_a_load() {
         insta::assert_snapshot!(lock(&snapshot()).clone().text());
-        let text = Snapshot { clients: 1, progress: None }.text();
+        let text = Snapshot { clients: 1, progress: Progress::default() }.text();
         assert!(text.contains("quintain_load_phase{phase=\"connect\"} 1\n"), "{text}");
     }
 

@@ -1,10 +1,13 @@
 //! Errors in a command line and in files, collected so that all are reported at once.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use clap::builder::TypedValueParser;
+use clap::{Arg, Command};
+use config::Invalid;
 use study::Diagnostic;
 
 use crate::message::{Exit, Problem, Result, usage};
@@ -28,16 +31,11 @@ where
 {
     type Value = T;
 
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        flag: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<T, clap::Error> {
+    fn parse_ref(&self, command: &Command, flag: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
         let invalid = || clap::Error::new(clap::error::ErrorKind::InvalidUtf8).with_cmd(command);
         Ok((self.0)(value.to_str().ok_or_else(invalid)?).unwrap_or_else(|error| {
             let Problem { error, hint, .. } = error.into();
-            let flag = flag.and_then(clap::Arg::get_long).unwrap_or_default();
+            let flag = flag.and_then(Arg::get_long).unwrap_or_default();
             let problem = usage(format!("`--{flag}`: {error}")).hint_if(hint);
             INVALID_FLAGS.with_borrow_mut(|problems| problems.push(problem));
             T::default()
@@ -68,13 +66,13 @@ impl Mistakes {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    pub(crate) fn refuse<const N: usize>(
-        &mut self,
-        flags: [(&str, bool); N],
-        hint: &str,
-        text: impl Fn(&str) -> String,
-    ) {
-        let given = flags.into_iter().filter(|(_, given)| *given);
+    /// The value; errors are added, as errors of `flag`.
+    pub(crate) fn all_ok<T>(&mut self, flag: &str, result: Result<T, Vec<Invalid>>) -> Option<T> {
+        result.map_err(|errors| errors.into_iter().for_each(|error| self.add(error.of(flag)))).ok()
+    }
+
+    pub(crate) fn refuse(&mut self, flags: &[(&str, bool)], hint: &str, text: impl Fn(&str) -> String) {
+        let given = flags.iter().filter(|(_, given)| *given);
         given.for_each(|(flag, _)| self.add(usage(text(flag)).hint(hint)));
     }
 

@@ -5,8 +5,7 @@
 //! gets the result as data and depends on neither; the store keeps it with the run.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::convert::Infallible;
 
 use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
 use load::workload::{Kind, Stream, Texts};
@@ -15,18 +14,11 @@ use study::plan::{Figure, FigureKind, LoadPlan};
 use study::record::{Measurement, Record, Reference, Run};
 use study::spec::{Arrivals, Dialect, Protocol, even_share};
 
+use crate::parallel::in_parallel;
+
 /// Trials per design point replayed with its own policy: enough for an interval, since the
 /// differences vary little.
 const TRIALS: usize = 3;
-
-#[derive(Clone, Debug, PartialEq)]
-struct Job {
-    policy: String,
-    capacity_bytes: u64,
-    point: usize,
-    block: u32,
-    record: usize,
-}
 
 pub(crate) fn may_have(run: &Run) -> bool {
     run.plan.figures.iter().any(|figure| figure.kind == FigureKind::MissRatio)
@@ -38,38 +30,38 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
     if jobs.is_empty() {
         return false;
     }
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let load = &run.plan.points[job.point].load;
-                    let reference = reference(job, load, records[job.record].measurement(), records[job.record].seed);
-                    done.lock().expect("no panic while holding the lock").push(reference);
-                }
-            });
-        }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let simulate = |_: &mut Option<()>, (job, record): &(Reference, &Record)| match replayed(
+        job,
+        &run.plan.points[job.point].load,
+        record,
+    ) {
+        Ok((gets, misses)) => Reference { gets, misses, ..job.clone() },
+        Err(problem) => Reference { problem: Some(problem), ..job.clone() },
+    };
+    let mut done = Vec::new();
+    let Ok(()) = in_parallel(threads, &jobs, simulate, |_, reference| {
+        done.push(reference);
+        Ok::<_, Infallible>(())
     });
-    run.references.extend(done.into_inner().expect("no panic while holding the lock"));
+    run.references.extend(done);
     // Threads finish in any order; sorting makes the stored run the same every time.
     run.references.sort_by(|a, b| (a.point, a.block, &a.policy).cmp(&(b.point, b.block, &b.policy)));
     true
 }
 
-/// Jobs of a run: several trials per design point with its own policy, and one trial per memory
-/// limit with every policy.
-fn jobs(run: &Run, records: &[Record]) -> Vec<Job> {
-    let mut jobs: Vec<Job> = Vec::new();
+/// The missing references of a run, without results: several trials per design point with its own
+/// policy, and one trial per memory limit with every policy.
+fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
+    let mut jobs = Vec::new();
     for figure in run.plan.figures.iter().filter(|figure| figure.kind == FigureKind::MissRatio) {
         let mut drawn = BTreeSet::new();
         for (index, point) in run.plan.points.iter().enumerate() {
             let Some(level) = figure.x.as_ref().and_then(|x| point.factors.get(x)) else { continue };
             let Some(capacity_bytes) = figure.capacity_bytes(level) else { continue };
-            let mut trials = records.iter().enumerate().filter(|(_, record)| {
-                record.point == index && record.measurement().is_some_and(|found| found.cache.is_some())
-            });
-            let trials = trials.by_ref().take(TRIALS).collect::<Vec<_>>();
+            let has_cache = |record: &Record| record.measurement().is_some_and(|found| found.cache.is_some());
+            let trials = records.iter().filter(|record| record.point == index && has_cache(record));
+            let trials = trials.take(TRIALS).collect::<Vec<_>>();
             let own = own_policy(figure, figure.series.as_ref().and_then(|series| point.factors.get(series)));
             // If the load differs between points, so do the curves of policies.
             let rest = point.factors.iter().filter(|(name, _)| Some(*name) != figure.series.as_ref());
@@ -81,18 +73,16 @@ fn jobs(run: &Run, records: &[Record]) -> Vec<Job> {
                     (false, true) => 1,
                     (false, false) => 0,
                 };
-                for &(at, record) in &trials[..wanted] {
-                    let (policy, block) = (policy.clone(), record.block);
-                    jobs.push(Job { policy, capacity_bytes, point: index, block, record: at });
+                for &record in &trials[..wanted] {
+                    let (policy, point, block) = (policy.clone(), index, record.block);
+                    let (gets, misses, problem) = (0, 0, None);
+                    jobs.push((Reference { policy, point, block, capacity_bytes, gets, misses, problem }, record));
                 }
             }
         }
     }
-    let is_known = |job: &Job| {
-        let same = |known: &Reference| (&known.policy, known.point, known.block) == (&job.policy, job.point, job.block);
-        run.references.iter().any(same)
-    };
-    jobs.retain(|job| !is_known(job));
+    let key = |reference: &Reference| (reference.policy.clone(), reference.point, reference.block);
+    jobs.retain(|(job, _)| run.references.iter().all(|known| key(known) != key(job)));
     jobs
 }
 
@@ -102,24 +92,11 @@ fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Op
     figure.policy_of(series).or_else(|| first().map(String::as_str))
 }
 
-fn reference(job: &Job, load: &LoadPlan, measurement: Option<&Measurement>, seed: u64) -> Reference {
-    let found = match (&load.workload, measurement) {
-        (Some(workload), Some(measurement)) => replayed(job, load, workload, measurement, seed),
-        _ => Err("the trial has no workload".to_owned()),
-    };
-    let ((gets, misses), problem) = found.map_or_else(|problem| ((0, 0), Some(problem)), |counts| (counts, None));
-    let Job { policy, capacity_bytes, point, block, .. } = job.clone();
-    Reference { policy, point, block, capacity_bytes, gets, misses, problem }
-}
-
 /// Returns GETs and misses.
-fn replayed(
-    job: &Job,
-    load: &LoadPlan,
-    workload: &Workload,
-    measurement: &Measurement,
-    seed: u64,
-) -> Result<(u64, u64), String> {
+fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u64), String> {
+    let (Some(workload), Some(measurement)) = (&load.workload, record.measurement()) else {
+        return Err("the trial has no workload".to_owned());
+    };
     if workload.trace.is_some() {
         return Err("recorded traces are not simulated".to_owned());
     }
@@ -135,7 +112,7 @@ fn replayed(
     // memcached stores flags with every value.
     let flags = u32::from(load.protocol == Protocol::Cache(Dialect::Memcached));
     let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
-    let operations = Operations::new(workload, seed, measurement.threads.max(1), [warm_up, measured])?;
+    let operations = Operations::new(workload, record.seed, measurement.threads.max(1), [warm_up, measured])?;
     let ratio = match job.policy.as_str() {
         "belady" | "belady-size" => {
             let by_size = job.policy == "belady-size";

@@ -32,18 +32,20 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     }
     let findings = analysis::analyze(&run, &records);
     let exit = drawn(&args, &findings)?;
-    match (args.raw, args.format) {
-        (Some(Raw::Whip), _) => raw_whip(&run, &records, args.folder.as_deref())?,
-        (Some(_), _) => shown(&args, &analysis::volley(&run, &records))?,
+    let written = match (args.raw, args.format) {
+        (Some(Raw::Whip), _) => raw_whip(&run, &records, args.folder.as_deref()),
+        (Some(_), _) => shown(&args, &analysis::volley(&run, &records)),
         (None, Format::Export(format)) if !args.store.json => {
-            write_export(format, &args, &store, &run, &records, &findings)?;
+            let history = if format.needs_history { runs_up_to(&store, &run, &findings)? } else { Vec::new() };
+            let source = Source { findings: &findings, records: &records, history: &history, trial: args.trial };
+            write_export(format, &args, &source)
         }
         (None, Format::Own(Form::Records)) if !args.store.json => {
-            shown(&args, &output::pretty(&Stored { run: &run, records: &records, findings: None })?)?;
+            shown(&args, &output::pretty(&Stored { run: &run, records: &records, findings: None })?)
         }
-        _ => return written(&args, &findings).map(|()| exit),
-    }
-    Ok(exit)
+        _ => written(&args, &findings),
+    };
+    written.map(|()| exit)
 }
 
 /// Whether the report needs records, whose histograms and windows must then fit in memory.
@@ -134,20 +136,11 @@ fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
 
 /// Writes the files of an export: a single file to `--out` or stdout, several to the directory
 /// `--out`.
-fn write_export(
-    export: &Export,
-    args: &ReportArgs,
-    store: &Store,
-    run: &Run,
-    records: &[Record],
-    findings: &Findings,
-) -> Result<()> {
+fn write_export(export: &Export, args: &ReportArgs, source: &Source<'_>) -> Result<()> {
     if args.trial.is_some() && !export.is_of_a_trial {
         return Err(trial_of_no_trace());
     }
-    let history = if export.needs_history { runs_up_to(store, run, findings)? } else { Vec::new() };
-    let source = Source { findings, records, history: &history, trial: args.trial };
-    let files = export.files(&source).map_err(|error| Problem::new(Exit::Usage, error))?;
+    let files = export.files(source).map_err(|error| Problem::new(Exit::Usage, error))?;
     match (files.as_slice(), args.out.as_deref()) {
         ([file], None) => output::data(&file.text),
         ([file], Some(path)) if !path.is_dir() => output::file(path, &file.text),

@@ -1,46 +1,29 @@
-//! `quintain serve`: reference servers.
+//! `quintain serve`: reference servers, and mock services for measuring the proxies in front of them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lab::clock::nanos;
-use mocks::{Chess, EvernoteNotes, EvernoteUser, Service, Shop, Twitter};
+use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, Shop, Twitter, serve_mock};
+use serde_json::json;
 use servers::{
     CacheLimits, CacheProtocol, CacheServer, CacheShared, Calibrate, Hostile, Http, HttpLimits, Listen, Pauses,
     Pingpong, ServeError, Shutdown,
 };
-use stats::Histogram;
+use stats::{Distribution, Histogram};
+use study::units;
 
-use crate::cli::{ListenArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
+use crate::cli::{ListenArgs, MockArgs, MockTlsArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
 use crate::message::{Exit, Problem, Result, machine, usage};
 use crate::mistakes::Mistakes;
-use crate::{mock, output, signals};
+use crate::{output, signals};
 
 /// Default connection limit of `serve http`, if descriptors allow it.
 const CONNECTIONS: u32 = 65_536;
 /// Descriptors other than connections: standard streams, listener, event loops and connections
 /// about to be refused.
 const OTHER_DESCRIPTORS: u64 = 512;
-
-/// Service times that `serve calibrate` and `serve http` measured themselves, the ground truth.
-#[derive(Debug, serde::Serialize)]
-struct TrueTimes {
-    requests: u64,
-    service_ns: Times,
-    histogram: study::record::Histogram,
-}
-
-#[derive(Debug, serde::Serialize)]
-struct Times {
-    mean: Option<f64>,
-    p50: Option<f64>,
-    p90: Option<f64>,
-    p95: Option<f64>,
-    p99: Option<f64>,
-    p999: Option<f64>,
-    max: Option<u64>,
-}
 
 pub(crate) fn serve(kind: ServeKind) -> Result<()> {
     let shutdown = Arc::new(Shutdown::default());
@@ -62,7 +45,7 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
             }
             let handler = |thread| Calibrate::new(args.delay.0, pauses, args.seed, thread);
             let handlers = servers::serve_calibrate(&args.listen.into(), &handler, &shutdown, ready)?;
-            output::json_line(serde_json::to_string(&TrueTimes::of(handlers.iter().map(Calibrate::service_ns))))?;
+            output::json_line(true_times(handlers.iter().map(Calibrate::service_ns)))?;
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
         ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
@@ -72,19 +55,19 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
                 let user = Arc::new(EvernoteUser::new(url.clone())) as Arc<dyn Service>;
                 vec![user, Arc::new(EvernoteNotes::new(profile, url))]
             };
-            mock::serve(&mock, Some(tls), &[mock.port, notes_port], services, &shutdown)?;
+            serve_services(&mock, Some(tls), &[mock.port, notes_port], services, &shutdown)?;
         }
         ServeKind::MockChess { mock, games, identities } => {
             let chess = Chess::new(games as usize, identities);
-            mock::serve(&mock, None, &[mock.port], |_| vec![Arc::new(chess)], &shutdown)?;
+            serve_services(&mock, None, &[mock.port], |_| vec![Arc::new(chess)], &shutdown)?;
         }
         ServeKind::MockShop { mock, wrong_total, expire } => {
             let shop = Shop::new(wrong_total, expire);
-            mock::serve(&mock, None, &[mock.port], |_| vec![Arc::new(shop)], &shutdown)?;
+            serve_services(&mock, None, &[mock.port], |_| vec![Arc::new(shop)], &shutdown)?;
         }
         ServeKind::MockTwitter { mock, tls, identities } => {
             let twitter = Twitter::new(identities);
-            mock::serve(&mock, Some(tls), &[mock.port], |_| vec![Arc::new(twitter)], &shutdown)?;
+            serve_services(&mock, Some(tls), &[mock.port], |_| vec![Arc::new(twitter)], &shutdown)?;
         }
         ServeKind::Hostile { port, kind, after } => {
             let address = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port)).into();
@@ -112,12 +95,11 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
     let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds).minimal(minimal);
     let handlers = servers::serve_http(&listen, &handler, shutdown, ready)?;
     let Some(path) = args.log else { return Ok(()) };
-    let times = TrueTimes::of(handlers.iter().map(Http::service_ns));
+    let times = true_times(handlers.iter().map(Http::service_ns));
     if path.as_os_str() == "-" {
-        return output::json_line(serde_json::to_string(&times));
+        return output::json_line(times);
     }
-    let text = serde_json::to_string(&times).map_err(machine)?;
-    output::file(&path, &(text + "\n"))
+    output::file(&path, &(times.map_err(machine)? + "\n"))
 }
 
 fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
@@ -182,24 +164,17 @@ fn connections(asked: Option<u32>) -> Result<u32> {
     Ok(wanted.min(room).max(1))
 }
 
-impl TrueTimes {
-    fn of<'a>(threads: impl Iterator<Item = &'a Histogram>) -> Self {
-        let mut service = Histogram::new();
-        threads.for_each(|thread| service.merge(thread));
-        TrueTimes {
-            requests: service.len(),
-            service_ns: Times {
-                mean: service.mean(),
-                p50: service.quantile(0.5),
-                p90: service.quantile(0.9),
-                p95: service.quantile(0.95),
-                p99: service.quantile(0.99),
-                p999: service.quantile(0.999),
-                max: service.max(),
-            },
-            histogram: (&service).into(),
-        }
-    }
+/// Service times that `serve calibrate` and `serve http` measured themselves, the ground truth.
+fn true_times<'a>(threads: impl Iterator<Item = &'a Histogram>) -> serde_json::Result<String> {
+    let mut service = Histogram::new();
+    threads.for_each(|thread| service.merge(thread));
+    let [p50, p90, p95, p99, p999] = [0.5, 0.9, 0.95, 0.99, 0.999].map(|share| service.quantile(share));
+    let (mean, max) = (service.mean(), service.max());
+    serde_json::to_string(&json!({
+        "requests": service.len(),
+        "service_ns": { "mean": mean, "p50": p50, "p90": p90, "p95": p95, "p99": p99, "p999": p999, "max": max },
+        "histogram": study::record::Histogram::from(&service),
+    }))
 }
 
 fn ready(address: &net::Address) {
@@ -225,6 +200,112 @@ impl From<ServeError> for Problem {
             }
             ServeError::Listen { address: net::Address::Unix(_), .. } => Problem::new(Exit::Usage, error),
             _ => Problem::new(Exit::Machine, error),
+        }
+    }
+}
+
+/// Serves the services of a mock, one per port.
+fn serve_services(
+    args: &MockArgs,
+    tls: Option<MockTlsArgs>,
+    ports: &[u16],
+    services: impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>>,
+    shutdown: &Shutdown,
+) -> Result<()> {
+    let addresses = ports.iter().map(|port| SocketAddr::new(args.host, *port)).collect::<Vec<_>>();
+    Ok(serve_mock(&mock_listen(args, tls), &addresses, services, shutdown, ready_first)?)
+}
+
+fn mock_listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
+    let (mut names, mut cert_out) = (Vec::new(), None);
+    if let Some(tls) = tls {
+        names = vec!["localhost".to_owned(), args.host.to_string()];
+        names.extend(tls.cert_names);
+        cert_out = tls.cert_out;
+    }
+    MockListen {
+        threads: args.threads,
+        connections: args.connections as usize,
+        body_bytes: usize::try_from(args.max_body).unwrap_or(usize::MAX),
+        idle: args.idle_timeout,
+        patience: args.body_timeout,
+        drain: args.drain,
+        delay: args.delay.0,
+        seed: args.seed,
+        names,
+        cert_out,
+    }
+}
+
+/// Prints the first port, the one that clients connect to first.
+fn ready_first(bound: &[SocketAddr]) {
+    if let Some(first) = bound.first() {
+        // A write error only means that no process waits for the port.
+        let _ = output::data(&format!("ready {}", first.port()));
+    }
+}
+
+impl From<MockError> for Problem {
+    fn from(error: MockError) -> Self {
+        match error {
+            MockError::Serve(error) => error.into(),
+            MockError::Certificate { .. } | MockError::Write { .. } => Problem::new(Exit::Usage, error),
+        }
+    }
+}
+
+/// A random delay, in ns; `None` for no delay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Law(pub(crate) Option<Distribution>);
+
+/// Parses `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5`, `bimodal:100us,5ms,0.02`.
+pub(crate) fn law(text: &str) -> Result<Law, String> {
+    const FORMS: &str =
+        "expected `null`, `constant:TIME`, `exponential:MEAN`, `lognormal:MEDIAN,SIGMA` or `bimodal:LOW,HIGH,SHARE`";
+    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+    let words = rest.split(',').map(str::trim).collect::<Vec<_>>();
+    let time = |text: &str| units::duration_ns(text).map(|ns| ns as f64).map_err(|error| error.to_string());
+    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("`{text}` is not a number"));
+    let law = match (name, words.as_slice()) {
+        ("null", [""]) => return Ok(Law(None)),
+        ("constant", [value]) => Distribution::Constant { value: time(value)? },
+        ("exponential", [mean]) => Distribution::Exponential { mean: time(mean)? },
+        ("lognormal", [median, sigma]) => Distribution::Lognormal { median: time(median)?, sigma: number(sigma)? },
+        ("bimodal", [low, high, share]) => Distribution::Bimodal {
+            low: time(low)?,
+            high: time(high)?,
+            high_share: units::fraction(share).map_err(|error| error.to_string())?,
+        },
+        _ => return Err(FORMS.to_owned()),
+    };
+    if law.is_valid() { Ok(Law(Some(law))) } else { Err("invalid distribution parameters".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_are_read() {
+        assert_eq!(law("null"), Ok(Law(None)));
+        assert_eq!(law("constant:1ms"), Ok(Law(Some(Distribution::Constant { value: 1e6 }))));
+        assert_eq!(law("exponential:50us"), Ok(Law(Some(Distribution::Exponential { mean: 5e4 }))));
+        assert_eq!(law("lognormal:1ms,0.5"), Ok(Law(Some(Distribution::Lognormal { median: 1e6, sigma: 0.5 }))));
+        assert_eq!(
+            law("bimodal:100us,5ms,2%"),
+            Ok(Law(Some(Distribution::Bimodal { low: 1e5, high: 5e6, high_share: 0.02 })))
+        );
+        for wrong in [
+            "",
+            "null:1",
+            "constant",
+            "constant:",
+            "constant:1",
+            "lognormal:1ms",
+            "lognormal:1ms,x",
+            "bimodal:1ms,2ms,3",
+        ] {
+            assert!(law(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::message::{Exit, Problem, Result};
+use crate::message::{Exit, Result, because};
+
+const FAILED: &str = "cannot watch for signals";
 
 /// Set by Ctrl-C, SIGTERM or a closed terminal, once [`watch_interrupts`] was called.
 pub(crate) static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -32,7 +34,7 @@ pub(crate) fn ignore() -> Result<()> {
 
 fn register(flag: &Arc<AtomicBool>) -> Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
+        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(because(Exit::Machine, FAILED))?;
     }
     Ok(())
 }
@@ -48,12 +50,8 @@ pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<()> {
 
 /// Calls `ask` on every signal, with the number of earlier ones.
 fn watch(signals: &[i32], ask: impl Fn(usize) + Send + 'static) -> Result<()> {
-    let mut signals = Signals::new(signals).map_err(failed)?;
+    let mut signals = Signals::new(signals).map_err(because(Exit::Machine, FAILED))?;
     let wait = move || signals.forever().enumerate().for_each(|(count, _)| ask(count));
-    std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(failed)?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(because(Exit::Machine, FAILED))?;
     Ok(())
-}
-
-fn failed(error: std::io::Error) -> Problem {
-    Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot watch for signals"))
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use load::workload::{Kind, Stream, Texts};
-use report::workload::{Curves, FitFound, Head, Lengths, Spread, WORKLOAD_VERSION, WorkloadDrawn};
+use load::workload::{Stream, Texts};
+use report::workload::{Curves, FitFound, Head, KINDS, Lengths, Spread, WORKLOAD_VERSION, WorkloadDrawn};
 use stats::fit::{Fit, chi_square};
 use stats::{Sizes, Zipf};
 use study::Workload;
@@ -50,15 +50,6 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload)> {
     Ok((name.to_owned(), workload))
 }
 
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Get => "get",
-        Kind::Set => "set",
-        Kind::Delete => "delete",
-        Kind::ReadModifyWrite => "read-modify-write",
-    }
-}
-
 /// Samples `n` operations, and `n` lengths of keys and values.
 fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
     let mut stream = Stream::new(workload, seed, 0, 1)?;
@@ -66,13 +57,13 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     let population = workload.keys.reuse.is_none().then_some(workload.keys.count);
     let ranked =
         population.filter(|_| workload.keys.shift_every.is_none() && workload.keys.popularity != Popularity::Loop);
-    let mut kinds = [Kind::Get, Kind::Set, Kind::Delete, Kind::ReadModifyWrite].map(|kind| (kind, 0_u64));
+    let mut kinds = [0_u64; KINDS.len()];
     let (mut keys, mut footprint_bytes, mut fresh) = (HashSet::new(), 0, 0);
     let mut ranks = vec![0_u64; ranked.map_or(0, |count| count.min(1 << 24)) as usize];
     let (mut value_lengths, per_key) = (Vec::new(), stream.value_bytes(0).is_some());
     for _ in 0..n {
         let operation = stream.next_operation();
-        kinds[operation.kind as usize].1 += 1;
+        kinds[operation.kind as usize] += 1;
         fresh += u64::from(operation.new);
         if keys.insert(operation.key) {
             footprint_bytes += u64::from(texts.key_bytes(operation.key)) + u64::from(operation.value_bytes);
@@ -114,7 +105,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     if workload.keys.invalidation == 0.0 && workload.keys.new == NewKey::Any {
         let weights = [operations.get, operations.set, operations.delete, operations.read_modify_write];
         let shares = weights.map(|weight| weight / operations.total());
-        fit("operations", chi_square(&kinds.map(|(_, count)| count), &shares));
+        fit("operations", chi_square(&kinds, &shares));
     }
     if let (Some(reuse), true) =
         (workload.keys.reuse, workload.keys.one_hit == 0.0 && workload.keys.count > 0 || n > 1000)
@@ -139,19 +130,17 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
             let top = count.div_ceil(100);
             let up_to = |ranks_: u64| ranks[..ranks_ as usize].iter().sum::<u64>() as f64 / drawn.max(1) as f64;
             head = Some(Head { keys: top, drawn: up_to(top), exact: mass(top) });
-            let at = grid(1, count).into_iter();
-            let points = at.map(|ranks| (ranks as f64, up_to(ranks), mass(ranks))).collect::<Vec<_>>();
+            let points = grid(1, count).map(|ranks| (ranks as f64, up_to(ranks), mass(ranks)));
             curves.push(Curves {
                 title: "Popularity".to_owned(),
                 x: "most popular keys".to_owned(),
                 unit: "1",
                 y: "share of operations".to_owned(),
-                drawn: points.iter().map(|point| (point.0, point.1)).collect(),
-                exact: points.iter().map(|point| (point.0, point.2)).collect(),
+                points: points.collect(),
             });
         }
     }
-    let kinds = kinds.into_iter().filter(|(_, count)| *count > 0);
+    let kinds = KINDS.into_iter().map(str::to_owned).zip(kinds).filter(|(_, count)| *count > 0);
     let about = PRESETS.iter().find(|preset| preset.name == name).map(|preset| preset.about.to_owned());
     Ok(WorkloadDrawn {
         version: WORKLOAD_VERSION,
@@ -159,7 +148,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
         about,
         seed,
         operations: n,
-        kinds: kinds.map(|(kind, count)| (kind_name(kind).to_owned(), count)).collect(),
+        kinds: kinds.collect(),
         distinct_keys: keys.len() as u64,
         first_touches: keys.len() as u64,
         footprint_bytes,
@@ -181,9 +170,8 @@ fn head_mass(popularity: Popularity, count: u64, ranks: u64) -> f64 {
     }
 }
 
-fn grid(low: u64, high: u64) -> Vec<u64> {
-    let next = |at: &u64| (*at < high).then(|| (at + (at / 24).max(1)).min(high));
-    std::iter::successors(Some(low), next).collect()
+fn grid(low: u64, high: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(low), move |at| (*at < high).then(|| (at + (at / 24).max(1)).min(high)))
 }
 
 /// A length distribution in which some lengths are raised to a minimum, so that keys stay distinct.
@@ -230,37 +218,31 @@ impl LengthLaw<'_> {
         let n = sorted.len();
         let at = |p: f64| u64::from(sorted[((p * n as f64).ceil() as usize).clamp(1, n) - 1]);
         let mean = sorted.iter().map(|&length| f64::from(length)).sum::<f64>() / n as f64;
+        let spread =
+            |mean, at: &dyn Fn(f64) -> u64, max| Spread { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max };
         Lengths {
             of: of.to_owned(),
             count: n as u64,
-            drawn: Spread { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: u64::from(sorted[n - 1]) },
-            exact: Spread {
-                mean: self.mean(),
-                p50: self.quantile(0.5),
-                p90: self.quantile(0.9),
-                p99: self.quantile(0.99),
-                max: self.sizes.bounds().1,
-            },
+            drawn: spread(mean, &at, u64::from(sorted[n - 1])),
+            exact: spread(self.mean(), &|p| self.quantile(p), self.sizes.bounds().1),
         }
     }
 
     fn curves(&self, title: &str, sorted: &[u32]) -> Curves {
         let largest = u64::from(sorted[sorted.len() - 1]).max(2);
-        let (mut drawn, mut exact) = (Vec::new(), Vec::new());
+        let mut points = Vec::new();
         let mut before = (0.0, 0.0);
         for size in grid(1, largest) {
             let share = sorted.partition_point(|&length| u64::from(length) <= size) as f64 / sorted.len() as f64;
             let now = (share, self.cdf(size));
             if size <= 24 {
                 // Below 24 bytes, draw a step per byte instead of a slope.
-                drawn.push((size as f64, before.0));
-                exact.push((size as f64, before.1));
+                points.push((size as f64, before.0, before.1));
             }
-            drawn.push((size as f64, now.0));
-            exact.push((size as f64, now.1));
+            points.push((size as f64, now.0, now.1));
             before = now;
         }
         let (x, y) = ("bytes".to_owned(), "fraction at most this long".to_owned());
-        Curves { title: title.to_owned(), x, unit: "1", y, drawn, exact }
+        Curves { title: title.to_owned(), x, unit: "1", y, points }
     }
 }

@@ -121,13 +121,12 @@ pub struct Curves {
     pub unit: &'static str,
     /// Label of the y axis.
     pub y: String,
-    /// Drawn values: x, share.
-    pub drawn: Vec<(f64, f64)>,
-    /// Exact values: x, share.
-    pub exact: Vec<(f64, f64)>,
+    /// Values: x, share as drawn, exact share.
+    pub points: Vec<(f64, f64, f64)>,
 }
 
-const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
+/// Kinds of operations, in the order of `load::workload::Kind`.
+pub const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
 
 /// Renders the report for a terminal.
 pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
@@ -176,12 +175,16 @@ fn p_text(p: f64) -> String {
 /// Renders the figure as an SVG file.
 pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     let panel = |curves: &Curves| {
-        let xs = curves.drawn.iter().chain(&curves.exact).map(|point| point.0).filter(|x| *x > 0.0);
+        let xs = curves.points.iter().map(|point| point.0).filter(|x| *x > 0.0);
         let (low, high) = xs.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
         let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
+        let drawn = curves.points.iter().map(|(x, drawn, _)| (*x, *drawn)).collect();
+        let exact = curves.points.iter().map(|(x, _, exact)| (*x, *exact));
+        // Fewer rings than points, with the last one.
+        let rings = exact.clone().step_by(curves.points.len() / 40 + 1).chain(exact.last()).collect();
         let layers = vec![
-            Layer::Curve { series: 0, points: curves.drawn.clone() },
-            Layer::Dust { series: 1, points: thinned(&curves.exact), hollow: true, aside: 0.0 },
+            Layer::Curve { series: 0, points: drawn },
+            Layer::Dust { series: 1, points: rings, hollow: true, aside: 0.0 },
         ];
         let (x, y) = (Axis::log(low, high, curves.unit, &curves.x, 5), Axis::linear(0.0, 1.0, "1", &curves.y));
         Panel::new(curves.title.clone(), x, y, layers)
@@ -197,10 +200,6 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
         ..Drawing::default()
     };
     figure::svg_file(&drawing, Background::Light)
-}
-
-fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    points.iter().copied().step_by(points.len() / 40 + 1).chain(points.last().copied()).collect()
 }
 
 #[derive(Template)]

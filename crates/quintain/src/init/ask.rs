@@ -13,7 +13,6 @@ pub(super) fn missing(args: &mut InitArgs) -> Result<()> {
 }
 
 pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<()> {
-    let mut asker = Asker { input };
     // If a command is given, the defaults apply to all other flags.
     if args.command.is_some() || args.base.is_some() || args.head.is_some() {
         return Ok(());
@@ -22,58 +21,55 @@ pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<()
         let kinds = InitKind::value_variants().iter().map(|kind| kind.words());
         let kinds = kinds.map(|(name, text)| format!("\n  {name:<9} {text}")).collect::<String>();
         output::message(&format!("What do you want to know?{kinds}"));
-        args.kind = Some(asker.until("Kind", "one", |text| InitKind::from_str(text, false).ok())?);
+        args.kind = Some(until(input, "Kind", "one", |text| InitKind::from_str(text, false).ok())?);
     }
     let is_cache = args.kind == Some(InitKind::Cache);
     if args.kind == Some(InitKind::Versions) {
-        args.base = Some(asker.text("Command that starts the first version, with {port} for its port", None)?);
-        args.head = Some(asker.text("Command that starts the second one", None)?);
+        args.base = Some(text(input, "Command that starts the first version, with {port} for its port", None)?);
+        args.head = Some(text(input, "Command that starts the second one", None)?);
     } else {
-        args.command = Some(asker.text("Command that starts the server, with {port} for its port", None)?);
+        args.command = Some(text(input, "Command that starts the server, with {port} for its port", None)?);
     }
     if args.kind == Some(InitKind::Proxy) && args.proxy.is_none() {
         let question = "Command that starts the proxy, with {port} for its port and {next_port} for the server's";
-        args.proxy = Some(asker.text(question, None)?);
+        args.proxy = Some(text(input, question, None)?);
     }
     let has_port = [&args.command, &args.base].into_iter().flatten().all(|command| command.contains("{port}"));
     if args.port.is_none() && !has_port {
-        args.port = Some(asker.until("Port it listens on", "", |text| port(text).ok())?);
+        args.port = Some(until(input, "Port it listens on", "", |text| port(text).ok())?);
     }
     if args.protocol.is_none() {
-        args.protocol = Some(asker.text("Protocol", Some(if is_cache { "memcached" } else { "http" }))?);
+        args.protocol = Some(text(input, "Protocol", Some(if is_cache { "memcached" } else { "http" }))?);
     }
     let has_path = args.protocol.as_deref().is_some_and(|protocol| ["http", "https"].contains(&protocol));
     if args.path.is_none() && has_path {
-        args.path = Some(asker.text("Path to request", Some("/"))?);
+        args.path = Some(text(input, "Path to request", Some("/"))?);
     }
     Ok(())
 }
 
-struct Asker<'a, R> {
-    input: &'a mut R,
+fn text(input: &mut impl BufRead, question: &str, default: Option<&str>) -> Result<String> {
+    until(input, question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
 }
 
-impl<R: BufRead> Asker<'_, R> {
-    fn text(&mut self, question: &str, default: Option<&str>) -> Result<String> {
-        self.until(question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
-    }
-
-    fn until<T>(&mut self, question: &str, default: &str, mut usable: impl FnMut(&str) -> Option<T>) -> Result<T> {
-        let choice = if default.is_empty() { String::new() } else { format!(" [{default}]") };
-        loop {
-            output::ask(&format!("{question}{choice}: "));
-            let mut line = String::new();
-            let read = self.input.read_line(&mut line).map_err(crate::message::machine)?;
-            if read == 0 {
-                return Err(
-                    usage(format!("no reply to `{question}`")).hint("reply, or pass flags: `quintain init --help`")
-                );
-            }
-            let text = if line.trim().is_empty() { default } else { line.trim() };
-            match usable(text) {
-                Some(value) => return Ok(value),
-                None => output::message(&format!("`{text}` is not a valid reply")),
-            }
+fn until<T>(
+    input: &mut impl BufRead,
+    question: &str,
+    default: &str,
+    mut usable: impl FnMut(&str) -> Option<T>,
+) -> Result<T> {
+    let choice = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+    loop {
+        output::ask(&format!("{question}{choice}: "));
+        let mut line = String::new();
+        let read = input.read_line(&mut line).map_err(crate::message::machine)?;
+        if read == 0 {
+            return Err(usage(format!("no reply to `{question}`")).hint("reply, or pass flags: `quintain init --help`"));
+        }
+        let text = if line.trim().is_empty() { default } else { line.trim() };
+        match usable(text) {
+            Some(value) => return Ok(value),
+            None => output::message(&format!("`{text}` is not a valid reply")),
         }
     }
 }

@@ -1,0 +1,32 @@
+//! Work on several threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Calls `work` for every item on up to `threads` threads, and `each` on this thread with the index and
+/// the result, in any order. Each thread keeps a value between its items, at first `None`. Fails with
+/// the first error of `each`.
+pub(crate) fn in_parallel<T: Sync, S, R: Send, E>(
+    threads: usize,
+    items: &[T],
+    work: impl Fn(&mut Option<S>, &T) -> R + Sync,
+    mut each: impl FnMut(usize, R) -> Result<(), E>,
+) -> Result<(), E> {
+    let (next, work) = (&AtomicUsize::new(0), &work);
+    std::thread::scope(|scope| {
+        let (sender, results) = mpsc::channel();
+        for _ in 0..threads.min(items.len()) {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                let mut kept = None;
+                while let Some((index, item)) = items.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
+                    if sender.send((index, work(&mut kept, item))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        results.into_iter().try_for_each(|(index, result)| each(index, result))
+    })
+}
