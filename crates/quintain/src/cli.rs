@@ -225,7 +225,7 @@ pub(crate) enum StateVerb {
 }
 
 #[derive(Debug, Default, Args)]
-#[command(after_help = INIT_HELP)]
+#[command(after_help = include_str!("help/init.txt").trim_ascii_end())]
 pub(crate) struct InitArgs {
     /// Study file to write (`mine.toml`), or a directory for it [default: `server.toml`, or a name by kind, here]
     #[arg(value_name = "FILE|DIR")]
@@ -273,15 +273,6 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(crate) objective: Option<String>,
 }
-
-const INIT_HELP: &str = "On a terminal, without a command, it asks. Examples:\n  \
-                         quintain init --command './server -p {port}' --path /health\n  \
-                         quintain init --command './server -p {port}' -H 'Authorization: Bearer TOKEN' --expect-status 200\n  \
-                         quintain init --base './server-main -p {port}' --head './server -p {port}'\n  \
-                         quintain init --command './server -p {port}' --proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'\n  \
-                         quintain init --command 'memcached -p {port} -U 0' --protocol memcached\n  \
-                         quintain init --command './server' --port 8080 --objective 'p99 < 5ms'\n\
-                         Exit codes: 0 written, 2 usage error, 3 the server did not respond (nothing is written).";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InitKind {
@@ -363,13 +354,7 @@ pub(crate) struct StudyArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 0 all cases hold, 1 a case failed, 2 usage error, 3 the server could not be started.\n\
-                        `quintain help cases` prints the keys of a case file.\n\n\
-                        quintain verify --command './server -p {port}' --protocol http --cases mine.toml\n\
-                        quintain verify http://127.0.0.1:8080/health\n\
-                        quintain verify volley"
-)]
+#[command(after_help = include_str!("help/verify.txt").trim_ascii_end())]
 pub(crate) struct VerifyArgs {
     /// URL of a running server, or a study (file or name), each of whose servers is built and checked
     pub(crate) target: Option<String>,
@@ -483,24 +468,8 @@ const SIDES: &str = "Baseline and candidate";
 pub(crate) const LOAD_OF_PAIRS: &str = "Load";
 const DECISION: &str = "Decision";
 
-const COMPARE_HELP: &str = "Examples:\n  \
-    quintain compare --base './old -p {port}' --head './new -p {port}' -c 20 pingpong://\n      \
-        two commands; host and port are left out of the URL\n  \
-    quintain compare --base-rev main --head-rev HEAD --build 'make' --command './server -p {port}' -c 50 http:///\n      \
-        two revisions of this repository, each built in its own worktree\n  \
-    quintain compare volley server=c-epoll server=go --set clients=40\n      \
-        two levels of a factor of a study; `server=go,clients=40` sets several levels of a design point\n  \
-    git bisect run quintain compare --base-rev v1.0 --head-rev HEAD --build make --command './server -p {port}' \
-    --fail-if 'throughput < 0.95' --undecided 125 http:///\n  \
-    quintain compare RUN RUN\n      \
-        two stored runs side by side, without a verdict: they ran at different times\n\n\
-    Pairs run in random order with fresh processes, and are tested after 10, 15, 20, 30, 45, 60 ... pairs by an exact signed-rank test; the levels of all looks add up to 5 %. \
-    A pair gives no verdict if the generator was its bottleneck.\n\n\
-    Exit codes: 0 shown not to fail, or nothing asked that could fail; 1 shown worse than `--fail-if` allows; 2 usage error; 3 a server or a build failed; \
-    4 no verdict is possible on this machine; 125 no verdict, with `--undecided 125`; 130 interrupted.";
-
 #[derive(Debug, Args)]
-#[command(after_help = COMPARE_HELP, next_help_heading = "Output and machine", override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
+#[command(after_help = include_str!("help/compare.txt").trim_ascii_end(), next_help_heading = "Output and machine", override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
 pub(crate) struct CompareArgs {
     /// URL without host and port (`pingpong://`, `http:///path`, `memcached://`); or a study and two levels; or two stored runs
     #[arg(value_name = "WHAT", num_args = 1..=3, help_heading = None)]
@@ -661,7 +630,7 @@ const GENERATOR: &str = "Generator";
 const OUTPUT: &str = "Output";
 
 #[derive(Debug, Args)]
-#[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
+#[command(after_help = include_str!("help/load.txt").trim_ascii_end(), override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
     /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `redis://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
@@ -951,28 +920,6 @@ pub(crate) struct HttpArgs {
     pub(crate) no_resume: bool,
 }
 
-const LOAD_HELP: &str = "Examples:\n  \
-    quintain load -t2 -c400 -d10s http://127.0.0.1:8080/\n      \
-        as in wrk: each of 400 connections waits for its response before it sends again\n  \
-    quintain load -c 400 --rate 50k http://127.0.0.1:8080/\n      \
-        open loop: latency as independent users see it\n  \
-    quintain load -c 400 --find 'p99<5ms and errors<0.1%' http://127.0.0.1:8080/\n      \
-        the highest rate that meets this, as a range\n  \
-    quintain load -X POST --body '{\"n\":1}' -H 'Content-Type: application/json' --expect-status 201 URL\n  \
-    quintain load --urls mix.txt -c 100 -d 1m --json > mix.json\n  \
-    quintain load -H 'X-Id: {{uuid}}' 'http://127.0.0.1:8080/items/{{seq}}?user={{csv:users.csv:id}}'\n      \
-        a value per request: seq, uuid, rand:1..9, zipf:1..9, letters:8, choice:a,b, csv:FILE:COLUMN,\n      \
-        trace, unix_ms; also in --body, --urls and studies\n  \
-    quintain load --no-keepalive -c 50 https://127.0.0.1:8443/ --cacert root.pem\n  \
-    quintain load memcached://127.0.0.1:11211 --workload etc-2012 -c 50\n      \
-        a cache: hit ratio with causes, misses filled, every value verified\n  \
-    quintain load redis://127.0.0.1:6379 --trace cluster52.zst --trace-format twitter --trace-gaps recorded\n      \
-        a recorded trace, its operations at their original times\n  \
-    quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n\n\
-    In a closed loop (no --rate) a client waits for its response before it sends again; latency is service time. With --rate (open loop), requests follow a schedule; latency is response time, from the intended send time.\n\n\
-    A client whose connection is lost reconnects after 1 ms, then after twice as long each time, at most 100 ms, until a \
-    response arrives (back-off). The report counts clients in back-off.";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkloadKind {
     /// Sample a workload and test the sample against its distributions: lengths, popularity, operations; prints goodness of fit
@@ -1103,9 +1050,7 @@ impl ListenArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Paths: / /plaintext /json /bytes/N /chunked/N?chunk=BYTES /echo (POST) /health\n         \
-    /delay?mean=1ms&dist=exponential (constant, exponential, lognormal, bimodal)\n\n\
-    SIGTERM drains: stop accepting, answer pending requests, close. A second SIGTERM exits immediately.")]
+#[command(after_help = include_str!("help/serve-http.txt").trim_ascii_end())]
 pub(crate) struct ServeHttpArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
@@ -1154,15 +1099,7 @@ pub(crate) struct ServeHttpArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "memcached: get gets gat gats set add replace append prepend cas delete incr decr touch flush_all version stats \
-    verbosity mn quit\nRESP: GET SET SETEX PSETEX SETNX INCR DECR INCRBY DECRBY DEL UNLINK MGET MSET EXISTS EXPIRE PEXPIRE TTL PTTL PERSIST \
-    PING ECHO FLUSHALL FLUSHDB INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
-    Memory in all: --maxmem, 4 MiB, 16 KiB per connection, and the larger of --maxmem / 8 and four of the largest items \
-    for values over 16 KiB in flight. A value beyond that is refused with SERVER_ERROR out of memory (RESP: OOM, HTTP: 503); \
-    a large response waits.\n\n\
-    SIGTERM drains: stop accepting, answer pending requests, close. A second SIGTERM exits immediately."
-)]
+#[command(after_help = include_str!("help/serve-cache.txt").trim_ascii_end())]
 pub(crate) struct ServeCacheArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
