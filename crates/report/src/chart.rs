@@ -6,7 +6,6 @@ pub(crate) mod scale;
 pub(crate) mod style;
 pub(crate) mod text;
 pub(crate) mod ticks;
-pub(crate) mod unit;
 
 pub(crate) use axis::Axis;
 
@@ -371,23 +370,21 @@ impl Panel {
     }
 
     fn draw_layer(&self, svg: &mut Svg, frame: &Frame, layer: &Layer) {
-        let series = match layer {
+        let series = layer.series();
+        if let Some(series) = series {
+            let class = format!("c{}", style::colour_class(series));
+            svg.element("g").attr("class", &class).attr("data-s", &series.to_string()).open();
+        }
+        let series = series.unwrap_or(0);
+        match layer {
             Layer::Rule(value) => {
                 if let Some(y) = frame.y(&self.y.scale, *value) {
                     svg.path("rf", Path::default().to(frame.left, y).across(frame.right));
                 }
-                return;
             }
             Layer::Plain { points, dashed, .. } => {
-                let class = if *dashed { "l fg l2" } else { "l fg" };
-                return self.draw_line(svg, frame, class, points, 0.0);
+                self.draw_line(svg, frame, if *dashed { "l fg l2" } else { "l fg" }, points, 0.0);
             }
-            of_series => of_series.series().unwrap_or(0),
-        };
-        let class = format!("c{}", style::colour_class(series));
-        svg.element("g").attr("class", &class).attr("data-s", &series.to_string()).open();
-        match layer {
-            Layer::Rule(_) | Layer::Plain { .. } => {}
             Layer::Heat { cells, .. } => self.draw_cells(svg, frame, cells),
             Layer::Curve { points, .. } => self.draw_line(svg, frame, style::dashes(series), points, 0.0),
             Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
@@ -417,7 +414,9 @@ impl Panel {
                 }
             }
         }
-        svg.close();
+        if layer.series().is_some() {
+            svg.close();
+        }
     }
 
     fn draw_line(&self, svg: &mut Svg, frame: &Frame, class: &str, points: &[(f64, f64)], aside: f64) {
@@ -579,22 +578,18 @@ struct Frame {
     bottom: f64,
 }
 
+/// The ends of an axis are exact, whatever the rounding of a place.
 impl Frame {
     fn x(&self, scale: &Scale, value: f64) -> Option<f64> {
-        Some(self.left + bounded(scale.place(value)?) * (self.right - self.left))
+        Some(self.left + scale.place(value)?.clamp(0.0, 1.0) * (self.right - self.left))
     }
 
     fn y(&self, scale: &Scale, value: f64) -> Option<f64> {
-        let place = bounded(scale.place(value)?);
+        let place = scale.place(value)?.clamp(0.0, 1.0);
         // Names are read from the top, values from the bottom.
         let from_top = if matches!(scale, Scale::Slots { .. }) { place } else { 1.0 - place };
         Some(self.top + from_top * (self.bottom - self.top))
     }
-}
-
-/// Corrects rounding at the ends of an axis.
-fn bounded(place: f64) -> f64 {
-    place.clamp(0.0, 1.0)
 }
 
 pub(crate) fn panel_svg(panel: &Panel, label: &str) -> String {

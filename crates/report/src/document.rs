@@ -49,15 +49,11 @@ pub(crate) enum Block {
     Code(String),
     /// Collapsed if the form supports it.
     Fold(String, Vec<Block>),
-    /// Omitted if the form cannot show figures.
-    Figures(Figures),
-}
-
-pub(crate) enum Figures {
-    /// Figures of the metrics that the study asks about.
-    Answer,
-    /// Distributions, trials over time, probes and flame graphs.
-    Supporting,
+    /// Figures of the metrics that the study asks about, or the supporting ones: distributions, trials
+    /// over time, probes and flame graphs. Omitted if the form cannot show figures.
+    Figures {
+        supporting: bool,
+    },
 }
 
 pub(crate) struct Item {
@@ -131,6 +127,11 @@ impl Section {
 
     pub(crate) fn folded(self) -> Section {
         Section { folded: true, ..self }
+    }
+
+    pub(crate) fn of_figures(anchor: &'static str, heading: &str, supporting: bool) -> Section {
+        let blocks = vec![(Reach::Long, Block::Figures { supporting })];
+        Section { blocks, ..Section::new(anchor, heading) }
     }
 
     pub(crate) fn unless_empty(self) -> Option<Section> {

@@ -40,7 +40,7 @@ pub(crate) struct Drawing {
     pub(crate) flames: Vec<Flame>,
     /// Omitted data with reasons.
     pub(crate) notes: Vec<String>,
-    /// Whether it belongs to [`Figures::Supporting`](crate::document::Figures::Supporting).
+    /// Whether it is one of the supporting figures of [`Block::Figures`](crate::document::Block::Figures).
     pub(crate) supporting: bool,
 }
 
@@ -228,20 +228,15 @@ impl<'a> Grid<'a> {
         (facets.into_values().take(self.detail.panels).collect(), left_out)
     }
 
-    fn drawing(
-        &self,
-        (name, title, caption): (String, String, String),
-        facets: &[Facet<'a>],
-        panels: Vec<Panel>,
-        left_out: Option<String>,
-    ) -> Drawing {
+    /// A drawing without name, title and caption.
+    fn drawing(&self, facets: &[Facet<'a>], panels: Vec<Panel>, left_out: Option<String>) -> Drawing {
         let labels = self.series_labels();
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
         let used = rows().filter_map(|row| self.series_of(row)).collect::<BTreeSet<_>>();
         let keys = used.into_iter().map(|series| Key::measured(series, &*labels[&series])).collect();
         let hollow = hollow(rows().flat_map(|row| &row.marks));
         let notes = left_out.into_iter().chain(not_shown(self.findings)).collect();
-        Drawing { name, title, caption, keys, hollow, panels, notes, ..Drawing::default() }
+        Drawing { keys, hollow, panels, notes, ..Drawing::default() }
     }
 }
 
@@ -259,7 +254,7 @@ fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
     factor.levels.iter().position(|known| known == level)
 }
 
-fn metric_of(findings: &Findings, name: &str) -> (String, String) {
+pub(crate) fn metric_of(findings: &Findings, name: &str) -> (String, String) {
     let words = |unit: &str, text: &str| (unit.to_owned(), text.to_owned());
     match (findings.metric_info(name), study::Metric::named(name)) {
         (Some(info), _) => words(&info.unit, &info.text),

@@ -6,7 +6,7 @@ use analysis::history::speed_words;
 use analysis::number::{count, estimate, quantity};
 use study::record::RunState;
 
-use crate::document::{Block, Cell, Document, Figures, Head, Room, Section, Table, Tone};
+use crate::document::{Block, Cell, Document, Head, Room, Section, Table, Tone};
 use crate::paint::Style;
 use crate::render::html::{HtmlError, page};
 use crate::{figure, render};
@@ -46,9 +46,7 @@ fn document(history: &History, bars: bool) -> Document {
     }
     let mut sections = Vec::new();
     if !bars && history.machines.iter().any(|machine| machine.runs.len() > 1) {
-        let mut figures = Section::new("figures", "Over runs");
-        figures.long(Block::Figures(Figures::Answer));
-        sections.push(figures);
+        sections.push(Section::of_figures("figures", "Over runs", false));
     }
     sections
         .extend(history.machines.iter().zip(ANCHORS).map(|(machine, anchor)| section(history, machine, anchor, bars)));

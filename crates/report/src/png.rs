@@ -241,8 +241,7 @@ mod tests {
     }
 
     fn text_of(letter: char, size: u32) -> String {
-        let mut ten = String::new();
-        crate::svg::escape(&mut ten, &letter.to_string().repeat(10));
+        let ten = crate::svg::escaped(&letter.to_string().repeat(10));
         format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text font-size="{size}">{ten}</text></svg>"#
         )

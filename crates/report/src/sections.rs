@@ -1,4 +1,3 @@
-mod agents;
 mod cells;
 mod comparisons;
 mod containers;
@@ -10,7 +9,6 @@ mod head;
 mod machine;
 mod miss_causes;
 mod miss_ratio;
-mod operations;
 mod proxy_overhead;
 mod reproduce;
 mod results;
@@ -21,7 +19,7 @@ mod warnings;
 
 use analysis::Findings;
 
-use crate::document::{Block, Document, Figures, Section};
+use crate::document::{Block, Document, Section};
 
 /// Tables with the results. Forms that can fold show only these and the figures at first.
 const RESULTS: [fn(&Findings) -> Option<Section>; 3] = [gate::section, results::section, proxy_overhead::section];
@@ -51,21 +49,16 @@ pub(crate) fn short(findings: &Findings) -> Document {
 }
 
 pub(crate) fn document(findings: &Findings) -> Document {
-    let results = RESULTS.iter().filter_map(|section| section(findings)).chain([figures()]);
+    let results = RESULTS
+        .iter()
+        .filter_map(|section| section(findings))
+        .chain([Section::of_figures("figures", "Figures", false)]);
     let details = DETAILS.iter().filter_map(|section| section(findings)).map(Section::folded);
     Document { sections: results.chain(details).collect(), ..head::head(findings) }
 }
 
-fn figures() -> Section {
-    let mut section = Section::new("figures", "Figures");
-    section.long(Block::Figures(Figures::Answer));
-    section
-}
-
 fn supporting_figures(_: &Findings) -> Option<Section> {
-    let mut section = Section::new("more-figures", "Distributions and trials");
-    section.long(Block::Figures(Figures::Supporting));
-    Some(section)
+    Some(Section::of_figures("more-figures", "Distributions and trials", true))
 }
 
 fn request_trends(f: &Findings) -> Option<Section> {

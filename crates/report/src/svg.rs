@@ -62,16 +62,12 @@ impl Svg {
 
     pub(crate) fn close(&mut self) {
         let name = self.open.pop().expect("as many opened as closed");
-        self.end_tag(name);
+        let _ = write!(self.text, "</{name}>");
     }
 
     pub(crate) fn finish(self) -> String {
         assert!(self.open.is_empty(), "`{:?}` still open", self.open);
         self.text
-    }
-
-    fn end_tag(&mut self, name: &str) {
-        let _ = write!(self.text, "</{name}>");
     }
 }
 
@@ -83,16 +79,12 @@ pub(crate) struct Element<'svg> {
 
 impl Element<'_> {
     pub(crate) fn attr(self, name: &str, value: &str) -> Self {
-        let _ = write!(self.svg.text, " {name}=\"");
-        escape(&mut self.svg.text, value);
-        self.svg.text.push('"');
+        let _ = write!(self.svg.text, " {name}=\"{}\"", escaped(value));
         self
     }
 
     pub(crate) fn num(self, name: &str, value: f64) -> Self {
-        let mut text = String::new();
-        number(&mut text, value);
-        self.attr(name, &text)
+        self.attr(name, &rounded(value).to_string())
     }
 
     pub(crate) fn open(self) {
@@ -105,23 +97,22 @@ impl Element<'_> {
     }
 
     pub(crate) fn text(self, text: &str) {
-        self.svg.text.push('>');
-        escape(&mut self.svg.text, text);
-        self.svg.end_tag(self.name);
+        let _ = write!(self.svg.text, ">{}</{}>", escaped(text), self.name);
     }
 }
 
-/// Appends `value`, rounded to a tenth of a unit, below the resolution of screens and printers for
-/// a 380-unit panel. Panics if `value` is not finite: callers omit such points and report it.
-pub(crate) fn number(out: &mut String, value: f64) {
+/// `value`, rounded to a tenth of a unit, below the resolution of screens and printers for a 380-unit
+/// panel. Panics if it is not finite: callers omit such points and report it.
+pub(crate) fn rounded(value: f64) -> f64 {
     assert!(value.is_finite(), "coordinate {value}");
     let rounded = (value * 10.0).round() / 10.0;
     // `-0` is valid XML but noise in snapshots.
-    let _ = write!(out, "{}", if rounded == 0.0 { 0.0 } else { rounded });
+    if rounded == 0.0 { 0.0 } else { rounded }
 }
 
-/// Appends `text` as XML or HTML character data, also safe inside a quoted attribute.
-pub(crate) fn escape(out: &mut String, text: &str) {
+/// `text` as XML or HTML character data, also safe inside a quoted attribute.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::new();
     for c in analysis::visible(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
@@ -134,12 +125,6 @@ pub(crate) fn escape(out: &mut String, text: &str) {
             c => out.push(c),
         }
     }
-}
-
-/// `text` as XML or HTML character data.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    escape(&mut out, text);
     out
 }
 
@@ -193,13 +178,8 @@ impl Path {
     }
 
     fn command(&mut self, letter: char, values: &[f64]) -> &mut Self {
-        self.0.push(letter);
-        for (index, value) in values.iter().enumerate() {
-            if index > 0 {
-                self.0.push(' ');
-            }
-            number(&mut self.0, *value);
-        }
+        let values = values.iter().map(|value| rounded(*value).to_string()).collect::<Vec<_>>();
+        let _ = write!(self.0, "{letter}{}", values.join(" "));
         self
     }
 }
@@ -209,9 +189,7 @@ mod tests {
     use super::*;
 
     fn shown(value: f64) -> String {
-        let mut out = String::new();
-        number(&mut out, value);
-        out
+        rounded(value).to_string()
     }
 
     #[test]

@@ -1,6 +1,7 @@
+use analysis::number;
+
 use super::scale::Scale;
 use super::ticks;
-use super::unit;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
@@ -24,7 +25,7 @@ impl Axis {
     /// differ by an order of magnitude or more, otherwise linear over the range, which the label states.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
-            .filter(|value| analysis::number::drawable(*value))
+            .filter(|value| number::drawable(*value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         match (low, high) {
             _ if low > high || (low == 0.0 && high == 0.0) => Axis::linear(0.0, 1.0, unit, label),
@@ -36,7 +37,7 @@ impl Axis {
     }
 
     pub(crate) fn linear(low: f64, high: f64, unit: &str, label: &str) -> Axis {
-        let (divisor, name) = analysis::number::scale(unit, low.abs().max(high.abs()));
+        let (divisor, name) = number::scale(unit, low.abs().max(high.abs()));
         let (low, high) = (low / divisor, high / divisor);
         let mut ticks = ticks::linear(low, high, TARGET);
         // If the outermost marks are far beyond the values, the axis ends before them.
@@ -50,10 +51,11 @@ impl Axis {
             ticks.remove(0);
             start = (low - room).min(ticks[0]);
         }
-        let decimals = unit::decimals(ticks[1] - ticks[0]);
+        let decimals = decimals(ticks[1] - ticks[0]);
         let major = ticks.iter().map(|tick| (tick * divisor, format!("{tick:.decimals$}"))).collect();
         let scale = Scale::Linear { low: start * divisor, high: end * divisor };
-        Axis { scale, major, minor: Vec::new(), label: joined(label, name) }
+        let label = if name.is_empty() { label.to_owned() } else { format!("{label}, {name}") };
+        Axis { scale, major, minor: Vec::new(), label }
     }
 
     /// A log axis with about `target` labels, each with its own unit.
@@ -61,7 +63,7 @@ impl Axis {
         let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
         let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };
         let ticks = ticks::log(low, high, target);
-        let major = ticks.major.iter().map(|tick| (*tick, unit::short(*tick, unit))).collect();
+        let major = ticks.major.iter().map(|tick| (*tick, short(*tick, unit))).collect();
         Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
     }
 
@@ -90,17 +92,21 @@ impl Axis {
         let all =
             [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (0.99999, "p99.999")];
         let major = all.iter().take(nines + 1).map(|(q, name)| (*q, (*name).to_owned())).collect();
-        Axis {
-            scale: Scale::Nines { nines: nines as f64 }.padded(0.0),
-            major,
-            minor: Vec::new(),
-            label: label.to_owned(),
-        }
+        let scale = Scale::Nines { nines: nines as f64 };
+        Axis { scale, major, minor: Vec::new(), label: label.to_owned() }
     }
 }
 
-fn joined(label: &str, unit: &str) -> String {
-    if unit.is_empty() { label.to_owned() } else { format!("{label}, {unit}") }
+/// A round number with its unit, as short as possible: `10 µs`.
+pub(crate) fn short(value: f64, unit: &str) -> String {
+    let (divisor, name) = number::scale(unit, value);
+    let text = format!("{:.3}", value / divisor);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if name.is_empty() { text.to_owned() } else { format!("{text} {name}") }
+}
+
+pub(crate) fn decimals(step: f64) -> usize {
+    if step > 0.0 && step.is_finite() { (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize } else { 0 }
 }
 
 #[cfg(test)]
@@ -128,6 +134,26 @@ mod tests {
         ];
         for (values, unit, text) in table {
             assert_eq!(shown(values, unit), text, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn labels() {
+        for (value, unit, text) in [
+            (10_000.0, "ns", "10 µs"),
+            (1_500_000.0, "ns", "1.5 ms"),
+            (200_000.0, "1/s", "200 k/s"),
+            (0.02, "1", "0.02"),
+            (5.0, "", "5"),
+        ] {
+            assert_eq!(short(value, unit), text);
+        }
+    }
+
+    #[test]
+    fn steps() {
+        for (step, expected) in [(1.0, 0), (0.5, 1), (0.1, 1), (0.02, 2), (250.0, 0), (0.0, 0), (f64::NAN, 0)] {
+            assert_eq!(decimals(step), expected, "{step}");
         }
     }
 }

@@ -60,15 +60,10 @@ pub enum Background {
     Dark,
 }
 
-pub(crate) enum Sheet {
-    /// Inside a page: light or dark like the reader's system.
-    Page,
-    /// An SVG file: no variables or media queries, which few renderers support.
-    File(Background),
-}
-
-pub(crate) fn css(sheet: Sheet) -> String {
-    let mut css = String::from(
+/// The style sheet of a figure file or, for `None`, of a figure in a page, light or dark like the
+/// reader's system. Files have no variables or media queries, which few renderers support.
+pub(crate) fn css(background: Option<Background>) -> String {
+    let css = String::from(
         "svg.q text{font:11.5px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-serif}\
          svg.q .tt{font-weight:600;font-size:12.5px}svg.q .end{text-anchor:end}svg.q .mid{text-anchor:middle}\
          svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
@@ -82,12 +77,11 @@ pub(crate) fn css(sheet: Sheet) -> String {
     );
     let light = theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT);
     let dark = theme("#e8eaed", "#a5adb8", "#31363e", "#7b838e", "#16181c", &ON_DARK);
-    let _ = match sheet {
-        Sheet::Page => write!(css, "{light}@media(prefers-color-scheme:dark){{{dark}}}"),
-        Sheet::File(Background::Light) => write!(css, "{light}"),
-        Sheet::File(Background::Dark) => write!(css, "{dark}"),
-    };
-    css
+    css + &match background {
+        None => format!("{light}@media(prefers-color-scheme:dark){{{dark}}}"),
+        Some(Background::Light) => light,
+        Some(Background::Dark) => dark,
+    }
 }
 
 fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours: &[&str]) -> String {

@@ -20,8 +20,8 @@ pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     lines
 }
 
-/// Pieces of a word of at most `room`, with at least one letter each.
-fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
+/// Pieces of a text of at most `room`, with at least one letter each.
+pub(crate) fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
     let (mut pieces, mut start, mut taken) = (Vec::new(), 0, 0.0);
     for (at, letter) in word.char_indices() {
         let wide = em(letter) * size;

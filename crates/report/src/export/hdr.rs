@@ -87,19 +87,17 @@ struct Interval<'a> {
     measurement: &'a Measurement,
 }
 
-pub(super) fn hlog(findings: &Findings, records: &[Record]) -> Vec<File> {
+pub(super) fn hlog<'r>(findings: &Findings, records: &'r [Record]) -> Vec<File> {
     let mut records = records.iter().collect::<Vec<_>>();
     records.sort_by_key(|record| record.order);
-    let interval = |record: &'_ Record| {
+    let interval = |record: &'r Record| {
         let is_of = |row: &&analysis::findings::Row| row.point == record.point && row.idle == Some(record.idle);
         let row = findings.rows.iter().find(is_of)?;
         let start = Duration::from_secs(unix_seconds(&record.started)?);
-        Some((names::name(findings, row), start.saturating_add(Duration::from_nanos(record.subject.measured_from_ns))))
+        let start = start.saturating_add(Duration::from_nanos(record.subject.measured_from_ns));
+        Some(Interval { tag: names::name(findings, row), start, measurement: record.measurement()? })
     };
-    let intervals = records.into_iter().filter_map(|record| {
-        let (tag, start) = interval(record)?;
-        Some(Interval { tag, start, measurement: record.measurement()? })
-    });
+    let intervals = records.into_iter().filter_map(interval);
     let name = format!("{}.hlog", names::word(&findings.run));
     log(&intervals.collect::<Vec<_>>()).map(|text| File { name, text }).into_iter().collect()
 }

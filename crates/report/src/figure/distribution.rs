@@ -82,7 +82,8 @@ pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail)
     );
     let title = wanted.title.clone().unwrap_or_else(|| made.to_owned());
     let left_out = left_out(more, "panels are not drawn; the table has their quantiles");
-    let mut drawing = grid.drawing((name.to_owned(), title, caption), &facets, panels, left_out);
+    let name = name.to_owned();
+    let mut drawing = Drawing { name, title, caption, ..grid.drawing(&facets, panels, left_out) };
     let without = rows - curves.iter().map(|curves| curves.len()).sum::<usize>();
     if without > 0 {
         drawing.notes.insert(0, format!("{without} of {rows} points have no latencies to draw."));

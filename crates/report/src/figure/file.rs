@@ -1,7 +1,7 @@
-use super::Drawing;
-use crate::chart::style::{self, Background, Sheet};
+use super::{Drawing, Key};
+use crate::chart::style::{self, Background};
 use crate::chart::{FONT, Panel, TITLE, WIDTH, text};
-use crate::svg::{Path, Svg};
+use crate::svg::{Path, Svg, rounded};
 
 const MARGIN: f64 = 12.0;
 const GAP: f64 = 18.0;
@@ -15,12 +15,12 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     let title = text::wrap(&drawing.title, inner - 8.0, TITLE);
     let caption = text::wrap(&drawing.caption, inner, FONT);
     let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text::wrap(note, inner, FONT)).collect();
-    let legend = Legend::new(drawing, inner);
+    let (entries, legend_height) = legend(drawing, inner);
     let height = |row: &[Panel]| row.iter().map(Panel::height).fold(0.0, f64::max) + GAP;
     let rows = drawing.panels.chunks(columns).map(height).collect::<Vec<_>>();
     let flames = drawing.flames.iter().map(|flame| flame.height() + GAP).collect::<Vec<_>>();
     let lines = (title.len().saturating_sub(1) + caption.len() + notes.len()) as f64;
-    let height = MARGIN * 2.0 + 24.0 + lines * LINE + legend.height + 8.0 + rows.iter().chain(&flames).sum::<f64>();
+    let height = MARGIN * 2.0 + 24.0 + lines * LINE + legend_height + 8.0 + rows.iter().chain(&flames).sum::<f64>();
 
     let mut svg = Svg::default();
     svg.element("svg")
@@ -32,13 +32,17 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
         .attr("role", "img")
         .open();
     svg.element("title").text(&drawing.title);
-    svg.element("style").text(&style::css(Sheet::File(background)));
+    svg.element("style").text(&style::css(Some(background)));
     svg.element("rect").attr("class", "bg").attr("width", "100%").attr("height", "100%").empty();
     let mut y = MARGIN + 12.0;
     svg.lines("tt", (MARGIN + 4.0, y), LINE, &title);
     y += LINE * title.len().saturating_sub(1) as f64 + 8.0;
-    legend.draw(&mut svg, y);
-    y += legend.height + 8.0;
+    for Entry { x, y: below, series, face, lines } in &entries {
+        let (x, y) = (MARGIN + 4.0 + x, y + below + LINE / 2.0);
+        draw_key(&mut svg, *series, x, y, *face);
+        svg.lines("", (x + 32.0, y + 4.0), LINE, lines);
+    }
+    y += legend_height + 8.0;
     for (row, height) in drawing.panels.chunks(columns).zip(&rows) {
         for (column, panel) in row.iter().enumerate() {
             let x = MARGIN + (WIDTH + GAP) * column as f64;
@@ -60,8 +64,7 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
 }
 
 fn place(x: f64, y: f64) -> String {
-    let [x, y] = [x, y].map(|value| (value * 10.0).round() / 10.0);
-    format!("translate({x} {y})")
+    format!("translate({} {})", rounded(x), rounded(y))
 }
 
 pub(crate) fn key_svg(series: usize, face: Face) -> String {
@@ -101,40 +104,23 @@ struct Entry {
     lines: Vec<String>,
 }
 
-struct Legend {
-    entries: Vec<Entry>,
-    height: f64,
-}
-
-impl Legend {
-    fn new(drawing: &Drawing, width: f64) -> Legend {
-        let mut wanted =
-            drawing.legend().iter().map(|key| (key.series, key.face, key.label.clone())).collect::<Vec<_>>();
-        if !drawing.hollow.is_empty() {
-            let first = drawing.keys.first().map_or(0, |key| key.series);
-            wanted.push((first, Face::Hollow, format!("hollow: {}", drawing.hollow)));
+/// The entries of a legend and its height.
+fn legend(drawing: &Drawing, width: f64) -> (Vec<Entry>, f64) {
+    let first = drawing.keys.first().map_or(0, |key| key.series);
+    let hollow = (!drawing.hollow.is_empty()).then(|| format!("hollow: {}", drawing.hollow));
+    let hollow = hollow.map(|label| Key { series: first, label, face: Face::Hollow });
+    let (mut x, mut y, mut next) = (0.0, 0.0, 0.0);
+    let mut entries = Vec::new();
+    for Key { series, label, face } in drawing.legend().iter().chain(&hollow) {
+        let lines = text::wrap(label, width - 52.0, FONT);
+        let widest = lines.iter().map(|line| text::width(line, FONT)).fold(0.0, f64::max);
+        let needed = 26.0 + 6.0 + widest + 16.0;
+        if x > 0.0 && x + needed > width {
+            (x, y) = (0.0, next);
         }
-        let (mut x, mut y, mut next) = (0.0, 0.0, 0.0);
-        let mut entries = Vec::new();
-        for (series, face, label) in wanted {
-            let lines = text::wrap(&label, width - 52.0, FONT);
-            let widest = lines.iter().map(|line| text::width(line, FONT)).fold(0.0, f64::max);
-            let needed = 26.0 + 6.0 + widest + 16.0;
-            if x > 0.0 && x + needed > width {
-                (x, y) = (0.0, next);
-            }
-            next = f64::max(next, y + lines.len().max(1) as f64 * LINE);
-            entries.push(Entry { x, y, series, face, lines });
-            x += needed;
-        }
-        Legend { height: next, entries }
+        next = f64::max(next, y + lines.len().max(1) as f64 * LINE);
+        entries.push(Entry { x, y, series: *series, face: *face, lines });
+        x += needed;
     }
-
-    fn draw(&self, svg: &mut Svg, top: f64) {
-        for entry in &self.entries {
-            let (x, y) = (MARGIN + 4.0 + entry.x, top + entry.y + LINE / 2.0);
-            draw_key(svg, entry.series, x, y, entry.face);
-            svg.lines("", (x + 32.0, y + 4.0), LINE, &entry.lines);
-        }
-    }
+    (entries, next)
 }

@@ -155,16 +155,9 @@ fn shortened(name: &str, room: f64) -> String {
     if text::width(name, FONT) <= room {
         return name.to_owned();
     }
-    let mut shown = String::new();
-    let mut left = room - text::width("…", FONT);
-    for letter in name.chars() {
-        left -= text::width(letter.encode_utf8(&mut [0; 4]), FONT);
-        if left < 0.0 {
-            break;
-        }
-        shown.push(letter);
-    }
-    if shown.is_empty() { shown } else { shown + "…" }
+    let left = room - text::width("…", FONT);
+    let first = text::pieces(name, left, FONT)[0];
+    if text::width(first, FONT) <= left { format!("{first}…") } else { String::new() }
 }
 
 #[cfg(test)]

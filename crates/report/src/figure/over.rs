@@ -86,7 +86,7 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     let (name, title, caption) = over.words(findings, wanted);
     let used = over.used(points());
     let left_out = left_out(more, "panels are not drawn; the table has their numbers");
-    let mut drawing = over.grid.drawing((name, title, caption), &facets, panels, left_out);
+    let mut drawing = Drawing { name, title, caption, ..over.grid.drawing(&facets, panels, left_out) };
     if over.metrics.len() > 1 {
         let key = |series: usize| Key::measured(series, &*over.labels[&series]);
         drawing.keys = used.into_iter().map(key).collect();
@@ -168,6 +168,9 @@ impl<'a> Over<'a> {
     }
 }
 
+/// The position of a row's series on the axis.
+type Place<'a> = &'a dyn Fn(&Row, usize) -> Option<f64>;
+
 fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Option<f64>) {
     let names = places.iter().map(|place| factor.levels[*place].to_string()).collect::<Vec<_>>();
     let place = move |row: &Row, _| {
@@ -204,11 +207,8 @@ impl Over<'_> {
         let name = format!("{kind}-{}", self.metrics[0]);
         let over = match &self.across {
             Across::Levels(factor, _) | Across::Words(factor, _) | Across::Steps(factor, _) => {
-                let by = self
-                    .grid
-                    .series
-                    .filter(|_| self.interaction)
-                    .map_or(String::new(), |by| format!(", by {}", by.name));
+                let by = self.grid.series.filter(|_| self.interaction);
+                let by = by.map_or(String::new(), |by| format!(", by {}", by.name));
                 format!(" over {}{by}", factor.name)
             }
             Across::Series(_) => String::new(),
@@ -316,12 +316,8 @@ impl Over<'_> {
             Across::Words(factor, places) => {
                 let (slots, place) = slots(factor, places);
                 // If the slot's factor is the series, series share a position.
-                let aside =
-                    if self.grid.series.is_some_and(|series| series.name == factor.name) && self.metrics.len() == 1 {
-                        1
-                    } else {
-                        self.labels.len()
-                    };
+                let is_series = self.grid.series.is_some_and(|series| series.name == factor.name);
+                let aside = if is_series && self.metrics.len() == 1 { 1 } else { self.labels.len() };
                 let room = if self.trials { 20.0 } else { 10.0 } * aside as f64;
                 let layers = self.layers(facet, &place, if aside == 1 { 0.0 } else { room }, false, true);
                 let slot = room + 14.0;
@@ -370,14 +366,7 @@ impl Over<'_> {
         layers.collect()
     }
 
-    fn layers(
-        &self,
-        facet: &Facet<'_>,
-        place: &dyn Fn(&Row, usize) -> Option<f64>,
-        width: f64,
-        joined: bool,
-        turned: bool,
-    ) -> Vec<Layer> {
+    fn layers(&self, facet: &Facet<'_>, place: Place<'_>, width: f64, joined: bool, turned: bool) -> Vec<Layer> {
         let used = self.used(facet.rows.iter().copied());
         let widest = match (self.trials, turned) {
             // A single series uses the full width.

@@ -17,7 +17,8 @@ pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dr
         false => (["subject_rss", "subject_store"], "Server memory over requests"),
     };
     let axes = [("Memory", "bytes", "resident set"), ("Store", "bytes", "keys, entries and names")];
-    draw(findings, wanted, "memorychart", title, &lines(findings, &whats, detail), &axes, "")
+    let title = wanted.title.clone().unwrap_or_else(|| title.to_owned());
+    Drawing { name: "memorychart".to_owned(), title, ..draw(findings, &lines(findings, &whats, detail), &axes, "") }
 }
 
 pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
@@ -27,7 +28,9 @@ pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -
     let title = if tells { "Proxy time over requests" } else { "Latency over requests" };
     let width = lines.first().map_or(0.0, |line| line.found.requests_a_point);
     let note = format!(" Each point is the mean of {width:.0} requests.");
-    draw(findings, wanted, "throughputchart", title, &lines, &[("", "ns", "time per request")], &note)
+    let title = wanted.title.clone().unwrap_or_else(|| title.to_owned());
+    let drawing = draw(findings, &lines, &[("", "ns", "time per request")], &note);
+    Drawing { name: "throughputchart".to_owned(), title, ..drawing }
 }
 
 /// Bytes per request added by proxies: their reported metadata, otherwise traffic at both ends.
@@ -68,16 +71,8 @@ fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line
     found().filter_map(line).collect()
 }
 
-/// `axes` has title, unit and label per panel.
-fn draw(
-    findings: &Findings,
-    wanted: &Wanted,
-    name: &str,
-    title: &str,
-    lines: &[Line<'_>],
-    axes: &[(&str, &str, &str)],
-    more: &str,
-) -> Drawing {
+/// A drawing without name and title. `axes` has title, unit and label per panel.
+fn draw(findings: &Findings, lines: &[Line<'_>], axes: &[(&str, &str, &str)], more: &str) -> Drawing {
     let band = bars(findings, findings.level, " over trials");
     let mut keys = Vec::<Key>::new();
     for line in lines {
@@ -94,8 +89,6 @@ fn draw(
         (!of_panel.is_empty()).then(|| panel(axis, &of_panel))
     });
     Drawing {
-        name: name.to_owned(),
-        title: wanted.title.clone().unwrap_or_else(|| title.to_owned()),
         caption: format!("Lines: means over trials, up to the end of the shortest. Shaded: {band}.{more}"),
         keys,
         panels: panels.collect(),

@@ -59,5 +59,5 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
          slope or a step comes from the machine, not from a server."
             .to_owned();
     let left_out = left_out(more, "panels are not drawn");
-    grid.drawing((format!("timeline-{metric}"), title, caption), &facets, panels, left_out)
+    Drawing { name: format!("timeline-{metric}"), title, caption, ..grid.drawing(&facets, panels, left_out) }
 }

@@ -68,12 +68,16 @@ impl Scales {
         let cpus = processes().flat_map(|process| process.cpus.iter().map(|point| point.1).chain(process.cpus_mean));
         let looked_at = processes().any(|process| !process.cpus.is_empty());
         let memory = processes().flat_map(|process| process.rss_bytes.iter().map(|point| point.1));
-        let errors = columns().map(error_rate).filter(|rate| drawable(*rate)).fold(0.0, f64::max);
+        let errors = columns()
+            .map(|column| per_second(column, |column| column.errors))
+            .filter(|rate| drawable(*rate))
+            .fold(0.0, f64::max);
+        let rates = columns().map(|column| per_second(column, |column| column.requests));
         let most = |values: &mut dyn Iterator<Item = f64>| values.filter(|value| drawable(*value)).fold(0.0, f64::max);
         let (cpus, memory) = (most(&mut { cpus }), most(&mut { memory }));
         Some(Scales {
             time: few(Axis::linear(0.0, longest_ns, "ns", "since start of measurement")),
-            rate: few(Axis::of_values(columns().map(rate).chain([0.0]), "1/s", &metric_of(findings, "throughput").1)),
+            rate: few(Axis::of_values(rates.chain([0.0]), "1/s", &metric_of(findings, "throughput").1)),
             latency: Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6),
             bands: (low, ((high - low) / BANDS_MAX).ceil().max(1.0), high),
             cpus: (looked_at && cpus > 0.0).then(|| few(Axis::linear(0.0, cpus, "", "CPUs in use"))),
@@ -97,8 +101,8 @@ fn stack(findings: &Findings, trial: &InsideTrial, scales: &Scales, colours: &Co
         names,
         ..Panel::new(String::new(), scales.time.clone(), y.clone(), layers)
     };
-    let per_s = |of: fn(&Column) -> f64| {
-        let ends = |column: &Column| [column.from_ns, column.to_ns].map(|ns| (ns as f64, of(column)));
+    let per_s = |count: fn(&Column) -> u64| {
+        let ends = |column: &Column| [column.from_ns, column.to_ns].map(|ns| (ns as f64, per_second(column, count)));
         let points = trial.columns.iter().flat_map(ends).filter(|(_, value)| drawable(*value)).collect();
         vec![Layer::Curve { series, points }]
     };
@@ -113,22 +117,14 @@ fn stack(findings: &Findings, trial: &InsideTrial, scales: &Scales, colours: &Co
         below.push(panel(56.0, axis, layers, names));
     }
     if let Some(axis) = &scales.errors {
-        below.push(panel(40.0, axis, per_s(error_rate), Vec::new()));
+        below.push(panel(40.0, axis, per_s(|column| column.errors), Vec::new()));
     }
     let title = format!("{}, trial {} (block {})", row.label, trial.order, trial.block);
-    Some(Panel { title, below, ..panel(70.0, &scales.rate, per_s(rate), Vec::new()) })
+    Some(Panel { title, below, ..panel(70.0, &scales.rate, per_s(|column| column.requests), Vec::new()) })
 }
 
-fn per_second(count: u64, column: &Column) -> f64 {
-    count as f64 * 1e9 / column.to_ns.saturating_sub(column.from_ns).max(1) as f64
-}
-
-fn rate(column: &Column) -> f64 {
-    per_second(column.requests, column)
-}
-
-fn error_rate(column: &Column) -> f64 {
-    per_second(column.errors, column)
+fn per_second(column: &Column, count: fn(&Column) -> u64) -> f64 {
+    count(column) as f64 * 1e9 / column.to_ns.saturating_sub(column.from_ns).max(1) as f64
 }
 
 fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
@@ -171,17 +167,12 @@ fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
 
 type Names = Vec<(usize, String)>;
 
-fn used(
-    trial: &InsideTrial,
-    series: usize,
-    of: impl Fn(&Process) -> &Vec<(f64, f64)>,
-    generator: bool,
-) -> (Vec<Layer>, Names) {
+fn used(trial: &InsideTrial, series: usize, of: fn(&Process) -> &[(f64, f64)], is_cpu: bool) -> (Vec<Layer>, Names) {
     let (mut layers, mut names) = (Vec::new(), Vec::new());
     for process in &trial.processes {
         let points = of(process).iter().copied().filter(|(_, value)| drawable(*value)).collect::<Vec<_>>();
         if process.role == Role::Generator {
-            let mean = process.cpus_mean.filter(|mean| generator && drawable(*mean));
+            let mean = process.cpus_mean.filter(|mean| is_cpu && drawable(*mean));
             let across = |mean| vec![(0.0, mean), (trial.duration_ns as f64, mean)];
             let layer = |mean| Layer::Plain { name: "generator".to_owned(), points: across(mean), dashed: true };
             layers.extend(mean.map(layer));

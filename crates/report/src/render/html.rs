@@ -8,7 +8,7 @@ use analysis::findings::Findings;
 use askama::Template;
 
 use crate::chart;
-use crate::chart::style::{self, Background, Sheet};
+use crate::chart::style::{self, Background};
 use crate::document::Document;
 use crate::figure::{self, Detail, Drawing};
 use crate::sections;
@@ -51,8 +51,7 @@ pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing
     let render = |figures: Vec<Drawing>, left_out: &[String], hints: bool, rows: usize| {
         let (supporting, answer) = figures.into_iter().partition::<Vec<_>, _>(|drawing| drawing.supporting);
         let part = |figures, left_out| FiguresHtml { figures, left_out }.render().map_err(failed);
-        let figures =
-            FigureParts { answer: part(answer, left_out.join("; "))?, supporting: part(supporting, String::new())? };
+        let figures = [part(answer, left_out.join("; "))?, part(supporting, String::new())?];
         Page::new(document, &figures, hints, rows).render().map_err(failed)
     };
     for detail in Detail::ALL {
@@ -103,10 +102,8 @@ struct Page<'a> {
     folded: Vec<String>,
 }
 
-struct FigureParts {
-    answer: String,
-    supporting: String,
-}
+/// The figures of the answer, and the supporting ones.
+type FigureParts = [String; 2];
 
 impl<'a> Page<'a> {
     /// Limits every table and list to `rows` rows.
@@ -121,15 +118,12 @@ impl<'a> Page<'a> {
             let of_kind = sections.iter().filter(move |section| section.folded == folded);
             of_kind.map(|section| blocks::section(section, figures, hints, rows)).collect()
         };
+        let answer = document.answer.iter().map(|(text, anchor)| (blocks::text(text), *anchor, heading(anchor)));
         Page {
             document,
-            css: format!("{}{}", include_str!("../../templates/report.css"), style::css(Sheet::Page)),
+            css: format!("{}{}", include_str!("../../templates/report.css"), style::css(None)),
             script: include_str!("../../templates/report.js"),
-            answer: document
-                .answer
-                .iter()
-                .map(|(text, anchor)| (blocks::text(text), *anchor, heading(anchor)))
-                .collect(),
+            answer: answer.collect(),
             links: alerts.map(|section| (section.anchor, blocks::titled(section))).collect(),
             open: html(false),
             folded: html(true),

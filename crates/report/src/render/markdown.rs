@@ -38,7 +38,7 @@ fn blocks<'a>(blocks: impl Iterator<Item = &'a Block>) -> String {
             let inner = self::blocks(inner.iter());
             format!("\n<details><summary>{}</summary>\n{inner}\n</details>\n", plain(title))
         }
-        Block::Figures(_) => String::new(),
+        Block::Figures { .. } => String::new(),
     };
     blocks.map(text).collect()
 }

@@ -55,7 +55,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
                 *out += &wrap(&format!("{}\n", paint.dim(text)), style.width, 2);
             }
             Block::Code(text) => text.lines().for_each(|line| *out += &format!("    {line}\n")),
-            Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures(_) => {}
+            Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures { .. } => {}
         }
         noted = matches!(block, Block::Note(_));
     }

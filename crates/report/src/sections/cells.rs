@@ -1,5 +1,5 @@
 use analysis::display_names::{SERVER_OR_PATH, limit_word, serde_name};
-use analysis::findings::{Estimate, Findings, Mark, MetricFinding, Row};
+use analysis::findings::{Estimate, Findings, Mark, Row};
 use analysis::number;
 use study::Metric;
 
@@ -59,16 +59,9 @@ fn has_fewer_cpus(f: &Findings) -> bool {
 pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
     let unit = f.unit(name);
     let Some(metric) = row.metrics.get(name) else { return Cell::default() };
-    let note = || metric.note.clone().unwrap_or_default();
-    match (&metric.estimate, metric.mean) {
-        (Some(e), _) => Cell::new(cell(f, row, name)).hint(bounds(e, unit, metric)),
-        _ => Cell::new(cell(f, row, name)).hint(note()),
-    }
-}
-
-fn bounds(e: &Estimate, unit: &str, metric: &MetricFinding) -> String {
-    let note = metric.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
-    format!("{} to {}{note}", shown(e.low, unit), shown(e.high, unit))
+    let bounds = metric.estimate.as_ref().map(|e| format!("{} to {}", shown(e.low, unit), shown(e.high, unit)));
+    let hint = bounds.into_iter().chain(metric.note.clone()).collect::<Vec<_>>().join("; ");
+    Cell::new(cell(f, row, name)).hint(hint)
 }
 
 pub(crate) fn shown(value: f64, unit: &str) -> String {

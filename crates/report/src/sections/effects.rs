@@ -1,3 +1,4 @@
+use analysis::display_names::serde_name;
 use analysis::effects::{change, source_name};
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
 use analysis::group::{distinct, grouped};
@@ -40,7 +41,7 @@ fn tables(findings: &Findings) -> Vec<Table> {
         }
         let of = &metric.noun;
         let idle = match findings.effects.iter().any(|other| other.idle != effects.idle) {
-            true => format!(", idle {}", analysis::display_names::serde_name(effects.idle)),
+            true => format!(", idle {}", serde_name(effects.idle)),
             false => String::new(),
         };
         let title = |what: &str| format!("{what} {of}{idle}");
@@ -50,11 +51,8 @@ fn tables(findings: &Findings) -> Vec<Table> {
     tables
 }
 
-fn scale_name(scale: EffectScale) -> &'static str {
-    match scale {
-        EffectScale::Ratio => "as ratio",
-        EffectScale::Difference => "as difference",
-    }
+fn scale_name(scale: EffectScale) -> String {
+    format!("as {}", serde_name(scale))
 }
 
 fn variation(effects: &Effects, title: String) -> Table {
@@ -88,7 +86,7 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
     let heads = ["factor", "from", "to", "where"].map(Head::text).into_iter();
     let is_tested = |found: &EffectAnalysis| found.changes.iter().any(|change| change.p_adjusted.is_some());
     let scales = |found: &EffectAnalysis| {
-        [Some(scale_name(found.scale)), is_tested(found).then_some("p, adjusted")].into_iter().flatten()
+        [Some(scale_name(found.scale)), is_tested(found).then(|| "p, adjusted".to_owned())].into_iter().flatten()
     };
     let heads = heads.chain(effects.analyses.iter().flat_map(scales).map(Head::number));
     let same =

@@ -36,7 +36,7 @@ fn table(f: &Findings, found: &GateFinding) -> Table {
         Head::number("p").hint("one-sided").room(Room::Long),
         Head::text("verdict"),
     ]);
-    let row = |(test, kind): (&GateTest, Kind)| {
+    let row = |test: &GateTest, kind: Kind| {
         let noun = if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) };
         let unit = f.unit(&test.metric);
         let value = |value: Option<f64>| match value {
@@ -58,14 +58,10 @@ fn table(f: &Findings, found: &GateFinding) -> Table {
         ]);
         cells
     };
-    let of = |tests: &[GateTest], kind| tests.iter().map(move |test| (test.clone(), kind)).collect::<Vec<_>>();
-    let rows = [of(&found.tests, Kind::Asked), of(&found.null, Kind::Null), of(&found.also, Kind::Also)].concat();
-    Table {
-        title: format!("Against {}", found.base),
-        heads,
-        rows: rows.iter().map(|(test, kind)| row((test, *kind))).collect(),
-        below: Vec::new(),
-    }
+    let tests = [(&found.tests, Kind::Asked), (&found.null, Kind::Null), (&found.also, Kind::Also)];
+    let rows = tests.into_iter().flat_map(|(tests, kind)| tests.iter().map(move |test| (test, kind)));
+    let rows = rows.map(|(test, kind)| row(test, kind)).collect();
+    Table { title: format!("Against {}", found.base), heads, rows, below: Vec::new() }
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -3,7 +3,7 @@ use analysis::{FailedRequests, hangs, label, number};
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
-use crate::sections::{agents, miss_causes, operations, searches, tables};
+use crate::sections::{miss_causes, searches, tables};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("results", "Results");
@@ -17,7 +17,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     }
     section.all(Block::Note(stopped(f)));
     let asked = searches::table(f).into_iter().chain(f.tables.iter().map(|table| tables::table(f, table)));
-    for table in asked.chain(miss_causes::table(f)).chain(operations::table(f)).chain(agents::table(f)) {
+    for table in asked.chain(miss_causes::table(f)).chain(tables::operations(f)).chain(tables::generators(f)) {
         section.all(Block::Table(table));
     }
     let others = other_metrics(f).map(|table| ("Other metrics".to_owned(), table));

@@ -64,11 +64,8 @@ fn points(f: &Findings) -> Option<Table> {
             cells.push(Cell::new(shown(point.rate_per_s, "1/s")));
             cells.push(Cell::new(point.fitted_per_s.map_or_else(|| "–".to_owned(), |rate| shown(rate, "1/s"))));
             let efficiency = point.efficiency.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
-            let efficiency = Cell::new(efficiency);
-            cells.push(match &point.left_out {
-                Some(reason) => Cell { tags: vec![format!("left out: {reason}")], ..efficiency },
-                None => efficiency,
-            });
+            let tags = point.left_out.iter().map(|reason| format!("left out: {reason}")).collect();
+            cells.push(Cell { tags, ..Cell::new(efficiency) });
             rows.push(cells);
         }
     }

@@ -1,22 +1,24 @@
-use analysis::findings::{Findings, Row};
+use analysis::display_names::{capitalised, limit_word};
+use analysis::failed_requests::count_and_share;
+use analysis::findings::{AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row};
 use analysis::number;
 use study::plan::{self, TableKind};
 
 use super::cells::{cell, limited_by, point_cells, point_heads};
 use crate::document::{Cell, Head, Room, Table};
+use crate::figure::metric_of;
 
 pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
-    let mut columns = Vec::new();
-    columns.push(column("n", true, findings, |row| row.n.to_string()));
+    let mut columns = vec![column(Head::number("n"), findings, |row| row.n.to_string())];
     match table.kind {
         TableKind::Statistics => {
             table.metrics.iter().for_each(|metric| columns.extend(statistics(findings, metric)));
         }
         TableKind::Metrics => columns.extend(table.metrics.iter().map(|metric| {
-            column(study::Metric::heading_of(metric), true, findings, |row| cell(findings, row, metric))
+            column(Head::number(study::Metric::heading_of(metric)), findings, |row| cell(findings, row, metric))
         })),
     }
-    columns.push(column("limited by", false, findings, |row| match row.n {
+    columns.push(column(Head::text("limited by"), findings, |row| match row.n {
         0 => row.state.word().to_owned(),
         _ => limited_by(row),
     }));
@@ -27,27 +29,22 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     let rows = (0..findings.rows.len()).map(cells).collect();
     let mut heads = point_heads(findings);
     let points = heads.len();
-    heads.extend(columns.iter().map(|((head, right), _)| if *right { Head::number(head) } else { Head::text(head) }));
+    heads.extend(columns.iter().map(|(head, _)| head.clone()));
     // On narrow terminals, numbers go from the end, except the number of trials, the first metric and the limit.
     let last = heads.len() - 1;
     heads.iter_mut().take(last).skip(points + 2).for_each(|head| head.room = Room::Drop);
     Table { title: title(findings, table), heads, rows, below: Vec::new() }
 }
 
-type Column = ((String, bool), Vec<String>);
+type Column = (Head, Vec<String>);
 
-fn column(heading: &str, right: bool, findings: &Findings, cell: impl Fn(&Row) -> String) -> Column {
-    ((heading.to_owned(), right), findings.rows.iter().map(cell).collect())
+fn column(head: Head, findings: &Findings, cell: impl Fn(&Row) -> String) -> Column {
+    (head, findings.rows.iter().map(cell).collect())
 }
 
 fn title(findings: &Findings, table: &plan::Table) -> String {
-    let text = |metric: &String| {
-        let known = findings.metric_info(metric).map(|info| info.text.clone());
-        known.or_else(|| study::Metric::named(metric).map(|metric| metric.text.to_owned())).unwrap_or(metric.clone())
-    };
-    table.title.clone().unwrap_or_else(|| {
-        analysis::display_names::capitalised(&table.metrics.iter().map(text).collect::<Vec<_>>().join(", "))
-    })
+    let texts = || table.metrics.iter().map(|metric| metric_of(findings, metric).1).collect::<Vec<_>>();
+    table.title.clone().unwrap_or_else(|| capitalised(&texts().join(", ")))
 }
 
 /// Sample mean, standard deviation and interval of a metric, in one unit named in the heads.
@@ -63,7 +60,7 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     // Two digits of the smallest deviation, within limits.
     let decimals = if least.is_finite() { (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize } else { 2 };
     let shown = |value: Option<f64>| finite(value).map(|value| format!("{:.decimals$}", value / divisor));
-    let head = |text: &str| if unit.is_empty() { text.to_owned() } else { format!("{text}, {unit}") };
+    let head = |text: &str| Head::number(if unit.is_empty() { text.to_owned() } else { format!("{text}, {unit}") });
     let mean = |row: &Row| match shown(found(row).mean) {
         Some(mean) => {
             let least = if row.is_at_least(metric) { "≥ " } else { "" };
@@ -80,10 +77,66 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     // A quick run's interval has no level.
     let level = if findings.quick { "quick run's".to_owned() } else { number::percent(findings.level) };
     vec![
-        column(&head("sample mean"), true, findings, mean),
-        column(&head("sample standard deviation"), true, findings, |row| shown(found(row).stddev).unwrap_or_default()),
-        column(&head(&format!("{level} interval")), true, findings, interval),
+        column(head("sample mean"), findings, mean),
+        column(head("sample standard deviation"), findings, |row| shown(found(row).stddev).unwrap_or_default()),
+        column(head(&format!("{level} interval")), findings, interval),
     ]
+}
+
+pub(crate) fn operations(findings: &Findings) -> Option<Table> {
+    let numbers = ["calls", "errors", "mean", "p50", "p99"].map(Head::number);
+    let heads = ["design point", "operation"].map(Head::text).into_iter().chain(numbers);
+    let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
+    let line = |(row, operation): (usize, &OperationFinding)| {
+        let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
+        let counts = [operation.requests.to_string(), count_and_share(operation.errors, operation.requests)];
+        [label(row), operation.name.clone()].into_iter().chain(counts).chain(latencies.map(over_trials)).collect()
+    };
+    let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(|one| (found.row, one)));
+    Table::plain("Latency by operation", heads, all.map(line)).unless_empty()
+}
+
+fn over_trials(found: &OverTrials) -> String {
+    let mean = || found.mean.map(|mean| number::quantity(mean, "ns"));
+    let estimate = found.estimate.as_ref().map(|estimate| number::estimate(estimate, "ns"));
+    estimate.or_else(mean).unwrap_or_else(|| "not enough".to_owned())
+}
+
+/// A line per generator, with its row; `None` if every load came from one machine.
+pub(crate) fn generators(f: &Findings) -> Option<Table> {
+    let numbers = ["p50", "p99", "rate", "share of requests", "busy"].map(Head::number);
+    let heads = ["design point", "generator"].map(Head::text).into_iter().chain(numbers);
+    let line = |(row, agent): (&Row, &AgentFinding)| {
+        vec![
+            row.label.clone(),
+            agent.node.clone(),
+            range(&agent.latency_p50_ns, "ns"),
+            range(&agent.latency_p99_ns, "ns"),
+            range(&agent.rate_per_s, "1/s"),
+            range(&agent.share, "%"),
+            range(&agent.busy, "%"),
+            limited_agent(agent),
+        ]
+    };
+    let rows = f.all_rows().flat_map(|row| row.agents.iter().map(move |agent| (row, agent))).map(line);
+    let heads = heads.chain([Head::text("limited by")]);
+    Table::plain("Generators, median over trials [least, largest]", heads, rows).unless_empty()
+}
+
+/// `1.27 [1.20, 1.31] ms`.
+fn range(found: &Option<MedianRange>, unit: &str) -> String {
+    let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
+    let (divisor, name) = if unit == "%" { (0.01, unit) } else { number::scale(unit, *median) };
+    let decimals = usize::from(median / divisor < 10.0) + usize::from(unit != "%");
+    let [median, min, max] = [median, min, max].map(|value| format!("{:.decimals$}", value / divisor));
+    format!("{median} [{min}, {max}] {name}")
+}
+
+fn limited_agent(agent: &AgentFinding) -> String {
+    let Some((limit, most)) = agent.limits.iter().max_by_key(|(_, count)| **count) else { return String::new() };
+    let all = agent.limits.values().sum::<usize>();
+    let word = limit_word(*limit);
+    if *most == all { word } else { format!("{word} ({most}/{all})") }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::FigureParts;
-use crate::document::{Block, Cell, Figures, Head, Item, Room, Section, Table, Tone};
+use crate::document::{Block, Cell, Head, Item, Room, Section, Table, Tone};
 use crate::svg::escaped;
 
 /// A section with its heading. `hints` enables tooltips. Tables and lists have at most `rows` rows
@@ -48,8 +48,7 @@ impl Writer<'_> {
                 let blocks = blocks.iter().map(|block| self.block(block)).collect::<String>();
                 format!("<details>{}{blocks}</details>\n", element("summary", "", title))
             }
-            Block::Figures(Figures::Answer) => self.figures.answer.clone(),
-            Block::Figures(Figures::Supporting) => self.figures.supporting.clone(),
+            Block::Figures { supporting } => self.figures[usize::from(*supporting)].clone(),
         }
     }
 
