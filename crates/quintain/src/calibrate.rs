@@ -9,7 +9,7 @@ use std::time::Duration;
 use analysis::number::quantity;
 use lab::cluster::Cluster;
 use store::Store;
-use study::record::{Calibration, Host, IdlePolicy, Measurement};
+use study::record::{Calibration, Host, IdlePolicy, Measurement, Outcome};
 use study::{ExpandOptions, Record};
 
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
@@ -20,8 +20,7 @@ use crate::{cluster, output, signals};
 
 /// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
 /// latency, more clients show the peak rate.
-fn study_of(server: NullServer) -> String {
-    let NullServer { protocol, command } = server;
+fn study_of((protocol, command): NullServer) -> String {
     let workload = if command.starts_with("serve cache") { WORKLOAD } else { "" };
     format!(
         r#"
@@ -104,13 +103,11 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
 }
 
 fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String> {
-    match labs {
-        [] => lab::busy::words(users),
-        labs => Some(format!(
-            "another lab is running: {}",
-            labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        )),
+    if labs.is_empty() {
+        return lab::busy::words(users);
     }
+    let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Some(format!("another lab is running: {labs}"))
 }
 
 /// Runs the steps of one protocol; `None` if interrupted.
@@ -161,12 +158,10 @@ fn measure(
 
 /// Takes the lowest latency from the trial with one client, and the rate from the best trial.
 fn calibration(records: &[Record], idle: IdlePolicy, server: NullServer) -> Result<Calibration> {
-    let failed = |record: &Record| match &record.outcome {
-        study::record::Outcome::Failed(failure) => Some(failure.message.clone()),
-        study::record::Outcome::Measured(_) => None,
-    };
-    if let Some(message) = records.iter().find_map(failed) {
-        return Err(Problem::text(Exit::Machine, format!("a calibration step failed: {message}")));
+    for record in records {
+        if let Outcome::Failed(failure) = &record.outcome {
+            return Err(Problem::text(Exit::Machine, format!("a calibration step failed: {}", failure.message)));
+        }
     }
     let measured = || records.iter().filter_map(Record::measurement);
     let one = measured().find(|measurement| measurement.clients == 1);
@@ -174,7 +169,7 @@ fn calibration(records: &[Record], idle: IdlePolicy, server: NullServer) -> Resu
     let (Some(one), Some(best)) = (one, best) else {
         return Err(Problem::text(Exit::Machine, "nothing was measured"));
     };
-    let command = server.command.split(" --").next().unwrap_or_default();
+    let command = server.1.split(" --").next().unwrap_or_default();
     let latency = stats::Histogram::try_from(&one.service).map_err(|error| Problem::text(Exit::Machine, error))?;
     let quantile = |q| latency.quantile(q).unwrap_or(f64::NAN);
     Ok(Calibration {

@@ -4,16 +4,16 @@ use std::fmt::Write;
 
 use study::{Plan, Point};
 
-use crate::cli::CheckArgs;
+use crate::cli::{Cpus, StudyArgs};
 use crate::message::Result;
 use crate::output;
 use crate::study_file::{self, Opened};
 
-pub(crate) fn check(args: CheckArgs) -> Result<()> {
-    let cpus = crate::run::cpus(args.cpus.as_ref())?;
-    let opened = study_file::open(&args.study, cpus.len() as u32, None)?;
+pub(crate) fn check(study: &StudyArgs, cpus: Option<&Cpus>, wants_json: bool) -> Result<()> {
+    let cpus = crate::run::cpus(cpus)?;
+    let opened = study_file::open(study, cpus.len() as u32, None)?;
     let Opened { plan, source, profile } = &opened;
-    output::json_or(args.json, plan, || text(plan, &source.shown, profile.name()))
+    output::json_or(wants_json, plan, || text(plan, &source.shown, profile.name()))
 }
 
 fn text(plan: &Plan, path: &str, profile: &str) -> String {

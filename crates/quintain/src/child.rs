@@ -1,14 +1,16 @@
 //! Hidden commands that the lab starts from this binary: the step that becomes a server, the
 //! watchdog and spinners.
 
-use crate::cli::{Cpus, ExecArgs};
+use std::ffi::OsString;
+
+use crate::cli::Cpus;
 use crate::message::{Done, Exit, because, machine};
 use crate::output;
 
-pub(crate) fn exec(args: ExecArgs) -> Done {
-    let cpus = args.cpus.map(|cpus| cpus.0).unwrap_or_default();
-    let error = lab::exec::become_command(&cpus, args.parent, &args.command);
-    let name = args.command[0].to_string_lossy().into_owned();
+pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]) -> Done {
+    let cpus = cpus.map(|cpus| cpus.0).unwrap_or_default();
+    let error = lab::exec::become_command(&cpus, parent, command);
+    let name = command[0].to_string_lossy().into_owned();
     // A program searched for in `PATH` belongs to the machine. The lab reads this line and marks
     // the row as not runnable instead of failed.
     if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {

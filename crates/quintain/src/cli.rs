@@ -74,11 +74,28 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Serve(ServeKind),
     /// Validate a study and print its plan, trial count and duration
-    Check(CheckArgs),
+    #[command(after_help = STUDY_HELP)]
+    Check {
+        #[command(flatten)]
+        study: StudyArgs,
+        /// CPUs to plan for, e.g. `0-3,8` [default: all available to this process]
+        #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+        cpus: Option<Cpus>,
+        /// Print the plan as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write a study of your own server: tries it once, then says what to run
     Init(Box<InitArgs>),
     /// List the built-in studies, print one, copy one to change it
-    Studies(StudiesArgs),
+    #[command(args_conflicts_with_subcommands = true)]
+    Studies {
+        #[command(subcommand)]
+        verb: Option<StudiesVerb>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// List the runs in the store; remove, export and import them
     Runs(RunsArgs),
     /// Show the runs of a study on each machine by revision and time
@@ -134,7 +151,17 @@ pub(crate) enum Verb {
     },
     /// Run a command pinned to CPUs, as the lab starts servers
     #[command(hide = true)]
-    Exec(ExecArgs),
+    Exec {
+        /// CPUs, e.g. `0-3,8`
+        #[arg(long, value_parser = cpu_list)]
+        cpus: Option<Cpus>,
+        /// Exit when this process exits
+        #[arg(long, value_name = "PID")]
+        parent: Option<u32>,
+        /// Command and arguments
+        #[arg(last = true, required = true)]
+        command: Vec<std::ffi::OsString>,
+    },
     /// Kill the processes left behind by a lab that died
     #[command(hide = true)]
     Watchdog,
@@ -298,16 +325,6 @@ impl InitKind {
     pub(crate) fn name(self) -> String {
         self.words().0
     }
-}
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct StudiesArgs {
-    #[command(subcommand)]
-    pub(crate) verb: Option<StudiesVerb>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -604,19 +621,6 @@ impl CompareArgs {
         };
         flags.get_arguments().filter(is_given).filter_map(named).collect()
     }
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = STUDY_HELP)]
-pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    pub(crate) study: StudyArgs,
-    /// CPUs to plan for, e.g. `0-3,8` [default: all available to this process]
-    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
-    pub(crate) cpus: Option<Cpus>,
-    /// Print the plan as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Headings of `quintain load --help`.
@@ -956,7 +960,23 @@ pub(crate) enum ServeKind {
     /// Ping-pong: return each 32-bit word plus one; prints `ready PORT`
     Pingpong(ListenArgs),
     /// Respond after a random delay of known distribution; log the true service times (JSON, on exit)
-    Calibrate(ServeCalibrateArgs),
+    Calibrate {
+        #[command(flatten)]
+        listen: ListenArgs,
+        /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
+        /// `bimodal:100us,5ms,0.02` (low, high, fraction of high)
+        #[arg(long, default_value = "null", value_parser = crate::serve::law)]
+        delay: crate::serve::Law,
+        /// Length of each pause in responding
+        #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause_every")]
+        pause: Option<Duration>,
+        /// Time between pauses
+        #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause")]
+        pause_every: Option<Duration>,
+        /// Random seed of the delays
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// HTTP/1.1: fixed responses, bodies of any length, echo, random delays
     Http(Box<ServeHttpArgs>),
     /// Serve a cache: memcached's text protocol, RESP2/3 and HTTP on one port, with an exact memory limit
@@ -1189,25 +1209,6 @@ pub(crate) struct MockTlsArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ServeCalibrateArgs {
-    #[command(flatten)]
-    pub(crate) listen: ListenArgs,
-    /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
-    /// `bimodal:100us,5ms,0.02` (low, high, fraction of high)
-    #[arg(long, default_value = "null", value_parser = crate::serve::law)]
-    pub(crate) delay: crate::serve::Law,
-    /// Length of each pause in responding
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause_every")]
-    pub(crate) pause: Option<Duration>,
-    /// Time between pauses
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause")]
-    pub(crate) pause_every: Option<Duration>,
-    /// Random seed of the delays
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Run name or unique prefix
     #[arg(default_value = "latest")]
@@ -1395,19 +1396,15 @@ pub(crate) enum Raw {
     Whip,
 }
 
-/// A null server, `quintain COMMAND`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NullServer {
-    pub(crate) protocol: &'static str,
-    pub(crate) command: &'static str,
-}
+/// The protocol of a null server, and `COMMAND` of `quintain COMMAND`, which starts it.
+pub(crate) type NullServer = (&'static str, &'static str);
 
 /// Null servers by protocol. The first ones can be loaded by several generators.
 pub(crate) const NULL_SERVERS: &[(&str, NullServer)] = &[
-    ("pingpong", NullServer { protocol: "pingpong", command: "serve calibrate --delay null" }),
-    ("http", NullServer { protocol: "http", command: "serve http" }),
-    ("memcached", NullServer { protocol: "memcached", command: "serve cache --protocol memcached" }),
-    ("redis", NullServer { protocol: "redis", command: "serve cache --protocol redis" }),
+    ("pingpong", ("pingpong", "serve calibrate --delay null")),
+    ("http", ("http", "serve http")),
+    ("memcached", ("memcached", "serve cache --protocol memcached")),
+    ("redis", ("redis", "serve cache --protocol redis")),
 ];
 pub(crate) const OF_CLUSTERS: usize = 2;
 
@@ -1432,19 +1429,6 @@ pub(crate) struct CalibrateArgs {
     pub(crate) idle: IdlePolicy,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExecArgs {
-    /// CPUs, e.g. `0-3,8`
-    #[arg(long, value_parser = cpu_list)]
-    pub(crate) cpus: Option<Cpus>,
-    /// Exit when this process exits
-    #[arg(long, value_name = "PID")]
-    pub(crate) parent: Option<u32>,
-    /// Command and arguments
-    #[arg(last = true, required = true)]
-    pub(crate) command: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, Args)]

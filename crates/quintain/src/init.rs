@@ -217,12 +217,9 @@ fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mis
         return;
     }
     let there = directory.join(program.strip_prefix("./").unwrap_or(&program));
-    let hint = Path::new(&program).exists().then(|| {
-        format!(
-            "commands of the study start in `{}`: give the path from there, or an absolute one",
-            directory.display()
-        )
-    });
+    let start = directory.display();
+    let hint = format!("commands of the study start in `{start}`: give the path from there, or an absolute one");
+    let hint = Path::new(&program).exists().then_some(hint);
     mistakes.add(usage(format!("`{flag}`: no file `{}`", there.display())).hint_if(hint));
 }
 

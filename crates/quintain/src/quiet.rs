@@ -54,15 +54,18 @@ pub(crate) fn warn() {
     }
 }
 
+fn is_open(test: &GateTest) -> bool {
+    matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict)
+}
+
 /// An early warning that a comparison is unlikely to reach a verdict. `left` is its remaining time.
 pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<String> {
     let gate = findings.gate.as_ref()?;
-    let open = |test: &&GateTest| matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict);
     let tests = gate.tests.iter().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
     if let Some(reason) = tests.iter().map(|test| test.reason.as_deref()).collect::<Option<Vec<_>>>() {
         return Some(format!("no verdict is likely: {}", reason.first()?));
     }
-    let needed = tests.iter().copied().filter(open).map(|test| test.more_ns).collect::<Vec<_>>();
+    let needed = tests.iter().filter(|test| is_open(test)).map(|test| test.more_ns).collect::<Vec<_>>();
     let least = needed.iter().flatten().min().map(|ns| Duration::from_nanos(*ns));
     let (least, left) = least.zip(left)?;
     let is_hopeless = needed.len() == tests.len() && least > left;
@@ -75,10 +78,7 @@ pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<Str
 /// Advice for a comparison without a verdict; `None` if it has one.
 pub(crate) fn advice(findings: &Findings) -> Option<String> {
     let gate = findings.gate.as_ref()?;
-    let is_open = |test: &&GateTest| {
-        !test.is_about_errors() && matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict)
-    };
-    let open = gate.tests.iter().filter(is_open).collect::<Vec<_>>();
+    let open = gate.tests.iter().filter(|test| is_open(test) && !test.is_about_errors()).collect::<Vec<_>>();
     let is_decided = gate.tests.iter().any(|test| matches!(test.verdict, GateVerdict::Worse));
     if open.is_empty() || is_decided || findings.rows.iter().any(|row| row.n == 0) {
         return None;

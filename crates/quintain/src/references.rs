@@ -102,10 +102,8 @@ fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u
     }
     let seconds = (measurement.warmup_ns + measurement.duration_ns) as f64 / 1e9;
     if let Some(ttl) = workload.ttl.iter().filter(|ttl| ttl.share > 0.0).find(|ttl| f64::from(ttl.seconds) < seconds) {
-        return Err(format!(
-            "values expire after {} s, during the trial, and the simulation has no clock",
-            ttl.seconds
-        ));
+        let after = ttl.seconds;
+        return Err(format!("values expire after {after} s, during the trial, and the simulation has no clock"));
     }
     let warm_up = measurement.warmup_requests;
     let measured = measurement.requests + measurement.errors_total();

@@ -5,22 +5,19 @@ use std::path::Path;
 use study::record::Measurement;
 use study::spec::Target;
 
-use crate::message::{Problem, Result};
+use crate::message::{Result, machine};
 use crate::output;
 
 /// Writes every logged request as CSV, or as JSON lines to a file that ends in `.jsonl`. Times are in
 /// ns since measuring began.
 pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
     let is_json = path.extension().is_some_and(|extension| extension == "jsonl");
-    let mut text = String::new();
-    if !is_json {
-        text.push_str("intended_ns,sent_ns,first_byte_ns,ended_ns,status,bytes,request,error\n");
-    }
+    let head = if is_json { "" } else { "intended_ns,sent_ns,first_byte_ns,ended_ns,status,bytes,request,error\n" };
+    let mut text = head.to_owned();
     for entry in &measurement.log {
         let name = target.request_name(entry.request);
         if is_json {
-            let mut line =
-                serde_json::to_value(entry).map_err(|error| Problem::text(crate::message::Exit::Machine, error))?;
+            let mut line = serde_json::to_value(entry).map_err(machine)?;
             line["request"] = name.into();
             text.push_str(&format!("{line}\n"));
         } else {
@@ -34,11 +31,8 @@ pub(crate) fn write(path: &Path, measurement: &Measurement, target: &Target) -> 
     }
     output::file(path, &text)?;
     if measurement.log_left_out > 0 {
-        let left_out = measurement.log_left_out;
-        output::message(&format!(
-            "{left_out} requests are not in `{}`, which is full; use --log-share",
-            path.display()
-        ));
+        let (left_out, path) = (measurement.log_left_out, path.display());
+        output::message(&format!("{left_out} requests are not in `{path}`, which is full; use --log-share"));
     }
     Ok(())
 }

@@ -259,24 +259,18 @@ fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
 
 /// Checks that the page can be written before the run spends any time.
 fn check_page(page: &Path) -> Result<()> {
-    let problem = |text: String, hint: String| Err(usage(text).hint(hint));
     let other = "choose another file with `--html FILE`";
     let folder = folder_of(page);
     if !folder.is_dir() {
         let text = format!("no directory `{}` for the report `{}`", folder.display(), page.display());
-        return problem(text, format!("create it with `mkdir -p {}`, or {other}", folder.display()));
+        return Err(usage(text).hint(format!("create it with `mkdir -p {}`, or {other}", folder.display())));
     }
     if page.is_dir() {
-        return problem(format!("`{}` is a directory, but the report is a file", page.display()), other.to_owned());
+        return Err(usage(format!("`{}` is a directory, but the report is a file", page.display())).hint(other));
     }
     let target = if page.exists() { page } else { folder };
-    match rustix::fs::access(target, rustix::fs::Access::WRITE_OK) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            let text = format!("cannot write the report `{}`: {error}", page.display());
-            problem(text, other.to_owned())
-        }
-    }
+    let failed = |error| usage(format!("cannot write the report `{}`: {error}", page.display())).hint(other);
+    rustix::fs::access(target, rustix::fs::Access::WRITE_OK).map_err(failed)
 }
 
 /// The command line that resumes this run, without the flags whose values the run has stored.
@@ -440,13 +434,8 @@ fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<()> {
     let Carried { run, findings, .. } = carried;
     show(how, carried)?;
     // The run is already stored and printed, so a failure here is only a warning.
-    let written = match report::html(findings) {
-        Ok(text) => {
-            output::file(page, &text).map(|()| page.display().to_string()).map_err(|problem| problem.to_string())
-        }
-        Err(error) => Err(error.to_string()),
-    };
-    let written = written.unwrap_or_else(|problem| {
+    let written = report::html(findings).map_err(machine).and_then(|text| output::file(page, text));
+    let written = written.map(|()| page.display().to_string()).unwrap_or_else(|problem| {
         output::message(&format!("\nwarning: {problem}"));
         format!("none; `quintain report {} --format html --out FILE` writes it elsewhere", run.id)
     });
@@ -510,9 +499,6 @@ pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>> {
     if missing.is_empty() {
         return Ok(asked.clone());
     }
-    Err(Problem::text(
-        Exit::Machine,
-        format!("CPU {} does not exist or is not available to this process", missing.join(", ")),
-    )
-    .hint(format!("this process may use CPUs {}", lab::cpus::format(&allowed))))
+    let text = format!("CPU {} does not exist or is not available to this process", missing.join(", "));
+    Err(Problem::text(Exit::Machine, text).hint(format!("this process may use CPUs {}", lab::cpus::format(&allowed))))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::number::{count, quantity};
 use serde_json::json;
-use store::{RunFileError, RunSummary, Store, StoreError};
+use store::{Freed, RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
 use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
@@ -149,9 +149,8 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
     let removed = if dry_run || ids.is_empty() { None } else { Some(store.remove(&ids)?) };
     let rewritten = if rewrite { Some(store.rewrite()?) } else { None };
     let before_bytes = removed.as_ref().map(|removed| removed.before_bytes);
-    let freed = rewritten
-        .or(removed)
-        .map(|freed| store::Freed { before_bytes: before_bytes.unwrap_or(freed.before_bytes), ..freed });
+    let freed =
+        rewritten.or(removed).map(|freed| Freed { before_bytes: before_bytes.unwrap_or(freed.before_bytes), ..freed });
     if json {
         return output::json(&json!({ "runs": ids, "bytes": bytes, "dry_run": dry_run, "store": freed }));
     }
@@ -162,15 +161,12 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
     if !ids.is_empty() {
         output::text(&lines.collect::<String>())?;
     }
-    match freed.map(|freed| (freed.before_bytes, freed.after_bytes, freed.not_rewritten)) {
-        None => {}
-        Some((before, after, None)) => {
-            output::message(&format!("`{}` took {}, now {}", path.display(), size(before), size(after)));
-        }
-        Some((_, _, Some(why))) => output::message(&format!(
-            "`{}` keeps its size: {why}; until then, later trials use the unused space",
-            path.display(),
-        )),
+    if let Some(Freed { before_bytes, after_bytes, not_rewritten }) = freed {
+        let (path, [before, after]) = (path.display(), [before_bytes, after_bytes].map(size));
+        output::message(&match not_rewritten {
+            None => format!("`{path}` took {before}, now {after}"),
+            Some(why) => format!("`{path}` keeps its size: {why}; until then, later trials use the unused space"),
+        });
     }
     Ok(())
 }

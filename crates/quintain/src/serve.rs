@@ -35,16 +35,14 @@ pub(crate) fn serve(kind: ServeKind) -> Result<()> {
         ServeKind::Pingpong(listen) => {
             servers::serve_pingpong(&listen.into(), &|_| Pingpong::default(), &shutdown, ready)?;
         }
-        ServeKind::Calibrate(args) => {
-            let pauses = args.pause.zip(args.pause_every).map(|(length, every)| Pauses {
-                length_ns: length.as_nanos() as u64,
-                every_ns: every.as_nanos() as u64,
-            });
+        ServeKind::Calibrate { listen, delay, pause, pause_every, seed } => {
+            let pauses = pause.zip(pause_every);
+            let pauses = pauses.map(|(length, every)| Pauses { length_ns: nanos(length), every_ns: nanos(every) });
             if pauses.is_some_and(|pauses| pauses.length_ns >= pauses.every_ns) {
                 return Err(usage("`--pause` must be shorter than `--pause-every`"));
             }
-            let handler = |thread| Calibrate::new(args.delay.0, pauses, args.seed, thread);
-            let handlers = servers::serve_calibrate(&args.listen.into(), &handler, &shutdown, ready)?;
+            let handler = |thread| Calibrate::new(delay.0, pauses, seed, thread);
+            let handlers = servers::serve_calibrate(&listen.into(), &handler, &shutdown, ready)?;
             output::json_line(true_times(handlers.iter().map(Calibrate::service_ns)))?;
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use study::{Effort, ExpandOptions, Json, Plan, Profile};
 
 use crate::built_in::{self, FILES};
-use crate::cli::{StudiesArgs, StudiesVerb};
+use crate::cli::StudiesVerb;
 use crate::message::{Exit, Result, cannot, machine, usage};
 use crate::output;
 
@@ -32,9 +32,9 @@ struct Time {
     effort: Effort,
 }
 
-pub(crate) fn studies(args: StudiesArgs) -> Result<()> {
-    match args.verb {
-        None => list(args.json),
+pub(crate) fn studies(verb: Option<StudiesVerb>, wants_json: bool) -> Result<()> {
+    match verb {
+        None => list(wants_json),
         Some(StudiesVerb::Show { name }) => output::data(text_of(&name)?.1),
         Some(StudiesVerb::Copy { name, folder }) => copy(&name, folder.as_deref().unwrap_or(Path::new("."))),
     }
