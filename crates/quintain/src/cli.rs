@@ -781,13 +781,11 @@ pub(crate) enum WarmupRule {
 }
 
 fn warmup(text: &str) -> Result<WarmupRule, Invalid> {
-    if text == "steady" {
-        return Ok(WarmupRule::Steady);
+    match text {
+        "steady" => Ok(WarmupRule::Steady),
+        text if text.ends_with('%') => units::fraction(text).map(WarmupRule::Share),
+        text => duration(text).map(WarmupRule::Time),
     }
-    if text.ends_with('%') {
-        return units::fraction(text).map(WarmupRule::Share);
-    }
-    duration(text).map(WarmupRule::Time)
 }
 
 /// Flags of cache loads only.
@@ -1474,10 +1472,8 @@ fn time(path: &'static str) -> Collected<impl Fn(&str) -> Result<Duration, Inval
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
 
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
-            Ok((key.trim().to_owned(), value.trim().to_owned()))
-        }
+    match text.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())) {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => Ok((key, value)),
         _ => Err("expected KEY=VALUE, as in `cores=1,2`".to_owned()),
     }
 }
@@ -1529,11 +1525,8 @@ fn duration(text: &str) -> Result<Duration, Invalid> {
 
 fn cache_memory(text: &str) -> Result<u64, Invalid> {
     let (bytes, least) = (units::bytes(text)?, cache::MEMORY_BYTES_MIN);
-    if bytes >= least {
-        return Ok(bytes);
-    }
-    let invalid = Invalid::new(format!("{bytes} bytes is too small: bookkeeping alone needs {least}"));
-    Err(invalid.hint("`--maxmem 1MB` holds a few thousand items"))
+    let found = in_range(bytes, least.., format!("{bytes} bytes is too small: bookkeeping alone needs {least}"));
+    found.map_err(|invalid| invalid.hint("`--maxmem 1MB` holds a few thousand items"))
 }
 
 fn value_max(text: &str) -> Result<u64, Invalid> {
@@ -1547,10 +1540,7 @@ fn key_max(text: &str) -> Result<u64, Invalid> {
 }
 
 fn evictor(text: &str) -> Result<cache::Evictor, String> {
-    if text == "ours" {
-        return Ok(cache::Evictor::Density);
-    }
-    text.parse()
+    if text == "ours" { Ok(cache::Evictor::Density) } else { text.parse() }
 }
 
 /// Parses a memory limit per connection, 256 bytes to 16 MiB.

@@ -30,10 +30,8 @@ pub(crate) fn help(topic: &[String]) -> Result<()> {
         let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
         let known = visible.map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
         let Some(found) = command.find_subcommand_mut(word) else {
-            let problem = usage(format!("unknown command `{word}`"));
-            return Err(
-                problem.hint(format!("available: {}, and the keys of files: `study`, `cases`", known.join(", ")))
-            );
+            let hint = format!("available: {}, and the keys of files: `study`, `cases`", known.join(", "));
+            return Err(usage(format!("unknown command `{word}`")).hint(hint));
         };
         command = found;
     }

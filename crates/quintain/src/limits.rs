@@ -27,10 +27,7 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
     if spec.target.address().starts_with("unix:") || matches!(spec.target, study::spec::Target::Journey { .. }) {
         return Ok(Vec::new());
     }
-    match ports_here() {
-        Some(range) => enough_ports(spec.clients, spec.target.address(), &range),
-        None => Ok(Vec::new()),
-    }
+    ports_here().map_or(Ok(Vec::new()), |range| enough_ports(spec.clients, spec.target.address(), &range))
 }
 
 /// Why the connections of a design point cannot be opened on this machine; `None` if they can or if

@@ -85,10 +85,8 @@ impl Bar {
     pub(crate) fn show(&mut self, progress: &Progress) {
         if let Phase::Build | Phase::Verify = progress.phase {
             let doing = if progress.phase == Phase::Build { "building" } else { "verifying" };
-            self.bar.set_message(
-                analysis::visible(&format!("{doing} {}", self.label(progress.point).unwrap_or_default())).into_owned(),
-            );
-            return;
+            let text = format!("{doing} {}", self.label(progress.point).unwrap_or_default());
+            return self.bar.set_message(analysis::visible(&text).into_owned());
         }
         // A search has steps instead of blocks, and each step gets its own line when it ends.
         let searching = self.plan.points[progress.point].load.search.is_some();

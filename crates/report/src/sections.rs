@@ -7,13 +7,11 @@ mod failures;
 mod gate;
 mod head;
 mod machine;
-mod miss_causes;
 mod miss_ratio;
 mod proxy_overhead;
 mod reproduce;
 mod results;
 mod scalability;
-mod searches;
 mod tables;
 mod warnings;
 

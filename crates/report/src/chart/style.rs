@@ -63,18 +63,7 @@ pub enum Background {
 /// The style sheet of a figure file or, for `None`, of a figure in a page, light or dark like the
 /// reader's system. Files have no variables or media queries, which few renderers support.
 pub(crate) fn css(background: Option<Background>) -> String {
-    let css = String::from(
-        "svg.q text{font:11.5px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-serif}\
-         svg.q .tt{font-weight:600;font-size:12.5px}svg.q .end{text-anchor:end}svg.q .mid{text-anchor:middle}\
-         svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
-         svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
-         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .l3{stroke-dasharray:2 2}svg.q .l4{stroke-dasharray:8 2 2 2}svg.q .nm{fill:none;stroke-width:1;stroke-dasharray:1 2.5}\
-         svg.q .ht{fill:none;shape-rendering:crispEdges}svg.q .t1{stroke-opacity:.14}svg.q .t2{stroke-opacity:.28}svg.q .t3{stroke-opacity:.44}svg.q .t4{stroke-opacity:.62}svg.q .t5{stroke-opacity:.8}\
-         svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
-         svg.q .s0,svg.q .s1,svg.q .s2,svg.q .s3{stroke-width:1}svg.q .s0{stroke-dasharray:6 3}svg.q .s1{stroke-dasharray:2 2}svg.q .s2{stroke-dasharray:8 2 2 2}svg.q .s3{stroke-dasharray:4 4}\
-         svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}svg.q .bd{stroke:none;fill-opacity:.14}svg.q .fb{stroke:none}svg.q .fx{fill:#111;stroke:none}\
-         ",
-    );
+    let css = include_str!("../../templates/figure.css").replace('\n', "");
     let light = theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT);
     let dark = theme("#e8eaed", "#a5adb8", "#31363e", "#7b838e", "#16181c", &ON_DARK);
     css + &match background {

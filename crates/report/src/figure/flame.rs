@@ -54,7 +54,7 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
                  see are left out.",
                 profile.sentence
             ),
-            flames: vec![Flame::new(profile, boxes, detail.tips)],
+            flames: vec![Flame::new(profile, boxes, detail)],
             notes,
             ..Drawing::default()
         }
@@ -80,7 +80,7 @@ struct Call {
 }
 
 impl Flame {
-    fn new(profile: &ProfileFinding, boxes_max: usize, tips: bool) -> Flame {
+    fn new(profile: &ProfileFinding, boxes_max: usize, detail: Detail) -> Flame {
         let mut all = Call::default();
         for stack in &profile.stacks {
             let mut at = &mut all;
@@ -95,8 +95,7 @@ impl Flame {
         all.samples += profile.other_samples as f64;
         let whole = all.samples.max(1.0);
         let frame = |name: &str, from: f64, samples: f64, depth: usize, class: &'static str| {
-            let tip = || format!("{name}\n{samples} samples, {}", number::percent(samples / whole));
-            let tip = if tips { tip() } else { String::new() };
+            let tip = detail.tip(|| format!("{name}\n{samples} samples, {}", number::percent(samples / whole)));
             Frame { from, to: from + samples / whole, depth, class, name: name.to_owned(), tip }
         };
         let mut boxes = vec![Frame { to: 1.0, ..frame("all", 0.0, all.samples, 0, REST) }];
@@ -191,14 +190,14 @@ mod tests {
 
     #[test]
     fn draws_callers_below_callees() {
-        let flame = Flame::new(&profile(0), 500, true);
+        let flame = Flame::new(&profile(0), 500, Detail::FULL);
         insta::assert_snapshot!(flame.svg("c-epoll").replace("><", ">\n<"));
     }
 
     #[test]
     fn keeps_widest_boxes_and_their_callers() {
         for boxes_max in 1..8 {
-            let flame = Flame::new(&profile(100), boxes_max, false);
+            let flame = Flame::new(&profile(100), boxes_max, Detail::FULL);
             assert!(flame.boxes.len() <= boxes_max);
             for frame in flame.boxes.iter().filter(|frame| frame.depth > 0) {
                 let below = |other: &&Frame| {
@@ -207,7 +206,7 @@ mod tests {
                 assert!(flame.boxes.iter().any(|other| below(&other)), "{boxes_max}: {frame:?}");
             }
         }
-        let flame = Flame::new(&profile(100), 500, false);
+        let flame = Flame::new(&profile(100), 500, Detail::FULL);
         let others = flame.boxes.iter().find(|frame| frame.name == "other stacks").unwrap();
         assert_eq!((others.from, others.to), (0.5, 1.0));
     }

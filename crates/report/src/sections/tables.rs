@@ -1,8 +1,11 @@
-use analysis::display_names::{capitalised, limit_word};
+use analysis::display_names::{capitalised, limit_word, serde_name};
 use analysis::failed_requests::count_and_share;
-use analysis::findings::{AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row};
-use analysis::number;
+use analysis::findings::{
+    AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row, SearchEnd, SearchFinding, SearchStep,
+};
+use analysis::number::{self, drawable};
 use study::plan::{self, TableKind};
+use study::record::Purpose;
 
 use super::cells::{cell, limited_by, point_cells, point_heads};
 use crate::document::{Cell, Head, Room, Table};
@@ -83,6 +86,70 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     ]
 }
 
+pub(crate) fn searches(findings: &Findings) -> Option<Table> {
+    let found = findings.searches().collect::<Vec<_>>();
+    let (_, first) = found.first()?;
+    let same = found.iter().all(|(_, search)| search.objective == first.objective);
+    let end = |end: Option<SearchEnd>, missing: &Option<String>| match (end, missing) {
+        (Some(end), _) if end.confirmed => number::quantity(end.rate_per_s, "1/s"),
+        (Some(end), _) => format!("{} (not confirmed)", number::quantity(end.rate_per_s, "1/s")),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "unknown".to_owned(),
+    };
+    let rows = found.iter().map(|(row, search)| {
+        let mut cells = vec![row.label.clone(), end(search.low, &search.no_low), end(search.high, &search.no_high)];
+        cells.extend((!same).then(|| search.objective.clone()));
+        cells.extend([search.trials.to_string(), search.ended.clone()]);
+        cells
+    });
+    let mut heads = vec![Head::text("design point"), Head::number("holds"), Head::number("fails at")];
+    heads.extend((!same).then(|| Head::text("objective")));
+    heads.extend([Head::number("trials"), Head::text("stop reason")]);
+    let title =
+        if same { format!("The highest rate at which {}", first.objective) } else { "The highest rate".to_owned() };
+    Some(Table::plain(title, heads, rows))
+}
+
+pub(crate) fn search_steps(findings: &Findings) -> Vec<(String, Table)> {
+    let table = |(row, search): (&Row, &SearchFinding)| {
+        let line = |step: &SearchStep| {
+            let offered = step.rate_per_s.map_or("a closed loop".to_owned(), |rate| number::quantity(rate, "1/s"));
+            vec![
+                step.order.to_string(),
+                serde_name(step.purpose),
+                offered,
+                if step.purpose == Purpose::Pilot { String::new() } else { step.verdict.text().to_owned() },
+                step.why.clone(),
+            ]
+        };
+        let heads = [Head::number("trial"), Head::text("for"), Head::number("offered")];
+        let heads = heads.into_iter().chain(["verdict", "because"].map(Head::text));
+        (format!("Steps of the search: {}", row.label), Table::plain("", heads, search.steps.iter().map(line)))
+    };
+    findings.searches().map(table).collect()
+}
+
+pub(crate) fn miss_causes(findings: &Findings) -> Option<Table> {
+    let causes = || study::METRICS.iter().filter_map(|metric| Some((metric.name, metric.name.strip_prefix("miss_")?)));
+    let mean = |row: &Row, metric: &str| row.mean(metric).filter(|mean| drawable(*mean));
+    let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some());
+    let cells = |row: &Row| {
+        let share = |found: f64, half: Option<f64>| match half {
+            Some(half) => format!("{:.2} ±{:.2}", found * 100.0, half * 100.0),
+            None => format!("{:.2}", found * 100.0),
+        };
+        let half =
+            |metric: &str| row.estimate(metric).map(|estimate| estimate.half_width()).filter(|half| drawable(*half));
+        let misses = mean(row, "hit_ratio").map(|ratio| share(1.0 - ratio, half("hit_ratio")));
+        let causes = causes().map(|(metric, _)| mean(row, metric).map(|found| share(found, half(metric))));
+        let cells = [misses].into_iter().chain(causes).map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+        [row.label.clone()].into_iter().chain(cells).collect()
+    };
+    let numbers = ["misses"].into_iter().chain(causes().map(|(_, cause)| cause)).map(Head::number);
+    let heads = [Head::text("design point")].into_iter().chain(numbers);
+    Table::plain("Why GETs missed, % of GETs", heads, rows.map(cells)).unless_empty()
+}
+
 pub(crate) fn operations(findings: &Findings) -> Option<Table> {
     let numbers = ["calls", "errors", "mean", "p50", "p99"].map(Head::number);
     let heads = ["design point", "operation"].map(Head::text).into_iter().chain(numbers);
@@ -144,6 +211,7 @@ mod tests {
     use super::*;
     use analysis::analyze;
     use fixtures as example;
+    use study::record::{CacheCounts, CacheMeasurement, MissCauses, Outcome};
 
     fn first(findings: &Findings) -> Table {
         super::table(findings, &findings.tables[0])
@@ -206,5 +274,57 @@ mod tests {
         design point | n | sample mean | sample standard deviation | 95 % interval | limited by
         c-epoll, cores 1, clients 40 | 1 |  |  |  | server
         ");
+    }
+
+    #[test]
+    fn a_search_has_its_range_and_its_steps() {
+        let (run, records) = example::capacity();
+        let findings = analyze(&run, &records);
+        insta::assert_snapshot!(searches(&findings).unwrap().text(), @r"
+        The highest rate at which p99 < 5ms and errors < 0.1%
+        design point | holds | fails at | trials | stop reason
+        capacity | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
+        ");
+        insta::assert_snapshot!(search_steps(&findings)[0].1.text(), @r"
+        
+        trial | for | offered | verdict | because
+        0 | pilot | a closed loop |  | a closed loop reached 69.9 k/s
+        1 | bracket | 34.9 k/s | holds | 99 % of the offered rate achieved
+        2 | bracket | 69.9 k/s | fails | p99 17.06 ms
+        3 | bisect | 49.4 k/s | holds | p99 908 µs
+        4 | bisect | 58.8 k/s | holds | p99 1.545 ms
+        5 | bisect | 64.1 k/s | holds | p99 2.91 ms
+        6 | repeat | 64.1 k/s | holds | p99 2.81 ms
+        7 | repeat | 64.1 k/s | holds | p99 2.89 ms
+        8 | repeat | 69.9 k/s | fails | p99 17.03 ms
+        9 | repeat | 69.9 k/s | fails | p99 17.36 ms
+        10 | confirm | 64.1 k/s | holds | p99 2.87 ms
+        11 | confirm | 64.1 k/s | holds | p99 2.82 ms
+        ");
+        // The study's own tables omit the capacity, which is not a design point.
+        insta::assert_snapshot!(table(&findings, &findings.tables[0]).text(), @"
+        P99 latency
+        load | n | p99 | limited by
+        20 | 12 | 338 ±7 µs | neither
+        50 | 12 | 508 ±9 µs | neither (11/12)
+        80 | 12 | 987 ±17 µs | neither
+        ");
+    }
+
+    #[test]
+    fn causes_add_up_to_the_misses() {
+        let (run, mut records) = example::volley();
+        assert_eq!(miss_causes(&analyze(&run, &records)), None, "no cache");
+        for record in records.iter_mut().filter(|record| record.point == 1) {
+            let Outcome::Measured(measurement) = &mut record.outcome else { continue };
+            let causes = MissCauses { compulsory: 4, capacity: 6, invalidation: 3, expiry: 2, refused: 5 };
+            let counts = CacheCounts { hits: 60, misses: 20, causes, ..CacheCounts::default() };
+            measurement.cache = Some(Box::new(CacheMeasurement { counts, ..CacheMeasurement::default() }));
+        }
+        let table = miss_causes(&analyze(&run, &records)).unwrap();
+        assert_eq!(table.rows.len(), 1);
+        let cells = ["25.00 ±0.00", "5.00 ±0.00", "7.50 ±0.00", "3.75 ±0.00", "2.50 ±0.00", "6.25 ±0.00"];
+        assert_eq!(table.rows[0][1..].iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>(), cells);
+        assert_eq!(table.rows[0].len(), table.heads.len());
     }
 }
