@@ -9,7 +9,7 @@ use crate::message::{Exit, Problem};
 use crate::output;
 use crate::view::{Strip, clipped};
 
-/// Maximum measurement time under a stop rule, in ns.
+/// Why a load has no measurement, with a hint.
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let (exit, hint) = match error {
         LoadError::Unreachable { is_tls: true, .. } => (Exit::Subject, None),

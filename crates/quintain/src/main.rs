@@ -27,7 +27,6 @@ mod load;
 mod message;
 mod metrics;
 mod mistakes;
-mod node;
 mod output;
 mod parallel;
 mod progress;
@@ -75,7 +74,7 @@ fn main() -> std::process::ExitCode {
         Verb::Exec { cpus, parent, command } => child::exec(cpus, parent, &command),
         Verb::Watchdog => child::watchdog(),
         Verb::Spin { cpus } => child::spin(cpus),
-        Verb::Node(args) => node::run(&args),
+        Verb::Node(args) => child::node(&args),
     };
     output::end(done)
 }

@@ -179,9 +179,9 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
         let (low, high) = xs.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
         let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
         let drawn = curves.points.iter().map(|(x, drawn, _)| (*x, *drawn)).collect();
-        let exact = curves.points.iter().map(|(x, _, exact)| (*x, *exact));
+        let mut exact = curves.points.iter().map(|(x, _, exact)| (*x, *exact));
         // Fewer rings than points, with the last one.
-        let rings = exact.clone().step_by(curves.points.len() / 40 + 1).chain(exact.last()).collect();
+        let rings = exact.clone().step_by(curves.points.len() / 40 + 1).chain(exact.next_back()).collect();
         let layers = vec![
             Layer::Curve { series: 0, points: drawn },
             Layer::Dust { series: 1, points: rings, hollow: true, aside: 0.0 },
