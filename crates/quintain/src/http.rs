@@ -171,8 +171,7 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
 }
 
 pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
-    let status = args.expect_status.as_deref().map(http::statuses);
-    let status = status.and_then(|status| mistakes.ok(status.map_err(|error| error.of("`--expect-status`"))));
+    let status = mistakes.flag("`--expect-status`", &args.expect_status, http::statuses);
     let body = body(&args.expect_body, "--expect-body-file", args.expect_body_file.as_deref(), mistakes);
     let json = args.expect_json.iter().filter_map(|text| {
         let Some((path, value)) = text.split_once("==") else {
@@ -184,12 +183,8 @@ pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
         Some((path.to_owned(), mistakes.ok(value)?))
     });
     let json = json.collect();
-    let matches = args.expect_matches.as_deref();
-    let matches =
-        matches.and_then(|text| mistakes.ok(http::regex(text).map_err(|error| error.of("`--expect-matches`"))));
-    let length = args.expect_length.as_deref();
-    let length =
-        length.and_then(|text| mistakes.ok(http::length_range(text).map_err(|error| error.of("`--expect-length`"))));
+    let matches = mistakes.flag("`--expect-matches`", &args.expect_matches, http::regex);
+    let length = mistakes.flag("`--expect-length`", &args.expect_length, http::length_range);
     let check_one_in = args.check.map_or(0, http::one_in);
     Expect { status, body, json, matches, length, check_one_in }
 }
@@ -259,8 +254,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
-        let method = args.method.as_deref().map(http::method);
-        let method = method.and_then(|method| mistakes.ok(method.map_err(|error| error.of("`--method`"))));
+        let method = mistakes.flag("`--method`", &args.method, http::method);
         let headers = fields(&args.headers, mistakes);
         let body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
         Self { method, headers, body, from_file: args.urls.is_some() }

@@ -65,7 +65,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
     // With `--quiet` the address is only printed if the port was chosen here.
     if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet || has_free_port) {
-        output::message(&format!("metrics: {}", metrics.url()));
+        output::message(&format!("metrics: http://{}/metrics", metrics.address));
     }
     let mut line = Live::new(!args.quiet);
     let mut progress = |progress: Progress| {

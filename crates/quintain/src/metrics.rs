@@ -33,7 +33,7 @@ struct Snapshot {
 /// Serves scrapers from its own thread until the process ends, shortly after the load.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     snapshot: Arc<Mutex<Snapshot>>,
 }
 
@@ -67,10 +67,6 @@ impl Metrics {
         };
         std::thread::Builder::new().name("metrics".to_owned()).spawn(serve).map_err(machine)?;
         Ok(Self { address, snapshot })
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}/metrics", self.address)
     }
 
     pub(crate) fn show(&self, progress: &Progress) {

@@ -43,6 +43,8 @@ where
     }
 }
 
+type Parsed<T> = Result<T, Invalid>;
+
 /// Errors of one command line, in the order in which they were found.
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes {
@@ -64,6 +66,11 @@ impl Mistakes {
     /// The value; an error is added.
     pub(crate) fn ok<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
+    }
+
+    /// The value of a flag, if given; an error is added.
+    pub(crate) fn flag<T>(&mut self, flag: &str, text: &Option<String>, parse: fn(&str) -> Parsed<T>) -> Option<T> {
+        self.ok(parse(text.as_ref()?).map_err(|error| error.of(flag)))
     }
 
     /// The value; errors are added, as errors of `flag`.

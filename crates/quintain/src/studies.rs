@@ -1,7 +1,7 @@
 //! `quintain studies`: lists, prints and copies the built-in studies.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -143,12 +143,9 @@ fn copy(name: &str, folder: &Path) -> Result<()> {
         }
     }
     let study = folder.join(built_in::STUDIES).join(format!("{name}.toml"));
-    output::message(&format!("{} files; run it with `quintain run {}`", paths.len(), runnable(&study)));
+    let runnable = study.strip_prefix(".").unwrap_or(&study).display();
+    output::message(&format!("{} files; run it with `quintain run {runnable}`", paths.len()));
     Ok(())
-}
-
-fn runnable(study: &Path) -> String {
-    study.strip_prefix(".").map(Path::to_path_buf).unwrap_or_else(|_| PathBuf::from(study)).display().to_string()
 }
 
 /// The packed files of a study: its own file, every file that one of its plans names, and the

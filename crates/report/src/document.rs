@@ -125,10 +125,6 @@ impl Section {
         self.blocks.push((Reach::Long, block));
     }
 
-    pub(crate) fn folded(self) -> Section {
-        Section { folded: true, ..self }
-    }
-
     pub(crate) fn of_figures(anchor: &'static str, heading: &str, supporting: bool) -> Section {
         let blocks = vec![(Reach::Long, Block::Figures { supporting })];
         Section { blocks, ..Section::new(anchor, heading) }

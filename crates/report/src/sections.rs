@@ -51,7 +51,7 @@ pub(crate) fn document(findings: &Findings) -> Document {
         .iter()
         .filter_map(|section| section(findings))
         .chain([Section::of_figures("figures", "Figures", false)]);
-    let details = DETAILS.iter().filter_map(|section| section(findings)).map(Section::folded);
+    let details = DETAILS.iter().filter_map(|section| Some(Section { folded: true, ..section(findings)? }));
     Document { sections: results.chain(details).collect(), ..head::head(findings) }
 }
 

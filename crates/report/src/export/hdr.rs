@@ -63,10 +63,6 @@ fn without(unanswered: u64) -> String {
     format!("{requests} without a response when measuring ended: not counted here")
 }
 
-fn unanswered(censored: Option<&Censored>) -> u64 {
-    censored.map_or(0, Censored::len)
-}
-
 fn read(stored: &study::record::Histogram) -> Option<stats::Histogram> {
     stats::Histogram::try_from(stored).ok().filter(|histogram| !histogram.is_empty())
 }
@@ -74,7 +70,7 @@ fn read(stored: &study::record::Histogram) -> Option<stats::Histogram> {
 pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
     let one = |(name, row): (String, &analysis::findings::Row)| {
         let latency = read(row.latency.as_ref()?)?;
-        let text = percentiles(&latency, unanswered(row.censored.as_deref()));
+        let text = percentiles(&latency, row.censored.as_deref().map_or(0, Censored::len));
         Some(File { name: file(&name, row, "hgrm"), text })
     };
     measured(findings).filter_map(one).collect()
@@ -118,7 +114,7 @@ fn log(intervals: &[Interval<'_>]) -> Option<String> {
     for (found, latency) in &intervals {
         let length = Duration::from_nanos(found.measurement.duration_ns);
         writer.write_histogram(&hdr(latency), found.start, length, Tag::new(&found.tag)).ok()?;
-        let unanswered = unanswered(found.measurement.censored.as_deref());
+        let unanswered = found.measurement.censored.as_deref().map_or(0, Censored::len);
         if unanswered > 0 {
             writer.write_comment(&without(unanswered)).ok()?;
         }
@@ -140,7 +136,8 @@ pub enum LatencyFile {
 pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
     match kind {
         LatencyFile::Percentiles => {
-            Some(percentiles(&read(measurement.latency())?, unanswered(measurement.censored.as_deref())))
+            let unanswered = measurement.censored.as_deref().map_or(0, Censored::len);
+            Some(percentiles(&read(measurement.latency())?, unanswered))
         }
         LatencyFile::Log => log(&[Interval { tag: names::word(name), start, measurement }]),
     }
