@@ -166,7 +166,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
         .map_err(system("cannot start a thread for reports"))?;
     let reports = Arc::new(reports);
-    let owner = StoreOwner { name: config.name.clone(), contract_hash: checked.services.contract.hash() };
+    let owner = StoreOwner { name: config.name.clone(), contract_hash: checked.services.contract.hash };
     let notes = reports.clone();
     let store = EntryStore::open(&config.store, owner, &metrics, Arc::new(move |text| notes.note(text)));
     let calls = match &config.calls {

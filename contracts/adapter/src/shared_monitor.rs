@@ -128,7 +128,7 @@ impl Watch {
     /// Replaces the contract atomically: a call keeps the contract of its service number.
     pub(crate) fn renew(&self, services: Services) {
         let mut monitor = self.lock();
-        monitor.store().renew(services.contract.hash());
+        monitor.store().renew(services.contract.hash);
         monitor.renew(services.contract.clone());
         self.services.write().unwrap_or_else(PoisonError::into_inner).renew(services);
         drop(monitor);

@@ -39,16 +39,6 @@ impl Clause {
         Self { kind, id, text, line, column, start, ..Self::default() }
     }
 
-    /// Its stable name, `Service.operation.label`.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Its expression as written in the contract.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
     /// A part of the contract as written, if it is within the clause.
     pub(crate) fn written(&self, span: Span) -> Option<&str> {
         let from = span.start.checked_sub(self.start)? as usize;

@@ -7,7 +7,8 @@ use crate::syntax::Direction;
 #[derive(Clone, Debug)]
 pub struct Contract {
     pub(crate) services: Vec<Service>,
-    pub(crate) hash: u64,
+    /// A hash that ignores layout and comments.
+    pub hash: u64,
     /// Distinguishes the contracts that one monitor has had in turn.
     pub(crate) generation: u16,
     /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, by number.
@@ -61,7 +62,7 @@ impl Contract {
         self.services().find(|id| self.service_name(*id) == name)
     }
 
-    fn service_at(&self, id: ServiceId) -> &Service {
+    pub(crate) fn service_at(&self, id: ServiceId) -> &Service {
         &self.services[usize::from(id.at)]
     }
 
@@ -78,10 +79,6 @@ impl Contract {
     /// Whether replies of an operation introduce endpoints.
     pub fn introduces_by_reply(&self, operation: OperationId) -> bool {
         self.op(operation).identifies(Direction::Reply).next().is_some()
-    }
-
-    pub(crate) fn has_introduced_members(&self, service: ServiceId) -> bool {
-        self.service_at(service).has_introduced_members
     }
 
     /// All services, in the order of the text.
@@ -112,11 +109,6 @@ impl Contract {
         let op = self.op(operation);
         let typed = op.typed.iter().map(|typed| &typed.clause);
         self.introduces_by_reply(operation) || op.clauses.iter().chain(typed).any(reads_reply)
-    }
-
-    /// A hash that ignores layout and comments.
-    pub fn hash(&self) -> u64 {
-        self.hash
     }
 
     pub(crate) fn op(&self, id: OperationId) -> &Operation {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::clause::Clause;
 use crate::monitor::report::ReportVerdict;
-use crate::tape::{Shape, Value};
+use crate::tape::Value;
 use crate::types::{Field, Schema, Type};
 
 /// Maximum nesting of checked values. Codecs allow less.
@@ -76,7 +76,7 @@ impl Typed {
                 value => held.fits(of, value, 0).map_err(|misfit| misfit.within(&"result")),
             },
             PromisedPart::Body(of) => match outcome {
-                Value::Node(result) => match (result.field("code"), result.field("body")) {
+                Value::Map(result) => match (result.field("code"), result.field("body")) {
                     // Partial content cannot be checked, nor a reply without content. Source: RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
                         Value::Missing => Err(Misfit::new(format!("missing, must be {}", expected(of)))),
@@ -129,19 +129,19 @@ impl TypeChecker<'_> {
                 true => Ok(()),
                 false => Err(Misfit::new(format!("text, must be {}", expected(of)))),
             },
-            (Type::List(of), Value::Node(list)) if list.shape() == Shape::List => {
+            (Type::List(of), Value::Array(list)) => {
                 let count = if of.is_unchecked() { 0 } else { list.len() };
                 (0..count).try_for_each(|at| {
                     self.fits(of, list.at(at), depth + 1).map_err(|misfit| misfit.within(&format_args!("[{at}]")))
                 })
             }
-            (Type::Map(_, of), Value::Node(map)) if map.shape() == Shape::Map => {
+            (Type::Map(_, of), Value::Map(map)) => {
                 let count = if of.is_unchecked() { 0 } else { map.len() };
                 (0..count).try_for_each(|at| {
                     self.fits(of, map.at(at), depth + 1).map_err(|misfit| misfit.within(&"[...]"))
                 })
             }
-            (Type::Record(_) | Type::Named(_), Value::Node(record)) if record.shape() == Shape::Map => {
+            (Type::Record(_) | Type::Named(_), Value::Map(record)) => {
                 let fields = self.schema.fields(of).unwrap_or_default();
                 let is_needed = |field: &&Field| field.required && !field.optional;
                 let mut there = 0;

@@ -13,7 +13,7 @@ use crate::clause::{Clause, Identify, IdentifyStep};
 use crate::code::{Code, Id, Op};
 use crate::finding::Span;
 use crate::syntax::Quantifier;
-use crate::tape::{Node, Shape, Value};
+use crate::tape::{Node, Value};
 
 /// Default maximum number of steps per clause.
 pub const STEPS_MAX: u64 = 100_000;
@@ -287,8 +287,7 @@ impl<'a> Run<'a> {
             None => self.value(id)?,
         };
         match value {
-            Value::Missing => self.stop(id, Why::Missing),
-            Value::Opaque | Value::Malformed(_) => self.stop(id, Why::Opaque),
+            Value::Missing | Value::Opaque | Value::Malformed(_) => self.kind(id, "a value", value),
             value => Ok(value),
         }
     }
@@ -332,7 +331,7 @@ impl<'a> Run<'a> {
     fn field(&mut self, of: Id, name: u32) -> Outcome<Value<'a>> {
         let code: &'a Code = self.code;
         match self.needed(of)? {
-            Value::Node(node) if node.shape() == Shape::Map => {
+            Value::Map(node) => {
                 // The lookup may compare all keys.
                 self.charge(of, (node.len() / 8) as u64)?;
                 Ok(node.field(&code.texts[name as usize]))
@@ -349,7 +348,7 @@ impl<'a> Run<'a> {
             return position
                 .map_or_else(|| self.stop(id, Why::Impossible("index out of range")), |at| Ok(items.at(at)));
         }
-        let Value::Node(node) = within else { return self.kind(of, "a list or a map", within) };
+        let Value::Map(node) = within else { return self.kind(of, "a list or a map", within) };
         if let Value::Text(name) = key {
             self.charge(of, (node.len() / 8) as u64)?;
             return Ok(node.field(name));
@@ -374,7 +373,7 @@ impl<'a> Run<'a> {
 
     fn items(&mut self, id: Id) -> Outcome<Items<'a>> {
         match self.needed(id)? {
-            Value::Node(node) if node.shape() == Shape::Map => Ok(Items::Keys(node)),
+            Value::Map(node) => Ok(Items::Keys(node)),
             value => Items::of_list(value).map_or_else(|| self.kind(id, "a list", value), Ok),
         }
     }
@@ -466,7 +465,7 @@ enum Items<'a> {
 impl<'a> Items<'a> {
     fn of_list(value: Value<'a>) -> Option<Self> {
         match value {
-            Value::Node(node) if node.shape() == Shape::List => Some(Self::Node(node)),
+            Value::Array(node) => Some(Self::Node(node)),
             Value::List(items) | Value::Tuple(items) => Some(Self::Slice(items)),
             _ => None,
         }

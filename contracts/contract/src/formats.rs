@@ -110,43 +110,28 @@ static MOVE_OR_GLYPH: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(r"^(?:{glyph}|{moved}|\.\.\.|\d+\.*|\d+\.+{moved})$"))
 });
 
+/// A comment, a parenthesis, a word, or a stray brace.
+static MOVETEXT_PARTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{[^}]*\}|;[^\n]*|[(){}]|[^\s(){};]+"));
+
 /// Whether a text is a movetext: moves, numbers, comments, variations and glyphs, and at most one result, at the end.
 /// Moves may be illegal. Source: Portable Game Notation Specification 1994, section 8.2.
 pub(crate) fn pgn_valid(text: &str) -> bool {
-    let mut rest = text.trim_start();
     let mut open = 0_u32;
     let mut ended = false;
-    while let Some(first) = rest.chars().next() {
-        let used = match first {
-            '{' => match rest.find('}') {
-                Some(end) => end + 1,
-                None => return false,
-            },
-            ';' => rest.find('\n').unwrap_or(rest.len()),
-            '(' => {
-                open += 1;
-                1
-            }
-            ')' if open > 0 => {
-                open -= 1;
-                1
-            }
-            ')' => return false,
+    for part in MOVETEXT_PARTS.find_iter(text).map(|part| part.as_str()) {
+        match part.as_bytes()[0] {
+            b';' => {}
+            b'{' if part.ends_with('}') => {}
+            b'(' => open += 1,
+            b')' if open > 0 => open -= 1,
             _ => {
-                let length = rest.find(|c: char| c.is_whitespace() || "{}();".contains(c)).unwrap_or(rest.len());
-                if length == 0 || !rest[..length].is_ascii() {
-                    return false;
-                }
-                let word = &rest[..length];
-                let is_result = ["1-0", "0-1", "1/2-1/2", "*"].contains(&word);
-                if ended || !(is_result || MOVE_OR_GLYPH.is_match(word)) {
+                let is_result = ["1-0", "0-1", "1/2-1/2", "*"].contains(&part);
+                if ended || !(is_result || MOVE_OR_GLYPH.is_match(part)) {
                     return false;
                 }
                 ended = is_result && open == 0;
-                length
             }
-        };
-        rest = rest[used..].trim_start();
+        }
     }
     open == 0
 }

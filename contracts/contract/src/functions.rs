@@ -68,7 +68,7 @@ pub(crate) static TABLE: [Row; 26] = {
         row("int", Function::Int, &[Numeral], |_| Type::Int),
         row("is_int", Function::ValueIs(|value| matches!(value, Value::Int(_))), &[Any], |_| Type::Bool),
         row("is_list", Function::ValueIs(|value| value.kind() == "a list"), &[Any], |_| Type::Bool),
-        row("is_map", Function::ValueIs(|value| value.kind() == "a map or record"), &[Any], |_| Type::Bool),
+        row("is_map", Function::ValueIs(|value| matches!(value, Value::Map(_))), &[Any], |_| Type::Bool),
         row("is_text", Function::ValueIs(|value| matches!(value, Value::Text(_))), &[Any], |_| Type::Bool),
         row("len", Function::Len, &[Sized], |_| Type::Int),
         row("lower", Function::Lower, &[Text], |_| Type::Text),

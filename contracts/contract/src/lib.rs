@@ -13,7 +13,6 @@ mod lint;
 pub mod metadata;
 pub mod monitor;
 mod parse;
-pub mod print;
 pub mod syntax;
 mod tape;
 mod token;
@@ -24,7 +23,7 @@ pub use contract::{Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
-pub use tape::{Id as TapeId, Node, Shape, Tape, Value};
+pub use tape::{Id as TapeId, Node, Tape, Value};
 pub use types::{Field, Schema, Signature, Signatures, Type};
 
 /// The findings about a text, and the contract if it is valid.
@@ -57,7 +56,7 @@ fn checked(text: &str, known: types::KnownSchema) -> Checked {
     let contract = compile::compile(&file, text, &known, &mut found);
     let contract = (!found.any_mistake()).then_some(contract);
     if contract.is_some() {
-        lint::lint(&file, &mut found);
+        lint::lint(&file, text, &mut found);
     }
     Checked { file, contract, findings: found.finish(text) }
 }

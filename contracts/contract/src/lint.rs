@@ -2,15 +2,14 @@ mod constant;
 
 use std::collections::BTreeSet;
 
-use self::constant::{Bounds, Impossible, constant, impossible, is_empty, is_true};
+use self::constant::{Bounds, constant, is_empty, is_true};
 use crate::finding::{Findings, Rule, Severity, Span};
 use crate::functions;
 use crate::monitor::report::Kind;
-use crate::print::{self, expression};
 use crate::syntax::{Binary, Clause, ClauseKind, Expr, ExprKind, File, Identifies, Name, Operation, Step};
 
-pub(crate) fn lint(file: &File, found: &mut Findings) {
-    let mut lint = Lint { found };
+pub(crate) fn lint(file: &File, text: &str, found: &mut Findings) {
+    let mut lint = Lint { text, found };
     lint.services(file);
     for service in &file.services {
         let mut templates: Vec<(&Operation, Vec<&str>)> = Vec::new();
@@ -24,6 +23,7 @@ pub(crate) fn lint(file: &File, found: &mut Findings) {
 }
 
 struct Lint<'f> {
+    text: &'f str,
     found: &'f mut Findings,
 }
 
@@ -34,6 +34,11 @@ impl Lint<'_> {
 
     fn note(&mut self, rule: Rule, span: Span, message: impl Into<String>, hint: &str) {
         self.found.push(Severity::Note, rule, span, message.into(), Some(hint.to_owned()));
+    }
+
+    /// An expression as written, on one line.
+    fn written(&self, expr: &Expr) -> String {
+        self.text[expr.span.range()].split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     fn services(&mut self, file: &File) {
@@ -105,15 +110,15 @@ impl Lint<'_> {
             };
             self.inside(expr, &names);
             if kind == Kind::Index {
-                if let Some(value) = constant(expr) {
-                    let message =
-                        format!("this index is always `{}`, so all calls use one member", print::kind(&value));
+                if constant(expr).is_some() {
+                    let index = self.written(expr);
+                    let message = format!("this index is always `{index}`, so all calls use one member");
                     let hint = "an index distinguishes calls: derive it from an argument";
                     self.warn("constant", expr.span, message, hint);
                 }
                 continue;
             }
-            if !texts.insert((kind.keyword(), expression(expr))) {
+            if !texts.insert((kind.keyword(), expr.without_place())) {
                 self.warn("repeated", expr.span, "duplicate clause", "remove one of them");
                 continue;
             }
@@ -134,16 +139,11 @@ impl Lint<'_> {
             }
             Some(false) => (expr.span, "this clause can never hold".to_owned()),
             None => {
-                let never = match Bounds::default().add(expr) {
-                    Some(term) => format!("this clause can never hold: no value is left for `{term}`"),
-                    None => match together.and_then(|bounds| bounds.add(expr)) {
-                        Some(term) => format!(
-                            "this clause and those before it can never hold together: no value is left for `{term}`"
-                        ),
-                        None => return,
-                    },
-                };
-                (clause.span, never)
+                let alone = Bounds::default().add(expr).map(|term| (term, "this clause can never hold"));
+                let with_others = "this clause and those before it can never hold together";
+                let never = alone.or_else(|| Some((together?.add(expr)?, with_others)));
+                let Some((term, never)) = never else { return };
+                (clause.span, format!("{never}: no value is left for `{}`", self.written(term)))
             }
         };
         self.warn("contradiction", span, message, "every call would be reported");
@@ -192,7 +192,7 @@ impl Lint<'_> {
 
     fn inside(&mut self, expr: &Expr, names: &[String]) {
         let mut unreachable = |part: &Expr, why: &str| {
-            let message = format!("`{}` is never evaluated: {why}", expression(part));
+            let message = format!("`{}` is never evaluated: {why}", self.written(part));
             self.warn("unreachable", part.span, message, "remove it");
         };
         match &expr.kind {
@@ -222,27 +222,33 @@ impl Lint<'_> {
     }
 
     fn operands(&mut self, expr: &Expr, operator: Binary, a: &Expr, b: &Expr) {
-        let shown = expression(expr);
-        if operator.is_comparison() && constant(a).is_none() && expression(a) == expression(b) {
+        let shown = self.written(expr);
+        let values = (constant(a), constant(b));
+        if operator.is_comparison() && values.0.is_none() && a.without_place() == b.without_place() {
             let message = format!("`{shown}` compares a value with itself");
             let hint = "compare it with another value; `has(x)` checks whether `x` is present";
             self.warn("same-sides", expr.span, message, hint);
         }
-        let is_empty = matches!(&b.kind, ExprKind::List(items) | ExprKind::Tuple(items) if items.is_empty());
-        if operator == Binary::In && is_empty {
+        if operator == Binary::In
+            && matches!(&b.kind, ExprKind::List(items) | ExprKind::Tuple(items) if items.is_empty())
+        {
             let message = format!("`{shown}` never holds: the list is empty");
             self.warn("empty-list", expr.span, message, "add the allowed values to the list");
         }
-        match impossible(operator, a, b) {
-            Some(Impossible::ByZero) => {
+        match values {
+            // A float divided by zero is infinite, which is a value.
+            (Some(ExprKind::Float(_)), _) => {}
+            (_, Some(ExprKind::Int(0))) if matches!(operator, Binary::Divided | Binary::Remainder) => {
                 let message = format!("`{shown}` divides by zero: with whole numbers that gives no verdict");
                 self.warn("division-by-zero", b.span, message, "divide by something else");
             }
-            Some(Impossible::Overflow) => {
+            (Some(ExprKind::Int(a)), Some(ExprKind::Int(b)))
+                if operator.is_arithmetic() && operator.checked(a, b).is_none() =>
+            {
                 let message = format!("`{shown}` does not fit in 64 bits, so the clause has no verdict");
                 self.warn("overflow", expr.span, message, "use smaller numbers, or floats: `1e19`");
             }
-            None => {}
+            _ => {}
         }
     }
 
@@ -252,7 +258,7 @@ impl Lint<'_> {
         if usize::try_from(position).is_ok_and(|position| position < items.len()) {
             return;
         }
-        let (shown, count) = (expression(expr), items.len());
+        let (shown, count) = (self.written(expr), items.len());
         let s = if count == 1 { "" } else { "s" };
         let message = format!("`{shown}` is out of range: the list has {count} item{s}, so the clause has no verdict");
         let hint = match count {

@@ -26,7 +26,7 @@ pub use self::shown_entry::{Shown, show_entry};
 pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
 use crate::contract::Contract;
-use crate::eval::{Env, STEPS_MAX, Scratch};
+use crate::eval::{Env, Scratch};
 use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 use crate::tape::Value;
@@ -55,15 +55,6 @@ pub struct Settings {
     pub steps_max: u64,
     /// Whether values with secret-sounding names are shown.
     pub show_secrets: bool,
-}
-
-impl Settings {
-    /// The defaults, for an adapter with this label: preconditions at the server's adapter, postconditions at the
-    /// client's, as Whip does it.
-    pub fn new(label: &str) -> Self {
-        let (label, requires, ensures) = (label.to_owned(), Side::Receiver, Side::Receiver);
-        Self { label, requires, ensures, steps_max: STEPS_MAX, show_secrets: false }
-    }
 }
 
 /// The state of an endpoint.
@@ -142,21 +133,19 @@ impl<S: Store> Monitor<S> {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
         let names_bytes = names.iter().map(|name| name.len() + NAME_BYTES).sum();
-        let (contracts, label) = (Generations::new(contract), settings.label.clone());
-        let (own, endpoints, configured) = (0, HashMap::new(), HashMap::new());
-        let (scratch, counts) = (Scratch::default(), Counts::default());
+        let label = settings.label.clone();
         let mut monitor = Self {
-            contracts,
+            contracts: Generations::new(contract),
             settings,
             store,
             names,
             names_bytes,
             numbers,
-            own,
-            endpoints,
-            configured,
-            scratch,
-            counts,
+            own: 0,
+            endpoints: HashMap::new(),
+            configured: HashMap::new(),
+            scratch: Scratch::default(),
+            counts: Counts::default(),
         };
         monitor.number(UNKNOWN);
         monitor.own = monitor.number(&label).unwrap_or(0);
@@ -175,11 +164,6 @@ impl<S: Store> Monitor<S> {
     /// The counters so far.
     pub fn counts(&self) -> Counts {
         Counts { forgotten: self.counts.forgotten + self.store.forgotten(), ..self.counts }
-    }
-
-    /// The current contract.
-    pub fn contract(&self) -> &Arc<Contract> {
-        self.contracts.newest()
     }
 
     /// Replaces the contract by its successor ([`Contract::after`]). Entries stay; calls in flight keep their contract.

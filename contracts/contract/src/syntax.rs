@@ -257,6 +257,10 @@ impl Binary {
         self.sign().1 == Self::COMPARISON && self != Self::In
     }
 
+    pub(crate) fn is_arithmetic(self) -> bool {
+        self.sign().1 > Self::COMPARISON
+    }
+
     /// Whether a comparison holds for values in this order. `false` for other operators.
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
@@ -300,6 +304,11 @@ impl File {
 }
 
 impl Expr {
+    /// A text that only equal expressions have, wherever they are: spans print as `@`.
+    pub(crate) fn without_place(&self) -> String {
+        format!("{:?}", self.kind)
+    }
+
     pub(crate) fn parts(&self) -> Vec<&Expr> {
         use ExprKind::{Binary, Bool, Call, Field, Float, If, Index, Int, Let, List, Minus, Name, Not, Quantifier};
         use ExprKind::{Text, Tuple};

@@ -20,8 +20,10 @@ pub enum Value<'a> {
     Text(&'a str),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// A list, a map or a record inside a message.
-    Node(Node<'a>),
+    /// A list inside a message.
+    Array(Node<'a>),
+    /// A map or a record inside a message.
+    Map(Node<'a>),
     /// A list created by a clause.
     List(&'a [Value<'a>]),
     /// A tuple created by a clause.
@@ -31,23 +33,14 @@ pub enum Value<'a> {
 /// A list, a map or a record on a tape.
 #[derive(Clone, Copy)]
 pub struct Node<'a> {
-    pub(crate) tape: &'a Tape<'a>,
-    pub(crate) id: u32,
+    tape: &'a Tape<'a>,
+    links: Links,
 }
 
 impl fmt::Debug for Node<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}", self.shape(), self.id)
+        write!(f, "{:?}", self.links)
     }
-}
-
-/// The kind of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Items by position.
-    List,
-    /// Values by key, or fields by name.
-    Map,
 }
 
 impl Value<'_> {
@@ -61,11 +54,8 @@ impl Value<'_> {
             Self::Float(_) => "a float",
             Self::Text(_) => "text",
             Self::Bytes(_) => "bytes",
-            Self::Node(node) => match node.shape() {
-                Shape::List => "a list",
-                Shape::Map => "a map or record",
-            },
-            Self::List(_) => "a list",
+            Self::Map(_) => "a map or record",
+            Self::Array(_) | Self::List(_) => "a list",
             Self::Tuple(_) => "a tuple",
         }
     }
@@ -81,8 +71,8 @@ impl Value<'_> {
 /// let user = tape.map([("id_str", id)]);
 /// let users = tape.list([user]);
 /// let body = tape.map([("users", users)]);
-/// let Value::Node(body) = tape.value(body) else { unreachable!() };
-/// assert!(matches!(body.field("users"), Value::Node(users) if users.len() == 1));
+/// let Value::Map(body) = tape.value(body) else { unreachable!() };
+/// assert!(matches!(body.field("users"), Value::Array(users) if users.len() == 1));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Tape<'m> {
@@ -103,7 +93,15 @@ enum Cell<'m> {
     Malformed(Cow<'m, str>),
     Text(Cow<'m, str>),
     Bytes(Cow<'m, [u8]>),
-    Many { shape: Shape, first: u32, count: u32 },
+    Array(Links),
+    Map(Links),
+}
+
+/// A range of [`Tape::links`].
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    first: u32,
+    count: u32,
 }
 
 impl<'m> Tape<'m> {
@@ -149,28 +147,30 @@ impl<'m> Tape<'m> {
         self.push(Cell::Bytes(value.into()))
     }
 
-    fn many(&mut self, shape: Shape, links: impl IntoIterator<Item = (Option<Id>, Id)>) -> Id {
+    fn link(&mut self, links: impl IntoIterator<Item = (Option<Id>, Id)>) -> Links {
         let first = self.links.len();
         self.links.extend(links);
         let count = (self.links.len() - first) as u32;
-        let first = u32::try_from(first).expect("a codec limits messages to fewer values");
-        self.push(Cell::Many { shape, first, count })
+        Links { first: u32::try_from(first).expect("a codec limits messages to fewer values"), count }
     }
 
     /// Adds a list of values on the tape.
     pub fn list(&mut self, items: impl IntoIterator<Item = Id>) -> Id {
-        self.many(Shape::List, items.into_iter().map(|item| (None, item)))
+        let links = self.link(items.into_iter().map(|item| (None, item)));
+        self.push(Cell::Array(links))
     }
 
     /// Adds a map or record with texts as keys.
     pub fn map<K: Into<Cow<'m, str>>>(&mut self, fields: impl IntoIterator<Item = (K, Id)>) -> Id {
         let fields = fields.into_iter().map(|(key, value)| (Some(self.text(key)), value)).collect::<Vec<_>>();
-        self.many(Shape::Map, fields)
+        let links = self.link(fields);
+        self.push(Cell::Map(links))
     }
 
     /// Adds a map whose keys, of any kind, are on the tape.
     pub fn map_of(&mut self, pairs: impl IntoIterator<Item = (Id, Id)>) -> Id {
-        self.many(Shape::Map, pairs.into_iter().map(|(key, value)| (Some(key), value)))
+        let links = self.link(pairs.into_iter().map(|(key, value)| (Some(key), value)));
+        self.push(Cell::Map(links))
     }
 
     /// The value with a number.
@@ -181,47 +181,38 @@ impl<'m> Tape<'m> {
             Some(Cell::Malformed(what)) => Value::Malformed(what),
             Some(Cell::Text(value)) => Value::Text(value),
             Some(Cell::Bytes(value)) => Value::Bytes(value),
-            Some(Cell::Many { .. }) => Value::Node(Node { tape: self, id: id.0 }),
+            Some(&Cell::Array(links)) => Value::Array(Node { tape: self, links }),
+            Some(&Cell::Map(links)) => Value::Map(Node { tape: self, links }),
         }
     }
 }
 
 impl<'a> Node<'a> {
-    fn links(self) -> (Shape, &'a [(Option<Id>, Id)]) {
-        match self.tape.cells.get(self.id as usize) {
-            Some(&Cell::Many { shape, first, count }) => {
-                (shape, &self.tape.links[first as usize..(first + count) as usize])
-            }
-            _ => (Shape::List, &[]),
-        }
-    }
-
-    /// The kind of the node.
-    pub fn shape(self) -> Shape {
-        self.links().0
+    fn links(self) -> &'a [(Option<Id>, Id)] {
+        &self.tape.links[self.links.first as usize..][..self.links.count as usize]
     }
 
     /// The number of items or present keys.
     #[allow(clippy::len_without_is_empty, reason = "a value, not a collection")]
     pub fn len(self) -> usize {
-        self.links().1.len()
+        self.links().len()
     }
 
     /// The item at a position, or the value of the key there. [`Value::Missing`] beyond the end.
     pub fn at(self, position: usize) -> Value<'a> {
-        self.links().1.get(position).map_or(Value::Missing, |&(_, value)| self.tape.value(value))
+        self.links().get(position).map_or(Value::Missing, |&(_, value)| self.tape.value(value))
     }
 
     /// The key at a position of a map or record. [`Value::Missing`] in lists and beyond the end.
     pub fn key(self, position: usize) -> Value<'a> {
-        let key = self.links().1.get(position).and_then(|&(key, _)| key);
+        let key = self.links().get(position).and_then(|&(key, _)| key);
         key.map_or(Value::Missing, |key| self.tape.value(key))
     }
 
     /// The value of a text key or the field of that name. [`Value::Missing`] if it does not exist.
     pub fn field(self, name: &str) -> Value<'a> {
         let is = |key: &Id| matches!(&self.tape.cells[key.0 as usize], Cell::Text(text) if text == name);
-        let mut links = self.links().1.iter();
+        let mut links = self.links().iter();
         let found = links.find(|(key, _)| key.as_ref().is_some_and(is));
         found.map_or(Value::Missing, |&(_, value)| self.tape.value(value))
     }

@@ -4,8 +4,8 @@ mod common;
 
 use std::alloc::System;
 
-use common::{World, ask};
-use contract::monitor::{MemoryStore, Monitor, Settings};
+use common::{World, ask, settings};
+use contract::monitor::{MemoryStore, Monitor};
 use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -26,7 +26,7 @@ fn kept(region: &Region<'_, System>) -> usize {
 
 fn world(contract: &str, endpoint: &str, service: &str, bytes_max: usize) -> World {
     let mut world = World::new(contract);
-    let monitor = Monitor::new(world.contract.clone(), Settings::new("a"), MemoryStore::new(bytes_max, None), 0);
+    let monitor = Monitor::new(world.contract.clone(), settings("a"), MemoryStore::new(bytes_max, None), 0);
     world.adapters.insert("a".to_owned(), monitor);
     world.configure("a", endpoint, service, &["b"], None);
     world

@@ -1,6 +1,6 @@
 //! The calculator walkthrough and further monitor behavior, as calls between parties in memory.
 
-use crate::common::{Asked, Seen, World, ask, vouched};
+use crate::common::{Asked, Seen, World, ask, settings, vouched};
 use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Settings, Side, Store};
 use serde_json::json;
@@ -242,7 +242,7 @@ fn secrets_are_not_shown_unless_asked_for() {
     let text = "contract 1 service S { f(token: text, n: int) -> {apiKey: text, n: int} { index token ensures result.n == n } }";
     for show_secrets in [false, true] {
         let mut world = World::of_text(text);
-        let settings = Settings { show_secrets, ..Settings::new("c") };
+        let settings = Settings { show_secrets, ..settings("c") };
         let monitor = Monitor::new(world.contract.clone(), settings, MemoryStore::new(1 << 20, None), 0);
         world.adapters.insert("c".to_owned(), monitor);
         world.configure("c", "s:1", "S", &["s"], None);
@@ -265,7 +265,7 @@ fn labels_survive_a_restart_with_the_store() {
     }
     client.store().each(0, &mut |key, entry| kept.put(key, entry, 0));
     for (store, blamed) in [(kept, "adder"), (MemoryStore::new(1 << 20, None), "client")] {
-        let mut again = Monitor::new(world.contract.clone(), Settings::new("client"), store, 0);
+        let mut again = Monitor::new(world.contract.clone(), settings("client"), store, 0);
         let adder = world.contract.service("Adder").unwrap();
         if blamed == "client" {
             assert_eq!(again.standing("adder:8001"), EndpointState::Unlisted);
@@ -395,7 +395,7 @@ service Bank { one() -> int { ensures result == 1 } }";
 
 fn shopper(store: MemoryStore) -> World {
     let mut world = World::of_text(SHOP);
-    let monitor = Monitor::new(world.contract.clone(), Settings::new("me"), store, 0);
+    let monitor = Monitor::new(world.contract.clone(), settings("me"), store, 0);
     world.adapters.insert("c".to_owned(), monitor);
     world.configure("c", "shop:1", "Shop", &["shop"], None);
     world

@@ -1,8 +1,8 @@
 //! Messages that break the declared types of an operation: the report and the blame.
 
-use crate::common::{World, ask};
+use crate::common::{World, ask, settings};
 use contract::monitor::report::{Kind, ReportVerdict};
-use contract::monitor::{Call, MemoryStore, Monitor, Outcome, Settings};
+use contract::monitor::{Call, MemoryStore, Monitor, Outcome};
 use contract::{Field, Schema, Signature, Tape, Type, Value, check};
 use serde_json::{Value as Json, json};
 
@@ -103,7 +103,7 @@ fn one(
     let contract = std::sync::Arc::new(check(text, schema).contract.unwrap());
     let service = contract.service("S").unwrap();
     let operation = contract.operation(service, operation).unwrap();
-    let mut monitor = Monitor::new(contract, Settings::new("client"), MemoryStore::new(1 << 20, None), 0);
+    let mut monitor = Monitor::new(contract, settings("client"), MemoryStore::new(1 << 20, None), 0);
     monitor.configure("s:1", service, &["server"], None, 0);
     let mut tape = Tape::new();
     let result = fill(&mut tape);

@@ -72,7 +72,7 @@ impl<'a> Run<'a> {
                 text.chars().count()
             }
             Value::Bytes(bytes) => bytes.len(),
-            Value::Node(node) => node.len(),
+            Value::Array(node) | Value::Map(node) => node.len(),
             Value::List(items) | Value::Tuple(items) => items.len(),
             other => return self.kind(of, "text, bytes, a list or a map", other),
         };

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::{Items, NESTING_MAX, Outcome, Run, Why};
 use crate::code::Id;
-use crate::tape::{Node, Shape, Value};
+use crate::tape::{Node, Value};
 
 impl<'a> Run<'a> {
     pub(super) fn shown(&mut self, at: Id, value: Value<'a>) -> Outcome<&'a str> {
@@ -75,10 +75,10 @@ impl<W: Write> Limited<W> {
                 bytes.iter().try_for_each(|byte| write!(self, "{}", byte.escape_ascii()))?;
                 self.write_str("'")
             }
-            Value::Node(node) if node.shape() == Shape::Map => self.map(node, depth),
+            Value::Map(node) => self.map(node, depth),
             Value::Tuple([_]) => self.items(value, "(", ",)", depth),
             Value::Tuple(_) => self.items(value, "(", ")", depth),
-            Value::Node(_) | Value::List(_) => self.items(value, "[", "]", depth),
+            Value::Array(_) | Value::List(_) => self.items(value, "[", "]", depth),
         }
     }
 

@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 use super::{Items, NESTING_MAX, Outcome, Run, Why};
 use crate::code::Id;
 use crate::syntax::Binary;
-use crate::tape::{Node, Shape, Value};
+use crate::tape::{Node, Value};
 
 impl<'a> Run<'a> {
     pub(super) fn compare(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<bool> {
@@ -53,9 +53,7 @@ impl<'a> Run<'a> {
             (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_))
             | (Value::Text(_), Value::Text(_))
             | (Value::Bytes(_), Value::Bytes(_)) => Ok(self.order(at, a, b)? == Some(Ordering::Equal)),
-            (Value::Node(a), Value::Node(b)) if (a.shape(), b.shape()) == (Shape::Map, Shape::Map) => {
-                self.equal_maps(at, a, b, depth)
-            }
+            (Value::Map(a), Value::Map(b)) => self.equal_maps(at, a, b, depth),
             (Value::Tuple(_), other) | (other, Value::Tuple(_)) if !matches!(other, Value::Tuple(_)) => Ok(false),
             _ => match (Items::of_list(a), Items::of_list(b)) {
                 (Some(left), Some(right)) if left.len() == right.len() => {
@@ -149,17 +147,7 @@ impl<'a> Run<'a> {
 
 /// The order of an integer and a float, without rounding either. `None` for NaN.
 fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
-    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-    if float.is_nan() {
-        return None;
-    }
-    if float >= TWO_TO_63 {
-        return Some(Ordering::Less);
-    }
-    if float < -TWO_TO_63 {
-        return Some(Ordering::Greater);
-    }
-    // Within these bounds the integer part fits.
-    let whole = float.trunc();
-    Some(int.cmp(&(whole as i64)).then_with(|| 0.0.partial_cmp(&(float - whole)).unwrap_or(Ordering::Equal)))
+    // Rounding keeps the order of different numbers. A float that an integer is rounded to is whole.
+    let rounded = (int as f64).partial_cmp(&float)?;
+    Some(rounded.then_with(|| i128::from(int).cmp(&(float as i128))))
 }

@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
 
-use crate::print::expression;
 use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 
 /// The constant value of an expression, a literal, or `None` if it depends on a message.
@@ -47,8 +46,7 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<ExprKind> {
         return if is_decided { Some(decides) } else { left.and(right) };
     }
     // A length is not negative.
-    if let Some((_, interval)) = compared(operator, a, b)
-        && let Some(term) = term_of(a, b)
+    if let Some((term, interval)) = compared(operator, a, b)
         && is_length(term)
     {
         if Interval::LENGTH.meet(interval).whole().is_empty() {
@@ -70,27 +68,6 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<ExprKind> {
         _ => None,
     };
     order.filter(|_| operator.is_comparison()).map(|order| Bool(operator.holds(order)))
-}
-
-pub(super) enum Impossible {
-    Overflow,
-    ByZero,
-}
-
-/// Whether arithmetic on constants has no value.
-pub(super) fn impossible(operator: Binary, a: &Expr, b: &Expr) -> Option<Impossible> {
-    use Binary::{Divided, Minus, Plus, Remainder, Times};
-    match (constant(a), constant(b)?) {
-        // A float divided by zero is infinite, which is a value.
-        (Some(ExprKind::Float(_)), _) => None,
-        (_, ExprKind::Int(0)) if matches!(operator, Divided | Remainder) => Some(Impossible::ByZero),
-        (Some(ExprKind::Int(a)), ExprKind::Int(b))
-            if matches!(operator, Plus | Minus | Times | Divided | Remainder) =>
-        {
-            operator.checked(a, b).is_none().then_some(Impossible::Overflow)
-        }
-        _ => None,
-    }
 }
 
 fn is_length(expr: &Expr) -> bool {
@@ -140,19 +117,13 @@ impl Interval {
     }
 }
 
-fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
-    match (constant(a), constant(b)) {
-        (None, Some(ExprKind::Int(_))) => Some(a),
-        (Some(ExprKind::Int(_)), None) => Some(b),
-        _ => None,
-    }
-}
-
 /// The term of a comparison with an integer, and the values it may have.
-fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> {
-    let term = term_of(a, b)?;
-    let flipped = std::ptr::eq(term, b);
-    let Some(ExprKind::Int(number)) = constant(if flipped { a } else { b }) else { return None };
+fn compared<'e>(operator: Binary, a: &'e Expr, b: &'e Expr) -> Option<(&'e Expr, Interval)> {
+    let (term, number, flipped) = match (constant(a), constant(b)) {
+        (None, Some(ExprKind::Int(number))) => (a, number, false),
+        (Some(ExprKind::Int(number)), None) => (b, number, true),
+        _ => return None,
+    };
     let number = 2 * i128::from(number);
     let interval = match (operator, flipped) {
         (Binary::Equal | Binary::Unequal, _) => {
@@ -164,30 +135,32 @@ fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> 
         (Binary::GreaterEqual, false) | (Binary::LessEqual, true) => Interval { least: number, ..Interval::ALL },
         _ => return None,
     };
-    Some((expression(term), interval))
+    Some((term, interval))
 }
 
 /// For each term, the values that satisfy all comparisons.
 #[derive(Default)]
 pub(super) struct Bounds {
+    /// By the term without its place, as are `texts`.
     left: BTreeMap<String, Interval>,
     texts: BTreeMap<String, String>,
 }
 
 impl Bounds {
     /// Adds the comparisons of an expression. Returns a term for which no value is left.
-    pub(super) fn add(&mut self, expr: &Expr) -> Option<String> {
+    pub(super) fn add<'e>(&mut self, expr: &'e Expr) -> Option<&'e Expr> {
         let ExprKind::Binary(operator, a, b) = &expr.kind else { return None };
         if *operator == Binary::And {
             return self.add(a).or_else(|| self.add(b));
         }
         if let Some((term, interval)) = compared(*operator, a, b) {
             // Only lengths are known to be integers of at least 0.
-            let whole = term_of(a, b).is_some_and(is_length);
+            let whole = is_length(term);
             let start = if whole { Interval::LENGTH } else { Interval::ALL };
-            let left = self.left.get(&term).copied().unwrap_or(start).meet(interval);
+            let bounds = self.left.entry(term.without_place()).or_insert(start);
+            let left = bounds.meet(interval);
             let left = if whole { left.whole() } else { left };
-            self.left.insert(term.clone(), left);
+            *bounds = left;
             return left.is_empty().then_some(term);
         }
         let (term, text) = match (operator, constant(a), constant(b)) {
@@ -195,8 +168,7 @@ impl Bounds {
             (Binary::Equal, None, Some(ExprKind::Text(text))) => (a, text),
             _ => return None,
         };
-        let term = expression(term);
-        let before = self.texts.insert(term.clone(), text.clone());
-        before.filter(|before| *before != text).map(|_| term)
+        let before = self.texts.insert(term.without_place(), text.clone());
+        before.is_some_and(|before| before != text).then_some(term)
     }
 }

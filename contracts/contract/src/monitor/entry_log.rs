@@ -32,13 +32,13 @@ pub(super) struct Record<'a> {
     is_dead: bool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Log {
     segment_bytes: usize,
     /// By number. Unused ones are empty.
     segments: Vec<Vec<u8>>,
     /// Numbers of the segments in use, oldest first.
-    order: VecDeque<u32>,
+    pub(super) order: VecDeque<u32>,
     unused: Vec<u32>,
     /// Places of live records.
     places: HashTable<u32>,
@@ -56,10 +56,6 @@ impl Log {
 
     pub(super) fn len(&self) -> usize {
         self.places.len()
-    }
-
-    pub(super) fn segments(&self) -> usize {
-        self.order.len()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -195,12 +191,6 @@ impl Log {
         let head = &mut self.segments[segment][offset + size_of::<Key>()..][..8];
         head[..4].copy_from_slice(&used_s.to_le_bytes());
         head[4..].copy_from_slice(&word(length, flags));
-    }
-}
-
-impl std::fmt::Debug for Log {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} entries in {} bytes", self.len(), self.bytes())
     }
 }
 

@@ -160,7 +160,7 @@ impl<S: Store> Monitor<S> {
             Entry { endpoint, service, index, secret, ..Entry::default() }
         });
         // If no message introduces members, the configuration vouches for all of them.
-        let is_covered = kept.index.is_none() || !contract.has_introduced_members(kept.service);
+        let is_covered = kept.index.is_none() || !contract.service_at(kept.service).has_introduced_members;
         let configured = self.configured.get(&(endpoint, service)).filter(|_| is_new && is_covered);
         let mut changed = is_new || entry.peer != peer;
         if let Some(labels) = configured {

@@ -93,7 +93,7 @@ impl MemoryStore {
     fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.evicted += u64::from(!self.log.put(key, entry, short(now_s)));
         // Kept records are marked as unused, so a second round ends the loop.
-        while self.log.bytes() > bytes_max && self.log.segments() > 1 {
+        while self.log.bytes() > bytes_max && self.log.order.len() > 1 {
             let evicted = &mut self.evicted;
             self.log.recycle(&mut |record| {
                 let stays = record.again || record.key == *key;

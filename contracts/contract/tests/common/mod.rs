@@ -58,6 +58,12 @@ pub struct Seen {
     pub block_bytes: usize,
 }
 
+/// Settings with the defaults of an adapter.
+pub fn settings(label: &str) -> Settings {
+    let (label, steps_max) = (label.to_owned(), contract::STEPS_MAX);
+    Settings { label, requires: Side::Receiver, ensures: Side::Receiver, steps_max, show_secrets: false }
+}
+
 pub struct World {
     pub contract: Arc<Contract>,
     pub adapters: BTreeMap<String, Monitor<MemoryStore>>,
@@ -99,7 +105,7 @@ impl World {
         label: &str,
         [requires, ensures]: [Side; 2],
     ) -> &mut Monitor<MemoryStore> {
-        let settings = Settings { requires, ensures, ..Settings::new(label) };
+        let settings = Settings { requires, ensures, ..settings(label) };
         let monitor = Monitor::new(self.contract.clone(), settings, MemoryStore::new(1 << 24, None), 0);
         self.adapters.entry(address.to_owned()).or_insert(monitor)
     }
