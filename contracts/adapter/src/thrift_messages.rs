@@ -178,7 +178,7 @@ impl Messages {
             }
             (Ok(Progress::Need { .. }), None) => Received::Opaque { what: None },
             (Err(error), None) => {
-                let what = (!error.fault.is_limit()).then(|| format!("not a Thrift message: {error}"));
+                let what = (!error.is_limit).then(|| format!("not a Thrift message: {error}"));
                 Received::Opaque { what }
             }
         }))

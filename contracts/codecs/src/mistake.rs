@@ -1,4 +1,4 @@
-//! Errors in IDL files, WSDL files and path templates. All errors of a file are reported at once.
+//! Errors in messages, IDL files, WSDL files and path templates. All errors of a file are reported at once.
 
 /// Maximum number of errors reported per file. Beyond it, the first ones explain the rest.
 pub const MISTAKES_MAX: usize = 50;
@@ -26,6 +26,28 @@ impl Mistake {
     pub(crate) fn new(file: &str, all: &str, at: usize, text: impl Into<String>, hint: Option<String>) -> Mistake {
         let (line, column) = config::place::line_and_column(all, at);
         Mistake { file: file.to_owned(), line, column, text: text.into(), hint }
+    }
+}
+
+/// Why bytes are not a message, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {at}: {what}")]
+pub struct DecodeError {
+    /// Byte offset of the error, or shortly after it; of a Thrift message without the frame's length.
+    pub at: usize,
+    /// The thing, its value and the limit.
+    pub what: String,
+    /// Whether a limit was exceeded; the message may be well-formed.
+    pub is_limit: bool,
+}
+
+impl DecodeError {
+    pub(crate) fn malformed(at: usize, what: impl Into<String>) -> DecodeError {
+        DecodeError { at, what: what.into(), is_limit: false }
+    }
+
+    pub(crate) fn over(at: usize, what: String) -> DecodeError {
+        DecodeError { at, what, is_limit: true }
     }
 }
 

@@ -31,6 +31,6 @@ pub use compose::{compose_envelope, compose_fault};
 pub use envelope::{Envelope, Fault, Request, Response, SOAP_11, SoapError};
 pub use types::{Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl};
 pub use view::View;
-pub use xml::{Limits, XmlError};
+pub use xml::Limits;
 
 pub use crate::value::ComposeError;

@@ -36,9 +36,10 @@ mod walk;
 
 pub use compose::{compose_application_exception, compose_message};
 pub use cursor::{Protocol, WireType};
-pub use error::{DecodeError, Fault, Limits};
+pub use error::Limits;
 pub use message::{Detected, Framing, Header, Message, MessageKind, MessageReader, Outcome, Progress, detect};
 pub use schema::{Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type};
 pub use view::View;
 
+pub use crate::mistake::DecodeError;
 pub use crate::value::ComposeError;

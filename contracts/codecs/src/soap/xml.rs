@@ -8,6 +8,8 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 
+use crate::mistake::DecodeError;
+
 /// Limits for reading a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -29,28 +31,6 @@ impl Limits {
         Limits { document_bytes: 16 << 20, depth: 64, elements: 1 << 20, attributes: 64, text_bytes: 16 << 20 };
 }
 
-/// Why bytes are rejected, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {at}: {what}")]
-pub struct XmlError {
-    /// Byte offset of the error, or shortly after it.
-    pub at: usize,
-    /// The thing, its value and the limit.
-    pub what: String,
-    /// Whether a limit was exceeded; the document may be well-formed.
-    pub is_limit: bool,
-}
-
-impl XmlError {
-    fn malformed(at: usize, what: impl Into<String>) -> XmlError {
-        XmlError { at, what: what.into(), is_limit: false }
-    }
-
-    fn over(at: usize, what: String) -> XmlError {
-        XmlError { at, what, is_limit: true }
-    }
-}
-
 pub(super) struct Attribute {
     prefix: Option<String>,
     name: String,
@@ -58,8 +38,9 @@ pub(super) struct Attribute {
 }
 
 pub(super) struct Element<'d> {
+    /// As written, with its prefix.
+    qualified: &'d str,
     pub(super) name: &'d str,
-    namespace: u16,
     pub(super) parent: Option<u32>,
     pub(super) first_child: Option<u32>,
     pub(super) next: Option<u32>,
@@ -72,28 +53,19 @@ pub(super) struct Element<'d> {
 pub(super) struct Document<'d> {
     pub(super) elements: Vec<Element<'d>>,
     attributes: Vec<Attribute>,
-    /// Without duplicates; the first is empty.
-    namespaces: Vec<String>,
     limits: Limits,
 }
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// Maximum number of namespaces per document: lookups are linear.
-const NAMESPACES_MAX: usize = 256;
-
 impl<'d> Document<'d> {
-    pub(super) fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Document<'d>, XmlError> {
-        if bytes.len() > limits.document_bytes {
-            let what = format!("{} bytes, over the limit of {}", bytes.len(), limits.document_bytes);
-            return Err(XmlError::over(0, what));
-        }
+    pub(super) fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Document<'d>, DecodeError> {
+        check_length(0, bytes.len(), limits.document_bytes)?;
         let text = std::str::from_utf8(bytes)
-            .map_err(|error| XmlError::malformed(error.valid_up_to(), "the text is not valid UTF-8"))?;
+            .map_err(|error| DecodeError::malformed(error.valid_up_to(), "the text is not valid UTF-8"))?;
         let mark = text.len() - text.trim_start_matches('\u{feff}').len();
         let text = &text[mark..];
-        let namespaces = vec![String::new()];
-        let mut document = Document { elements: Vec::new(), attributes: Vec::new(), namespaces, limits: *limits };
+        let mut document = Document { elements: Vec::new(), attributes: Vec::new(), limits: *limits };
         let mut reader = Reader::from_str(text);
         // Open elements with their last children.
         let mut open = Vec::<(u32, Option<u32>)>::new();
@@ -101,10 +73,10 @@ impl<'d> Document<'d> {
             let at = reader.buffer_position() as usize;
             let event = reader.read_event();
             let event = event
-                .map_err(|error| XmlError::malformed(reader.error_position() as usize + mark, error.to_string()))?;
+                .map_err(|error| DecodeError::malformed(reader.error_position() as usize + mark, error.to_string()))?;
             let raw = &text[at..reader.buffer_position() as usize];
             let at = at + mark;
-            let wrong = |what: &str| Err(XmlError::malformed(at, what));
+            let wrong = |what: &str| Err(DecodeError::malformed(at, what));
             let element = open.last().map(|open| open.0);
             match event {
                 Event::Start(_) | Event::Empty(_) if open.is_empty() && !document.elements.is_empty() => {
@@ -113,7 +85,7 @@ impl<'d> Document<'d> {
                 Event::Start(ref start) | Event::Empty(ref start) => {
                     if open.len() == limits.depth {
                         let what = format!("elements nested deeper than {} levels", limits.depth);
-                        return Err(XmlError::over(at, what));
+                        return Err(DecodeError::over(at, what));
                     }
                     let index = document.start(start, raw, at, element)?;
                     if let Some((parent, last)) = open.last_mut() {
@@ -166,27 +138,30 @@ impl<'d> Document<'d> {
         }
     }
 
-    fn start(&mut self, start: &BytesStart<'_>, raw: &'d str, at: usize, parent: Option<u32>) -> Result<u32, XmlError> {
+    fn start(
+        &mut self,
+        start: &BytesStart<'_>,
+        raw: &'d str,
+        at: usize,
+        parent: Option<u32>,
+    ) -> Result<u32, DecodeError> {
         if self.elements.len() == self.limits.elements {
-            return Err(XmlError::over(at, format!("more than {} elements", self.limits.elements)));
+            return Err(DecodeError::over(at, format!("more than {} elements", self.limits.elements)));
         }
         let qualified = raw.get(1..1 + start.name().as_ref().len()).unwrap_or_default();
         let (_, name) = split(qualified);
         if name.is_empty() || name.contains(':') || qualified.starts_with(':') {
-            return Err(XmlError::malformed(at, format!("`{}` is not a valid name", shown(qualified))));
+            return Err(DecodeError::malformed(at, format!("`{}` is not a valid name", shown(qualified))));
         }
         let begin = self.attributes.len();
         for attribute in start.attributes() {
-            let attribute = attribute.map_err(|error| XmlError::malformed(at, error.to_string()))?;
+            let attribute = attribute.map_err(|error| DecodeError::malformed(at, error.to_string()))?;
             if self.attributes.len() - begin == self.limits.attributes {
-                return Err(XmlError::over(at, format!("more than {} attributes", self.limits.attributes)));
+                return Err(DecodeError::over(at, format!("more than {} attributes", self.limits.attributes)));
             }
             let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0);
-            let value = value.map_err(|error| XmlError::malformed(at, error.to_string()))?;
-            if value.len() > self.limits.text_bytes {
-                let what = format!("{} bytes, over the limit of {}", value.len(), self.limits.text_bytes);
-                return Err(XmlError::over(at, what));
-            }
+            let value = value.map_err(|error| DecodeError::malformed(at, error.to_string()))?;
+            check_length(at, value.len(), self.limits.text_bytes)?;
             let (prefix, name) = split(attribute.key.as_ref());
             let prefix = prefix.map(str::to_owned);
             self.attributes.push(Attribute { prefix, name: name.to_owned(), value: value.into_owned() });
@@ -194,35 +169,24 @@ impl<'d> Document<'d> {
         let index = self.elements.len() as u32;
         let attributes = begin as u32..self.attributes.len() as u32;
         let text = Cow::Borrowed("");
-        self.elements.push(Element { name, namespace: 0, parent, first_child: None, next: None, text, attributes, at });
-        let Some((namespace, _)) = self.qualified(index, qualified) else {
-            return Err(XmlError::malformed(at, format!("undeclared prefix in `{}`", shown(qualified))));
-        };
-        let known = self.namespaces.iter().position(|other| *other == namespace);
-        if known.is_none() {
-            if self.namespaces.len() > NAMESPACES_MAX {
-                return Err(XmlError::malformed(at, format!("more than {NAMESPACES_MAX} namespaces")));
-            }
-            self.namespaces.push(namespace.to_owned());
+        self.elements.push(Element { qualified, name, parent, first_child: None, next: None, text, attributes, at });
+        if self.qualified(index, qualified).is_none() {
+            return Err(DecodeError::malformed(at, format!("undeclared prefix in `{}`", shown(qualified))));
         }
-        self.elements[index as usize].namespace = known.unwrap_or(self.namespaces.len() - 1) as u16;
         Ok(index)
     }
 
-    fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize) -> Result<(), XmlError> {
+    fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize) -> Result<(), DecodeError> {
         let Some(element) = element else {
             let is_blank = text.trim_matches([' ', '\t', '\n', '\r']).is_empty();
-            return if is_blank { Ok(()) } else { Err(XmlError::malformed(at, "text outside the root")) };
+            return if is_blank { Ok(()) } else { Err(DecodeError::malformed(at, "text outside the root")) };
         };
         if let Some(bad) = text.chars().find(|character| !is_character(*character)) {
             let what = format!("the character U+{:04X}, which XML forbids", u32::from(bad));
-            return Err(XmlError::malformed(at, what));
+            return Err(DecodeError::malformed(at, what));
         }
         let own = &mut self.elements[element as usize].text;
-        let bytes = own.len() + text.len();
-        if bytes > self.limits.text_bytes {
-            return Err(XmlError::over(at, format!("{bytes} bytes, over the limit of {}", self.limits.text_bytes)));
-        }
+        check_length(at, own.len() + text.len(), self.limits.text_bytes)?;
         if own.is_empty() {
             *own = text;
         } else {
@@ -236,7 +200,7 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn namespace(&self, index: u32) -> &str {
-        &self.namespaces[usize::from(self.element(index).namespace)]
+        self.qualified(index, self.element(index).qualified).map_or("", |name| name.0)
     }
 
     pub(super) fn is(&self, index: u32, namespace: &str, name: &str) -> bool {
@@ -295,6 +259,13 @@ impl<'d> Document<'d> {
             (None, Some(_)) => None,
         }
     }
+}
+
+fn check_length(at: usize, bytes: usize, limit: usize) -> Result<(), DecodeError> {
+    if bytes > limit {
+        return Err(DecodeError::over(at, format!("{bytes} bytes, over the limit of {limit}")));
+    }
+    Ok(())
 }
 
 fn split(name: &str) -> (Option<&str>, &str) {

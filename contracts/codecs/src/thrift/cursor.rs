@@ -1,4 +1,5 @@
-use super::error::{DecodeError, Fault, Stop};
+use super::error::Stop;
+use crate::mistake::DecodeError;
 
 /// How values are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,6 +74,13 @@ pub(super) struct FieldHeader {
     pub(super) bool: Option<bool>,
 }
 
+const TOO_WIDE: &str = "a number too wide for its type";
+pub(super) const NEGATIVE: &str = "a negative length";
+
+fn not_a_type(code: u8) -> String {
+    format!("0x{code:02x} is not a type number")
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'b> {
     pub(super) bytes: &'b [u8],
@@ -81,8 +89,12 @@ pub(super) struct Cursor<'b> {
 }
 
 impl<'b> Cursor<'b> {
-    pub(super) fn wrong<T>(&self, fault: Fault) -> Result<T, Stop> {
-        Err(Stop::Wrong(DecodeError { at: self.at, fault }))
+    pub(super) fn wrong<T>(&self, what: impl Into<String>) -> Result<T, Stop> {
+        Err(Stop::Wrong(DecodeError::malformed(self.at, what)))
+    }
+
+    pub(super) fn over<T>(&self, what: String) -> Result<T, Stop> {
+        Err(Stop::Wrong(DecodeError::over(self.at, what)))
     }
 
     pub(super) fn take(&mut self, count: usize) -> Result<&'b [u8], Stop> {
@@ -122,7 +134,7 @@ impl<'b> Cursor<'b> {
             let group = u64::from(byte & 0x7f);
             let is_last = bits - shift <= 7;
             if is_last && (byte & 0x80 != 0 || group >> (bits - shift) != 0) {
-                return start.wrong(Fault::TooWide);
+                return start.wrong(TOO_WIDE);
             }
             value |= group << shift;
             if byte & 0x80 == 0 {
@@ -162,7 +174,7 @@ impl<'b> Cursor<'b> {
         match (self.byte()?, self.protocol) {
             (1, _) => Ok(true),
             (0, _) | (2, Protocol::Compact) => Ok(false),
-            (byte, _) => start.wrong(Fault::BadBool(byte)),
+            (byte, _) => start.wrong(format!("0x{byte:02x} is not a bool")),
         }
     }
 
@@ -173,7 +185,7 @@ impl<'b> Cursor<'b> {
             Protocol::Binary => u64::from(self.fixed_count(start)?),
         };
         if bytes > limit as u64 {
-            return start.wrong(Fault::TooLong(bytes, limit as u64));
+            return start.over(format!("{bytes} bytes, over the limit of {limit}"));
         }
         Ok(bytes as usize)
     }
@@ -192,13 +204,13 @@ impl<'b> Cursor<'b> {
             return Ok(None);
         }
         let code = if self.protocol == Protocol::Binary { byte } else { byte & 0x0f };
-        let Some(wire) = WireType::from_code(self.protocol, code) else { return start.wrong(Fault::BadType(code)) };
+        let Some(wire) = WireType::from_code(self.protocol, code) else { return start.wrong(not_a_type(code)) };
         let id = match (self.protocol, byte >> 4) {
             (Protocol::Binary, _) => self.fixed_i16()?,
             (Protocol::Compact, 0) => self.zigzag(16)? as i16,
             (Protocol::Compact, difference) => match last.checked_add(i16::from(difference)) {
                 Some(id) => id,
-                None => return start.wrong(Fault::TooWide),
+                None => return start.wrong(TOO_WIDE),
             },
         };
         let bool = (self.protocol == Protocol::Compact && wire == WireType::Bool).then_some(code == 1);
@@ -218,7 +230,7 @@ impl<'b> Cursor<'b> {
             Some(wire) => Ok((wire, count)),
             // Some libraries write no valid type for an empty list.
             None if count == 0 => Ok((WireType::Byte, 0)),
-            None => start.wrong(Fault::BadType(code)),
+            None => start.wrong(not_a_type(code)),
         }
     }
 
@@ -239,12 +251,12 @@ impl<'b> Cursor<'b> {
         match (wire(key), wire(value)) {
             _ if count == 0 => Ok((WireType::Byte, WireType::Byte, 0)),
             (Some(key), Some(value)) => Ok((key, value, count)),
-            (None, _) => start.wrong(Fault::BadType(key)),
-            (_, None) => start.wrong(Fault::BadType(value)),
+            (None, _) => start.wrong(not_a_type(key)),
+            (_, None) => start.wrong(not_a_type(value)),
         }
     }
 
     fn fixed_count(&mut self, start: Self) -> Result<u32, Stop> {
-        u32::try_from(self.fixed_i32()?).or_else(|_| start.wrong(Fault::Negative))
+        u32::try_from(self.fixed_i32()?).or_else(|_| start.wrong(NEGATIVE))
     }
 }

@@ -1,8 +1,9 @@
-use super::cursor::{Cursor, Protocol};
-use super::error::{DecodeError, Fault, Limits, Stop};
+use super::cursor::{Cursor, NEGATIVE, Protocol};
+use super::error::{Limits, Stop};
 use super::schema::{Method, Schema, StructId};
 use super::view::View;
 use super::walk::Walk;
+use crate::mistake::DecodeError;
 
 /// Whether a message's length precedes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,14 +86,14 @@ impl<'m> Message<'m> {
     /// Decodes one message without its frame's length. Fails if it is invalid or over a limit.
     pub fn decode(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<Message<'m>, DecodeError> {
         if bytes.len() > limits.message_bytes {
-            let fault = Fault::TooLong(bytes.len() as u64, limits.message_bytes as u64);
-            return Err(DecodeError { at: 0, fault });
+            return Err(too_long(bytes.len(), limits));
         }
         let (header, begin) = header(protocol, bytes, limits).map_err(|stop| stop.at_end(bytes.len()))?;
         let mut walk = Walk::new(begin);
         let end = walk.go_on(bytes, protocol, limits).map_err(|stop| stop.at_end(bytes.len()))?;
         if end < bytes.len() {
-            return Err(DecodeError { at: end, fault: Fault::Trailing(bytes.len() - end) });
+            let what = format!("{} trailing bytes after the message", bytes.len() - end);
+            return Err(DecodeError::malformed(end, what));
         }
         Ok(Message { header, protocol, body: &bytes[begin..], is_ascending: walk.is_ascending })
     }
@@ -132,18 +133,24 @@ impl<'m> Message<'m> {
     }
 }
 
+fn too_long(bytes: usize, limits: &Limits) -> DecodeError {
+    DecodeError::over(0, format!("{bytes} bytes, over the limit of {}", limits.message_bytes))
+}
+
 fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(Header<'m>, usize), Stop> {
     let mut cursor = Cursor { bytes, at: 0, protocol };
     let start = cursor;
-    let kind_of = |code: u8| MessageKind::from_code(code).map_or_else(|| start.wrong(Fault::BadKind(code)), Ok);
+    let kind_of = |code: u8| {
+        MessageKind::from_code(code).map_or_else(|| start.wrong(format!("{code} is not a message type")), Ok)
+    };
     let (name, kind, sequence, is_strict) = match protocol {
         Protocol::Compact => {
             if cursor.byte()? != 0x82 {
-                return start.wrong(Fault::BadBegin);
+                return start.wrong("not the start of a message");
             }
             let byte = cursor.byte()?;
             if byte & 0x1f != 1 {
-                return start.wrong(Fault::BadVersion(u16::from(byte & 0x1f)));
+                return start.wrong(format!("unknown protocol version {}", byte & 0x1f));
             }
             let kind = kind_of(byte >> 5)?;
             let sequence = cursor.varint(32)? as u32 as i32;
@@ -154,7 +161,7 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
             if bytes.first().is_some_and(|byte| byte & 0x80 != 0) {
                 let word = cursor.fixed_i32()? as u32;
                 if word >> 16 != 0x8001 {
-                    return start.wrong(Fault::BadVersion((word >> 16) as u16 & 0x7fff));
+                    return start.wrong(format!("unknown protocol version {}", word >> 16 & 0x7fff));
                 }
                 // Apache Thrift's libraries also ignore the byte between version and kind.
                 let kind = kind_of(word as u8)?;
@@ -167,7 +174,7 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
     };
     match std::str::from_utf8(name) {
         Ok(name) => Ok((Header { name, kind, sequence, is_strict }, cursor.at)),
-        Err(_) => start.wrong(Fault::BadName),
+        Err(_) => start.wrong("a method name that is not valid UTF-8"),
     }
 }
 
@@ -208,16 +215,15 @@ impl MessageReader {
     /// [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;
-        let over = |bytes: usize| DecodeError { at: 0, fault: Fault::TooLong(bytes as u64, limit as u64) };
         if self.framing == Framing::Framed {
             let Some(length) = bytes.first_chunk::<4>() else { return Ok(Progress::Need { more: 4 - bytes.len() }) };
             let length = u32::from_be_bytes(*length);
             if length > i32::MAX as u32 {
-                return Err(DecodeError { at: 0, fault: Fault::Negative });
+                return Err(DecodeError::malformed(0, NEGATIVE));
             }
             let used = (length as usize).saturating_add(4);
             return match used.checked_sub(bytes.len()) {
-                _ if used > limit => Err(over(used)),
+                _ if used > limit => Err(too_long(used, &self.limits)),
                 None | Some(0) => Ok(Progress::Message { used, begin: 4 }),
                 Some(more) => Ok(Progress::Need { more }),
             };
@@ -231,7 +237,7 @@ impl MessageReader {
             }
             Err(Stop::Wrong(error)) => Err(error),
             Err(Stop::Need(more)) if shown.len().saturating_add(more) > limit => {
-                Err(over(shown.len().saturating_add(more)))
+                Err(too_long(shown.len().saturating_add(more), &self.limits))
             }
             Err(Stop::Need(more)) => Ok(Progress::Need { more }),
         }

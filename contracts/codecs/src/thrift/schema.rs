@@ -102,6 +102,8 @@ pub struct Field {
     pub requirement: Requirement,
     /// The value if it is missing.
     pub default: Option<Value>,
+    /// Position in the file among the fields of its struct.
+    pub(crate) place: u16,
 }
 
 /// A struct, a union or an exception.
@@ -113,8 +115,6 @@ pub struct Struct {
     pub kind: StructKind,
     /// Fields in the order of their numbers.
     pub fields: Vec<Field>,
-    /// Indexes into `fields` in file order, the order of a method's arguments.
-    pub(crate) order: Vec<u16>,
 }
 
 impl Struct {
@@ -130,7 +130,9 @@ impl Struct {
 
     /// The fields in file order, the order of a method's arguments.
     pub fn in_order(&self) -> impl ExactSizeIterator<Item = &Field> {
-        self.order.iter().map(|index| &self.fields[usize::from(*index)])
+        let mut fields = self.fields.iter().collect::<Vec<_>>();
+        fields.sort_by_key(|field| field.place);
+        fields.into_iter()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks once that a message is complete and within limits. Views then need no checks.
 
 use super::cursor::{Cursor, Protocol, WireType};
-use super::error::{Fault, Limits, Stop};
+use super::error::{Limits, Stop};
 
 #[derive(Debug, Clone, Copy)]
 enum Level {
@@ -76,7 +76,7 @@ impl Walk {
             self.levels[self.depth - 1] = level;
             if let Some(deeper) = deeper {
                 if self.depth == limit {
-                    return start.wrong(Fault::TooDeep(limit));
+                    return start.over(format!("values nested deeper than {limit} levels"));
                 }
                 self.levels[self.depth] = deeper;
                 self.depth += 1;
@@ -93,7 +93,7 @@ impl Walk {
 
     fn count(&mut self, start: &Cursor<'_>, limits: &Limits) -> Result<(), Stop> {
         if self.values == limits.values {
-            return start.wrong(Fault::TooMany(u64::from(self.values) + 1, u64::from(limits.values)));
+            return start.over(too_many(u64::from(self.values) + 1, limits.values));
         }
         self.values += 1;
         Ok(())
@@ -103,7 +103,7 @@ impl Walk {
     fn start_value(cursor: &mut Cursor<'_>, wire: WireType, limits: &Limits) -> Result<Option<Level>, Stop> {
         let start = *cursor;
         let check = |count: u32| match count > limits.elements {
-            true => start.wrong(Fault::TooMany(u64::from(count), u64::from(limits.elements))),
+            true => start.over(too_many(u64::from(count), limits.elements)),
             false => Ok(()),
         };
         match wire {
@@ -128,6 +128,10 @@ impl Walk {
     }
 }
 
+fn too_many(values: u64, limit: u32) -> String {
+    format!("{values} values, over the limit of {limit}")
+}
+
 pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> {
     const CHECKED: Limits = Limits { string_bytes: usize::MAX, elements: u32::MAX, ..Limits::DEFAULT };
     match Walk::start_value(cursor, wire, &CHECKED)? {
@@ -140,10 +144,7 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> 
                 }
             }
         }
-        Some(Level::Elements { wire, left }) => match width(cursor.protocol, wire) {
-            Some(width) => drop(cursor.take(width * left as usize)?),
-            None => (0..left).try_for_each(|_| skip(cursor, wire))?,
-        },
+        Some(Level::Elements { wire, left }) => (0..left).try_for_each(|_| skip(cursor, wire))?,
         Some(Level::Pairs { key, value, left, .. }) => {
             for _ in 0..left {
                 skip(cursor, key)?;
@@ -152,17 +153,4 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> 
         }
     }
     Ok(())
-}
-
-/// Size of an element in bytes, if the type has a fixed size.
-fn width(protocol: Protocol, wire: WireType) -> Option<usize> {
-    match (wire, protocol) {
-        (WireType::Bool | WireType::Byte, _) => Some(1),
-        (WireType::Double, _) => Some(8),
-        (WireType::Uuid, _) => Some(16),
-        (WireType::I16, Protocol::Binary) => Some(2),
-        (WireType::I32, Protocol::Binary) => Some(4),
-        (WireType::I64, Protocol::Binary) => Some(8),
-        _ => None,
-    }
 }

@@ -193,7 +193,7 @@ impl<'f> Resolver<'f> {
             let name = self.full_name(key);
             match body {
                 Body::Struct { kind, .. } => {
-                    let id = self.push_struct(name, *kind, (Vec::new(), Vec::new()));
+                    let id = self.push_struct(name, *kind, Vec::new());
                     self.structs.insert(key, id);
                 }
                 Body::Enum { members } => {
@@ -206,8 +206,8 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    fn push_struct(&mut self, name: String, kind: StructKind, (fields, order): (Vec<Field>, Vec<u16>)) -> StructId {
-        self.schema.structs.push(Struct { name, kind, fields, order });
+    fn push_struct(&mut self, name: String, kind: StructKind, fields: Vec<Field>) -> StructId {
+        self.schema.structs.push(Struct { name, kind, fields });
         StructId(self.schema.structs.len() as u32 - 1)
     }
 
@@ -308,17 +308,16 @@ impl<'f> Resolver<'f> {
         }
         for (key, definition) in definitions(self.files) {
             let Body::Struct { kind, fields } = &definition.body else { continue };
-            let (mut read, order) = self.fields(key.0, fields);
+            let mut read = self.fields(key.0, fields);
             if *kind == StructKind::Union {
                 read.iter_mut().for_each(|field| field.requirement = Requirement::Optional);
             }
-            let structure = &mut self.schema.structs[self.structs[&key].0 as usize];
-            (structure.fields, structure.order) = (read, order);
+            self.schema.structs[self.structs[&key].0 as usize].fields = read;
         }
     }
 
-    /// Fields by number, and their indexes in file order. Defaults follow when types are known.
-    fn fields(&mut self, file: usize, fields: &[FieldDef]) -> (Vec<Field>, Vec<u16>) {
+    /// Fields by number. Their places start at 1. Defaults follow when types are known.
+    fn fields(&mut self, file: usize, fields: &[FieldDef]) -> Vec<Field> {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0;
         for FieldDef { at, id: given, name, ty, requirement, .. } in fields {
@@ -333,14 +332,12 @@ impl<'f> Resolver<'f> {
             } else if read.iter().any(|other| other.name == *name) {
                 self.tell(file, *at, format!("duplicate `{name}`"));
             } else if let Some(ty) = self.ty(file, ty) {
-                read.push(Field { id, name: name.clone(), ty, requirement: *requirement, default: None });
+                let place = read.len() as u16 + 1;
+                read.push(Field { id, name: name.clone(), ty, requirement: *requirement, default: None, place });
             }
         }
-        let ids = read.iter().map(|field| field.id).collect::<Vec<_>>();
         read.sort_by_key(|field| field.id);
-        let place = |id: &i16| read.iter().position(|field| field.id == *id).unwrap_or(0) as u16;
-        let order = ids.iter().map(place).collect();
-        (read, order)
+        read
     }
 
     fn constants(&mut self) {
@@ -429,8 +426,8 @@ impl<'f> Resolver<'f> {
         Service { name, methods: read }
     }
 
-    fn result_fields(&mut self, file: usize, returns: Option<Type>, throws: &[FieldDef]) -> (Vec<Field>, Vec<u16>) {
-        let (mut fields, mut order) = self.fields(file, throws);
+    fn result_fields(&mut self, file: usize, returns: Option<Type>, throws: &[FieldDef]) -> Vec<Field> {
+        let mut fields = self.fields(file, throws);
         for field in throws {
             let known = fields.iter().find(|other| other.name == field.name);
             let is_exception =
@@ -441,14 +438,12 @@ impl<'f> Resolver<'f> {
         }
         if let Some(ty) = returns {
             // Exceptions without a number come before it.
-            let place = fields.partition_point(|field| field.id < 0);
-            let name = "success".to_owned();
-            fields.insert(place, Field { id: 0, name, ty, requirement: Requirement::Optional, default: None });
-            order.iter_mut().for_each(|index| *index += u16::from(usize::from(*index) >= place));
-            order.insert(0, place as u16);
+            let index = fields.partition_point(|field| field.id < 0);
+            let (name, requirement) = ("success".to_owned(), Requirement::Optional);
+            fields.insert(index, Field { id: 0, name, ty, requirement, default: None, place: 0 });
         }
         fields.iter_mut().for_each(|field| field.requirement = Requirement::Optional);
-        (fields, order)
+        fields
     }
 }
 
