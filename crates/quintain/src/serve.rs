@@ -163,16 +163,20 @@ fn connections(asked: Option<u32>) -> Result<u32> {
 }
 
 /// Service times that `serve calibrate` and `serve http` measured themselves, the ground truth.
+#[derive(serde::Serialize)]
+struct TrueTimes {
+    requests: u64,
+    service_ns: serde_json::Value,
+    histogram: study::record::Histogram,
+}
+
 fn true_times<'a>(threads: impl Iterator<Item = &'a Histogram>) -> serde_json::Result<String> {
     let mut service = Histogram::new();
     threads.for_each(|thread| service.merge(thread));
     let [p50, p90, p95, p99, p999] = [0.5, 0.9, 0.95, 0.99, 0.999].map(|share| service.quantile(share));
     let (mean, max) = (service.mean(), service.max());
-    serde_json::to_string(&json!({
-        "requests": service.len(),
-        "service_ns": { "mean": mean, "p50": p50, "p90": p90, "p95": p95, "p99": p99, "p999": p999, "max": max },
-        "histogram": study::record::Histogram::from(&service),
-    }))
+    let service_ns = json!({ "mean": mean, "p50": p50, "p90": p90, "p95": p95, "p99": p99, "p999": p999, "max": max });
+    serde_json::to_string(&TrueTimes { requests: service.len(), service_ns, histogram: (&service).into() })
 }
 
 fn ready(address: &net::Address) {
