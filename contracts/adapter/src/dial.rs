@@ -51,9 +51,7 @@ impl Dial {
     /// Connects, including the TLS handshake. A forbidden endpoint fails with `PermissionDenied`.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         if !self.may(authority) {
-            count(&self.metrics.dials_refused);
-            let text = format!("`{authority}` is not allowed: no rule in `allow` matches");
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            return Err(self.refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));
         }
         let Ok(connected) = timeout(self.connect, self.connect_untimed(authority, whom)).await else {
             count(&self.metrics.timeouts);
@@ -67,14 +65,17 @@ impl Dial {
         })
     }
 
+    fn refused(&self, why: String) -> io::Error {
+        count(&self.metrics.dials_refused);
+        io::Error::new(io::ErrorKind::PermissionDenied, why)
+    }
+
     async fn connect_untimed(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         let tcp = TcpStream::connect(authority).await?;
         tcp.set_nodelay(true)?;
         let (from, to) = (tcp.local_addr()?, tcp.peer_addr()?);
         if self.admin.get().is_some_and(|admin| is_same_listener(*admin, from, to)) {
-            count(&self.metrics.dials_refused);
-            let text = format!("`{authority}` is the admin port of this adapter");
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            return Err(self.refused(format!("`{authority}` is the admin port of this adapter")));
         }
         let connector = match (whom, &self.tls.to_peers) {
             (Whom::Plain, _) => return Ok(Stream::new(tcp)),

@@ -178,7 +178,7 @@ impl EntryStore {
 
     pub(crate) fn close(&mut self) {
         if let Some(file) = &mut self.file {
-            file.close();
+            file.worker = None;
         }
     }
 

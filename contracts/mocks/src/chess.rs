@@ -65,28 +65,22 @@ impl Game {
 
     /// Accepts a draw or makes a move. The error is the `MakeAMoveResult`.
     fn play(&mut self, user: &str, request: &MoveRequest) -> Result<(), &'static str> {
-        if self.players().all(|player| player != user) {
-            return Err("NotYourGame");
-        }
-        if !self.is_turn(user) {
-            return Err("NotYourTurn");
-        }
-        if request.accepts_draw {
-            if !self.draw_offered {
-                return Err("NoDrawWasOffered");
+        match () {
+            () if self.players().all(|player| player != user) => Err("NotYourGame"),
+            () if !self.is_turn(user) => Err("NotYourTurn"),
+            () if request.accepts_draw && !self.draw_offered => Err("NoDrawWasOffered"),
+            () if request.accepts_draw => {
+                (self.is_drawn, self.draw_offered) = (true, false);
+                Ok(())
             }
-            (self.is_drawn, self.draw_offered) = (true, false);
-            return Ok(());
+            () if request.movecount != self.plies as i64 + 1 => Err("InvalidMoveNumber"),
+            () if MOVES.get(self.plies) != Some(&request.played.as_str()) => Err("InvalidMove"),
+            () => {
+                self.plies += 1;
+                self.draw_offered = request.offers_draw;
+                Ok(())
+            }
         }
-        if request.movecount != self.plies as i64 + 1 {
-            return Err("InvalidMoveNumber");
-        }
-        if MOVES.get(self.plies) != Some(&request.played.as_str()) {
-            return Err("InvalidMove");
-        }
-        self.plies += 1;
-        self.draw_offered = request.offers_draw;
-        Ok(())
     }
 }
 

@@ -30,8 +30,8 @@ type FlushRequest = Option<SyncSender<()>>;
 pub(super) struct EntryFile {
     pub(super) shared: Arc<Shared>,
     pub(super) expire_after_s: Option<u64>,
-    /// `None` once the file is closed.
-    worker: Option<Worker<FlushRequest>>,
+    /// `None` once the file is closed: later entries stay in memory. Dropping it writes all waiting entries.
+    pub(super) worker: Option<Worker<FlushRequest>>,
 }
 
 struct Work {
@@ -71,11 +71,6 @@ impl EntryFile {
         if self.worker.as_ref().is_some_and(|worker| worker.messages.try_send(Some(done)).is_ok()) {
             let _ = wait.recv_timeout(Duration::from_secs(5));
         }
-    }
-
-    /// Writes all waiting entries and closes the file. Later entries stay in memory.
-    pub(super) fn close(&mut self) {
-        self.worker = None;
     }
 
     pub(super) fn hurry(&self) {
