@@ -114,7 +114,13 @@ impl Template {
             let found = decode(rest.next()?)?;
             match &segment.name {
                 None if found == segment.before => {}
-                Some((name, after)) => parameters.push((name.as_str(), segment.inner(found, after)?)),
+                Some((name, after)) => {
+                    let inner = match found {
+                        Cow::Borrowed(text) => Cow::Borrowed(between(text, &segment.before, after)?),
+                        Cow::Owned(text) => Cow::Owned(between(&text, &segment.before, after)?.to_owned()),
+                    };
+                    parameters.push((name.as_str(), inner));
+                }
                 None => return None,
             }
         }
@@ -122,18 +128,9 @@ impl Template {
     }
 }
 
-impl Segment {
-    fn inner<'p>(&self, found: Cow<'p, str>, after: &str) -> Option<Cow<'p, str>> {
-        let inner = |text: &str| {
-            let bytes = text.strip_prefix(self.before.as_str())?.strip_suffix(after)?.len();
-            (bytes > 0).then_some(self.before.len()..self.before.len() + bytes)
-        };
-        let range = inner(&found)?;
-        Some(match found {
-            Cow::Borrowed(text) => Cow::Borrowed(&text[range]),
-            Cow::Owned(text) => Cow::Owned(text[range].to_owned()),
-        })
-    }
+/// The text between the ends, unless it is empty.
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    text.strip_prefix(before)?.strip_suffix(after).filter(|inner| !inner.is_empty())
 }
 
 /// Decodes percent escapes; `None` if not valid UTF-8. Keeps a `%` that starts no escape.

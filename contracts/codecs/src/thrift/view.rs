@@ -171,15 +171,19 @@ impl<'m> View<'m> {
         let mut cursor = self.cursor;
         let is_list = matches!(self.wire, WireType::List | WireType::Set);
         let header = is_list.then(|| cursor.list().ok()).flatten();
-        let (wire, mut left) = header.unwrap_or((WireType::Byte, 0));
-        let first = self.part(cursor, wire, |ty| match ty {
+        let (wire, count) = header.unwrap_or((WireType::Byte, 0));
+        let element = self.part(cursor, wire, |ty| match ty {
             Type::List(element) | Type::Set(element) => Some(element),
             _ => None,
         });
-        std::iter::from_fn(move || {
-            left = left.checked_sub(1)?;
-            let view = View { cursor, ..first };
-            skip(&mut cursor, wire).ok()?;
+        View::values(cursor, [element; 2], u64::from(count))
+    }
+
+    /// `count` views from `cursor` on, of the types of the two views in turn.
+    fn values(mut cursor: Cursor<'m>, types: [View<'m>; 2], count: u64) -> impl Iterator<Item = View<'m>> + use<'m> {
+        (0..count).map_while(move |at| {
+            let view = View { cursor, ..types[(at % 2) as usize] };
+            skip(&mut cursor, view.wire).ok()?;
             Some(view)
         })
     }
@@ -188,17 +192,11 @@ impl<'m> View<'m> {
     pub fn pairs(&self) -> impl Iterator<Item = (View<'m>, View<'m>)> + use<'m> {
         let mut cursor = self.cursor;
         let header = (self.wire == WireType::Map).then(|| cursor.map().ok()).flatten();
-        let (key, value, mut left) = header.unwrap_or((WireType::Byte, WireType::Byte, 0));
-        let first_key = self.part(cursor, key, |ty| if let Type::Map(key, _) = ty { Some(key) } else { None });
-        let first_value = self.part(cursor, value, |ty| if let Type::Map(_, value) = ty { Some(value) } else { None });
-        std::iter::from_fn(move || {
-            left = left.checked_sub(1)?;
-            let first = View { cursor, ..first_key };
-            skip(&mut cursor, key).ok()?;
-            let second = View { cursor, ..first_value };
-            skip(&mut cursor, value).ok()?;
-            Some((first, second))
-        })
+        let (key, value, count) = header.unwrap_or((WireType::Byte, WireType::Byte, 0));
+        let key = self.part(cursor, key, |ty| if let Type::Map(key, _) = ty { Some(key) } else { None });
+        let value = self.part(cursor, value, |ty| if let Type::Map(_, value) = ty { Some(value) } else { None });
+        let mut values = View::values(cursor, [key, value], 2 * u64::from(count));
+        std::iter::from_fn(move || Some((values.next()?, values.next()?)))
     }
 
     /// A deep copy. Unknown fields are omitted; without a schema, numbers name the fields.

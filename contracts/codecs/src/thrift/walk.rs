@@ -6,8 +6,24 @@ use super::error::{Limits, Stop};
 #[derive(Debug, Clone, Copy)]
 enum Level {
     Struct { last: i16, is_first: bool },
-    Elements { wire: WireType, left: u32 },
-    Pairs { key: WireType, value: WireType, left: u32, is_value: bool },
+    Values(Values),
+}
+
+/// Elements of one type, or keys and values in turn.
+#[derive(Debug, Clone, Copy)]
+struct Values {
+    wires: [WireType; 2],
+    left: u64,
+}
+
+impl Iterator for Values {
+    type Item = WireType;
+
+    fn next(&mut self) -> Option<WireType> {
+        let wire = self.wires[(self.left % 2) as usize];
+        self.left = self.left.checked_sub(1)?;
+        Some(wire)
+    }
 }
 
 /// Walks through one struct as its bytes arrive. Reads only incomplete values twice.
@@ -35,43 +51,21 @@ impl Walk {
             let start = cursor;
             // The level's new state is stored only once the value, or its header, is complete.
             let mut level = self.levels[self.depth - 1];
-            let wire = match &mut level {
-                Level::Struct { last, is_first } => match cursor.field(*last)? {
-                    None => {
-                        self.pop(cursor.at);
-                        continue;
-                    }
-                    Some(field) => {
-                        self.is_ascending &= *is_first || field.id > *last;
-                        (*last, *is_first) = (field.id, false);
-                        if field.bool.is_some() {
-                            self.levels[self.depth - 1] = level;
-                            self.count(&start, limits)?;
-                            self.at = cursor.at;
-                            continue;
-                        }
-                        field.wire
-                    }
-                },
-                Level::Elements { left: 0, .. } | Level::Pairs { left: 0, is_value: false, .. } => {
-                    self.pop(cursor.at);
-                    continue;
-                }
-                Level::Elements { wire, left } => {
-                    *left -= 1;
-                    *wire
-                }
-                Level::Pairs { value, is_value: is_value @ true, .. } => {
-                    *is_value = false;
-                    *value
-                }
-                Level::Pairs { key, left, is_value, .. } => {
-                    *left -= 1;
-                    *is_value = true;
-                    *key
-                }
+            let next = match &mut level {
+                Level::Struct { last, is_first } => cursor.field(*last)?.map(|field| {
+                    self.is_ascending &= *is_first || field.id > *last;
+                    (*last, *is_first) = (field.id, false);
+                    (field.wire, field.bool)
+                }),
+                Level::Values(values) => values.next().map(|wire| (wire, None)),
             };
-            let deeper = Walk::start_value(&mut cursor, wire, limits)?;
+            let Some((wire, bool)) = next else {
+                self.depth -= 1;
+                self.at = cursor.at;
+                continue;
+            };
+            // A bool field of the compact protocol has its value in the header.
+            let deeper = if bool.is_some() { None } else { Walk::start_value(&mut cursor, wire, limits)? };
             self.count(&start, limits)?;
             self.levels[self.depth - 1] = level;
             if let Some(deeper) = deeper {
@@ -84,11 +78,6 @@ impl Walk {
             self.at = cursor.at;
         }
         Ok(self.at)
-    }
-
-    fn pop(&mut self, at: usize) {
-        self.depth -= 1;
-        self.at = at;
     }
 
     fn count(&mut self, start: &Cursor<'_>, limits: &Limits) -> Result<(), Stop> {
@@ -114,14 +103,14 @@ impl Walk {
             WireType::Bytes => drop(cursor.string(limits.string_bytes)?),
             WireType::Struct => return Ok(Some(Level::Struct { last: 0, is_first: true })),
             WireType::List | WireType::Set => {
-                let (wire, left) = cursor.list()?;
-                check(left)?;
-                return Ok(Some(Level::Elements { wire, left }));
+                let (wire, count) = cursor.list()?;
+                check(count)?;
+                return Ok(Some(Level::Values(Values { wires: [wire; 2], left: u64::from(count) })));
             }
             WireType::Map => {
-                let (key, value, left) = cursor.map()?;
-                check(left)?;
-                return Ok(Some(Level::Pairs { key, value, left, is_value: false }));
+                let (key, value, count) = cursor.map()?;
+                check(count)?;
+                return Ok(Some(Level::Values(Values { wires: [key, value], left: 2 * u64::from(count) })));
             }
         }
         Ok(None)
@@ -144,13 +133,7 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> 
                 }
             }
         }
-        Some(Level::Elements { wire, left }) => (0..left).try_for_each(|_| skip(cursor, wire))?,
-        Some(Level::Pairs { key, value, left, .. }) => {
-            for _ in 0..left {
-                skip(cursor, key)?;
-                skip(cursor, value)?;
-            }
-        }
+        Some(Level::Values(mut values)) => values.try_for_each(|wire| skip(cursor, wire))?,
     }
     Ok(())
 }

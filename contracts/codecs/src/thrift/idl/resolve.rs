@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::nearest::did_you_mean;
 
-use super::syntax::{Body, Definition, Document, FieldDef, MethodDef, TypeRef, parse_document};
+use super::syntax::{Body, CONTAINER_TYPES, Definition, Document, FieldDef, MethodDef, TypeRef, parse_document};
 use super::{FILES_MAX, TEXT_MAX_BYTES};
 use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes, ReadFile};
 use crate::thrift::schema::{
@@ -22,8 +22,6 @@ const CHAIN_MAX: usize = 100;
 
 /// Maximum number of methods of all services; inherited ones count each time.
 const METHODS_MAX: usize = 1 << 16;
-
-const CONTAINER_TYPES: [&str; 3] = ["list", "set", "map"];
 
 struct File {
     source: String,
@@ -237,17 +235,16 @@ impl<'f> Resolver<'f> {
 
     /// Resolves a type. Nested typedefs could double its size per line, so the size is limited.
     fn ty(&mut self, file: usize, ty: &TypeRef) -> Option<Type> {
-        let found = match ty {
-            TypeRef::List(element) => Type::List(Box::new(self.ty(file, element)?)),
-            TypeRef::Set(element) => Type::Set(Box::new(self.ty(file, element)?)),
-            TypeRef::Map(key, value) => {
-                let (key, value) = (self.ty(file, key), self.ty(file, value));
-                Type::Map(Box::new(key?), Box::new(value?))
-            }
-            TypeRef::Named(at, name) => self.named_type(file, *at, name)?,
+        let of = ty.of.iter().map(|of| self.ty(file, of)).collect::<Vec<_>>();
+        let mut of = of.into_iter().collect::<Option<Vec<_>>>()?.into_iter().map(Box::new);
+        let found = match ty.name.as_str() {
+            "list" => Type::List(of.next()?),
+            "set" => Type::Set(of.next()?),
+            "map" => Type::Map(of.next()?, of.next()?),
+            name => self.named_type(file, ty.at, name)?,
         };
         if size(&found) > TYPE_SIZE_MAX {
-            return self.fail(file, place(ty), format!("a type made of more than {TYPE_SIZE_MAX} types"));
+            return self.fail(file, ty.at, format!("a type made of more than {TYPE_SIZE_MAX} types"));
         }
         Some(found)
     }
@@ -452,12 +449,5 @@ fn size(ty: &Type) -> usize {
         Type::List(element) | Type::Set(element) => 1 + size(element),
         Type::Map(key, value) => 1 + size(key) + size(value),
         _ => 1,
-    }
-}
-
-fn place(ty: &TypeRef) -> usize {
-    match ty {
-        TypeRef::Named(at, _) => *at,
-        TypeRef::List(element) | TypeRef::Set(element) | TypeRef::Map(element, _) => place(element),
     }
 }

@@ -44,11 +44,12 @@ pub(super) struct MethodDef {
     pub(super) throws: Vec<FieldDef>,
 }
 
-pub(super) enum TypeRef {
-    Named(usize, String),
-    List(Box<TypeRef>),
-    Set(Box<TypeRef>),
-    Map(Box<TypeRef>, Box<TypeRef>),
+pub(super) struct TypeRef {
+    pub(super) at: usize,
+    /// `list`, `set`, `map`, or the name of another type.
+    pub(super) name: String,
+    /// The types of the elements of a container.
+    pub(super) of: Vec<TypeRef>,
 }
 
 pub(super) struct Const {
@@ -85,6 +86,8 @@ struct Parser<'t> {
     next: usize,
     found: Vec<SyntaxError>,
 }
+
+pub(super) const CONTAINER_TYPES: [&str; 3] = ["list", "set", "map"];
 
 const DEFINITIONS: [&str; 9] =
     ["const", "typedef", "enum", "struct", "union", "exception", "service", "namespace", "include"];
@@ -352,25 +355,20 @@ impl<'t> Parser<'t> {
             return self.wrong(&format!("a type nested at most {DEPTH_MAX} levels deep"));
         }
         let (at, name) = self.name("a type")?;
-        if !["list", "set", "map"].contains(&name.as_str()) {
-            self.annotations()?;
-            return Ok(TypeRef::Named(at, name));
-        }
-        self.cpp_type()?;
-        self.sign('<')?;
-        let first = Box::new(self.field_type(depth + 1)?);
-        let ty = match name.as_str() {
-            "map" => {
+        let mut of = Vec::new();
+        if CONTAINER_TYPES.contains(&name.as_str()) {
+            self.cpp_type()?;
+            self.sign('<')?;
+            of.push(self.field_type(depth + 1)?);
+            if name == "map" {
                 self.sign(',')?;
-                TypeRef::Map(first, Box::new(self.field_type(depth + 1)?))
+                of.push(self.field_type(depth + 1)?);
             }
-            "list" => TypeRef::List(first),
-            _ => TypeRef::Set(first),
-        };
-        self.sign('>')?;
-        self.cpp_type()?;
+            self.sign('>')?;
+            self.cpp_type()?;
+        }
         self.annotations()?;
-        Ok(ty)
+        Ok(TypeRef { at, name, of })
     }
 
     fn cpp_type(&mut self) -> Parsed<()> {
