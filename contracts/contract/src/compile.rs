@@ -102,32 +102,33 @@ impl ContractCompiler<'_> {
             if let Some(label) = &clause.label {
                 unique(&mut labels, label, "label", found);
             }
-            let (kind, span, number) = match &clause.kind {
-                ClauseKind::Untyped => continue,
-                ClauseKind::Expression(kind, expr) => {
-                    (*kind, expr.span, clauses.iter().filter(|clause| clause.kind == *kind).count())
-                }
-                ClauseKind::Identifies(_) => (Kind::Identifies, clause.span, all_identifies.len()),
+            let blank = |kind: Kind, span: Span, number: usize| {
+                let end = match &clause.label {
+                    Some(label) => label.text.clone(),
+                    None if kind == Kind::Index => kind.keyword().to_owned(),
+                    None => format!("{}.{}", kind.keyword(), number + 1),
+                };
+                Clause::new(kind, format!("{id}.{end}"), &self.text[span.range()], span.start, &self.lines)
             };
-            let end = match &clause.label {
-                Some(label) => label.text.clone(),
-                None if kind == Kind::Index => kind.keyword().to_owned(),
-                None => format!("{}.{}", kind.keyword(), number + 1),
-            };
-            let blank = Clause::new(kind, format!("{id}.{end}"), &self.text[span.range()], span.start, &self.lines);
-            let mut compiler = self.compiler(&clause.kind, &types, found);
             match &clause.kind {
                 ClauseKind::Untyped => {}
-                ClauseKind::Expression(_, expr) => {
+                ClauseKind::Expression(kind, expr) => {
+                    let (kind, number) = (*kind, clauses.iter().filter(|clause| clause.kind == *kind).count());
+                    let mut compiler = self.compiler(kind, &types, found);
                     let root =
                         if kind == Kind::Index { compiler.index_text(expr) } else { compiler.truth(expr, "a clause") };
-                    clauses.push(Clause { code: compiler.code, root, secret: is_secret(expr), ..blank });
+                    let (code, secret) = (compiler.code, is_secret(expr));
+                    clauses.push(Clause { code, root, secret, ..blank(kind, expr.span, number) });
                     if kind == Kind::Index && number > 0 {
                         let hint = "a call uses one member of a service";
                         found.mistake_hint("twice", clause.span, "duplicate `index`", hint);
                     }
                 }
                 ClauseKind::Identifies(identifies) => {
+                    let blank = blank(Kind::Identifies, clause.span, all_identifies.len());
+                    let sees =
+                        if identifies.direction == Direction::Reply { Kind::Postcondition } else { Kind::Identifies };
+                    let compiler = self.compiler(sees, &types, found);
                     all_identifies.extend(self.identify(identifies, compiler, blank));
                 }
             }
@@ -135,16 +136,12 @@ impl ContractCompiler<'_> {
         Operation { name, params, clauses, identifies: all_identifies, typed }
     }
 
-    fn compiler<'c>(&'c self, kind: &ClauseKind, types: &OperationTypes, found: &'c mut Findings) -> Compiler<'c> {
+    /// A compiler for expressions that see what a clause of this kind sees.
+    fn compiler<'c>(&'c self, kind: Kind, types: &OperationTypes, found: &'c mut Findings) -> Compiler<'c> {
         let param = |(at, param): (usize, &Field)| (param.name.clone(), Op::Param(at as u16), param.of.clone());
         let mut scope = types.params.iter().enumerate().map(param).collect::<Vec<_>>();
         scope.push(("receiver".to_owned(), Op::Receiver, Type::Text));
-        let reply = match kind {
-            ClauseKind::Expression(kind, _) => *kind == Kind::Postcondition,
-            ClauseKind::Identifies(identifies) => identifies.direction == Direction::Reply,
-            _ => false,
-        };
-        let error = matches!(kind, ClauseKind::Expression(Kind::Exception, _));
+        let (reply, error) = (kind == Kind::Postcondition, kind == Kind::Exception);
         let mut absent = Vec::new();
         for (name, is_here, of, why) in [
             ("result", reply, &types.result, "only `ensures` and `reply identifies` have the result"),

@@ -13,7 +13,7 @@ use crate::clause::{Clause, Identify, IdentifyStep};
 use crate::code::{Code, Id, Op};
 use crate::finding::Span;
 use crate::syntax::Quantifier;
-use crate::tape::{Node, Value};
+use crate::tape::Value;
 
 /// Default maximum number of steps per clause.
 pub const STEPS_MAX: u64 = 100_000;
@@ -373,7 +373,7 @@ impl<'a> Run<'a> {
 
     fn items(&mut self, id: Id) -> Outcome<Items<'a>> {
         match self.needed(id)? {
-            Value::Map(node) => Ok(Items::Keys(node)),
+            value @ Value::Map(_) => Ok(Items(value)),
             value => Items::of_list(value).map_or_else(|| self.kind(id, "a list", value), Ok),
         }
     }
@@ -455,20 +455,13 @@ impl<'a> Run<'a> {
     }
 }
 
+/// The items of a list or tuple, or the keys of a map.
 #[derive(Clone, Copy)]
-enum Items<'a> {
-    Keys(Node<'a>),
-    Node(Node<'a>),
-    Slice(&'a [Value<'a>]),
-}
+struct Items<'a>(Value<'a>);
 
 impl<'a> Items<'a> {
     fn of_list(value: Value<'a>) -> Option<Self> {
-        match value {
-            Value::Array(node) => Some(Self::Node(node)),
-            Value::List(items) | Value::Tuple(items) => Some(Self::Slice(items)),
-            _ => None,
-        }
+        matches!(value, Value::Array(_) | Value::List(_) | Value::Tuple(_)).then_some(Self(value))
     }
 
     fn iter(self) -> impl Iterator<Item = Value<'a>> {
@@ -476,17 +469,19 @@ impl<'a> Items<'a> {
     }
 
     fn len(self) -> usize {
-        match self {
-            Self::Keys(node) | Self::Node(node) => node.len(),
-            Self::Slice(items) => items.len(),
+        match self.0 {
+            Value::Array(node) | Value::Map(node) => node.len(),
+            Value::List(items) | Value::Tuple(items) => items.len(),
+            _ => 0,
         }
     }
 
     fn at(self, position: usize) -> Value<'a> {
-        match self {
-            Self::Keys(node) => node.key(position),
-            Self::Node(node) => node.at(position),
-            Self::Slice(items) => items[position],
+        match self.0 {
+            Value::Map(node) => node.key(position),
+            Value::Array(node) => node.at(position),
+            Value::List(items) | Value::Tuple(items) => items[position],
+            _ => Value::Missing,
         }
     }
 }
