@@ -35,7 +35,6 @@ type Done = Box<dyn FnOnce(Result<Bytes, Skip>) + Send>;
 /// Collects a copy of a body while it is forwarded.
 struct Watch {
     gathered: Option<Gathered>,
-    bytes_max: usize,
     deadline: Pin<Box<Sleep>>,
     done: Option<Done>,
 }
@@ -43,15 +42,10 @@ struct Watch {
 impl Watch {
     fn add(&mut self, data: &Bytes) {
         let Some(gathered) = &mut self.gathered else { return };
-        let why = if gathered.length() + data.len() > self.bytes_max {
-            Skip::Size
-        } else if gathered.add(data.clone()).is_err() {
-            Skip::Memory
-        } else {
-            return;
-        };
-        self.gathered = None;
-        self.end(Err(why));
+        if let Err((why, _)) = gathered.add(data.clone()) {
+            self.gathered = None;
+            self.end(Err(why));
+        }
     }
 
     fn finish(&mut self) {
@@ -88,9 +82,9 @@ impl Body {
 
     /// A body forwarded as it arrives. `done` gets a copy before the receiver sees the end.
     pub(crate) fn watched(rest: Incoming, limits: &Limits, budget: &Arc<Budget>, done: Done) -> Self {
-        let gathered = Some(Gathered::new(usize::MAX, budget));
+        let gathered = Some(Gathered::new(limits.body_bytes, budget));
         let deadline = Box::pin(tokio::time::sleep(limits.request));
-        let watch = Watch { gathered, bytes_max: limits.body_bytes, deadline, done: Some(done) };
+        let watch = Watch { gathered, deadline, done: Some(done) };
         Self { rest: Some(rest), watch: Some(watch), ..Self::default() }
     }
 
@@ -103,7 +97,10 @@ impl Body {
         if hint.lower() > limits.body_bytes as u64 {
             return Read::Part(Self::streaming(from), Skip::Size);
         }
-        let mut gathered = Gathered::new(hint.upper().map_or(usize::MAX, |bytes| bytes as usize), budget);
+        let mut gathered = Gathered::new(
+            hint.upper().map_or(limits.body_bytes, |bytes| limits.body_bytes.min(bytes as usize)),
+            budget,
+        );
         let (is_open, mut trailers) = (hint.exact().is_none(), None);
         let until = tokio::time::Instant::now() + limits.request;
         let read = |gathered: Gathered, more: Bytes| {
@@ -119,12 +116,9 @@ impl Body {
                 Err(_) => return part(gathered, Bytes::new(), from, Skip::Slow),
             };
             match frame.into_data() {
-                Ok(data) if gathered.length() + data.len() > limits.body_bytes => {
-                    return part(gathered, data, from, Skip::Size);
-                }
                 Ok(data) => {
-                    if let Err(data) = gathered.add(data) {
-                        return part(gathered, data, from, Skip::Memory);
+                    if let Err((skip, data)) = gathered.add(data) {
+                        return part(gathered, data, from, skip);
                     }
                 }
                 Err(frame) => trailers = frame.into_trailers().ok(),
@@ -165,12 +159,15 @@ impl Gathered {
         self.first.len() + self.all.len()
     }
 
-    /// Adds a frame, or returns it if the budget has no room.
-    fn add(&mut self, data: Bytes) -> Result<(), Bytes> {
+    /// Adds a frame, or returns it if it exceeds the limit or the budget has no room.
+    fn add(&mut self, data: Bytes) -> Result<(), (Skip, Bytes)> {
         let length = self.length() + data.len();
+        if length > self.bytes_max {
+            return Err((Skip::Size, data));
+        }
         if length == data.len() {
             if !self.share.resize(length) {
-                return Err(data);
+                return Err((Skip::Memory, data));
             }
             self.first = data;
             return Ok(());
@@ -178,7 +175,7 @@ impl Gathered {
         if self.all.capacity() < length {
             let capacity = (self.all.capacity() * 2).min(self.bytes_max).max(length);
             if !self.share.resize(capacity) {
-                return Err(data);
+                return Err((Skip::Memory, data));
             }
             self.all.reserve_exact(capacity - self.all.len());
         }

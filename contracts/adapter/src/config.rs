@@ -329,10 +329,6 @@ fn count(section: &Section<'_>, key: &str) -> usize {
     section.count(key).unwrap_or_default() as usize
 }
 
-fn bytes(section: &Section<'_>, key: &str) -> usize {
-    section.bytes(key).unwrap_or_default() as usize
-}
-
 fn time(section: &Section<'_>, key: &str) -> Duration {
     Duration::from_nanos(section.duration_ns(key).unwrap_or_default())
 }
@@ -426,7 +422,8 @@ fn checks(section: &Section<'_>) -> CheckSettings {
 }
 
 fn limits(section: &Section<'_>) -> Limits {
-    let [body_bytes, bodies_bytes, head_bytes] = ["body", "bodies", "head"].map(|key| bytes(section, key));
+    let [body_bytes, bodies_bytes, head_bytes] =
+        ["body", "bodies", "head"].map(|key| section.bytes(key).unwrap_or_default() as usize);
     let [connections, listeners] = ["connections", "listeners"].map(|key| count(section, key));
     let [connect, idle, request, drain] = ["connect", "idle", "request", "drain"].map(|key| time(section, key));
     Limits { body_bytes, bodies_bytes, head_bytes, connections, listeners, connect, idle, request, drain }

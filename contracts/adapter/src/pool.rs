@@ -49,12 +49,11 @@ impl Pool {
     pub(crate) fn take(&self, authority: &str, whom: Whom) -> Option<Conn> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let of = waiting.get_mut(&(whom, authority.to_owned()))?;
-        while let Some(conn) = of.pop() {
-            if conn.sender.is_ready() && conn.since.elapsed() < self.idle {
-                return Some(conn);
-            }
-        }
-        None
+        std::iter::from_fn(|| of.pop()).find(|conn| self.is_usable(conn))
+    }
+
+    fn is_usable(&self, conn: &Conn) -> bool {
+        conn.sender.is_ready() && conn.since.elapsed() < self.idle
     }
 
     pub(crate) fn put(&self, conn: Conn) {
@@ -63,15 +62,14 @@ impl Pool {
         }
         let conn = Conn { is_used: true, since: crate::clock::now(), ..conn };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = |conn: &Conn| conn.sender.is_ready() && conn.since.elapsed() < self.idle;
         if waiting.len() > SERVERS_MAX {
             waiting.retain(|_, of| {
-                of.retain(waits);
+                of.retain(|conn| self.is_usable(conn));
                 !of.is_empty()
             });
         }
         let of = waiting.entry((conn.whom, conn.authority.clone())).or_default();
-        of.retain(waits);
+        of.retain(|conn| self.is_usable(conn));
         if of.len() < WAITING_MAX {
             of.push(conn);
         }

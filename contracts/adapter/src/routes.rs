@@ -13,15 +13,11 @@ const ENDPOINTS_MAX: usize = 16_384;
 /// Scheme, and host and port in lower case.
 type Origin = (Scheme, String);
 
-#[derive(Debug, Default)]
-pub(crate) struct Routes(Mutex<KnownEndpoint>);
+/// Paths of an origin and their endpoints, longest path first.
+type Paths = Vec<(String, Arc<str>)>;
 
 #[derive(Debug, Default)]
-struct KnownEndpoint {
-    /// Paths and their endpoints, longest path first.
-    origins: HashMap<Origin, Vec<(String, Arc<str>)>>,
-    count: usize,
-}
+pub(crate) struct Routes(Mutex<HashMap<Origin, Paths>>);
 
 fn origin(scheme: Scheme, authority: &str) -> Origin {
     (scheme, authority.to_ascii_lowercase())
@@ -30,8 +26,8 @@ fn origin(scheme: Scheme, authority: &str) -> Origin {
 impl Routes {
     pub(crate) fn add(&self, endpoint: &str, parsed: &Endpoint) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = known.count >= ENDPOINTS_MAX;
-        let of = known.origins.entry(origin(parsed.scheme, &parsed.authority())).or_default();
+        let is_full = known.values().map(Vec::len).sum::<usize>() >= ENDPOINTS_MAX;
+        let of = known.entry(origin(parsed.scheme, &parsed.authority())).or_default();
         if of.iter().any(|(_, known)| **known == *endpoint) {
             return true;
         }
@@ -40,18 +36,17 @@ impl Routes {
         }
         of.push((plain_path(&parsed.path), endpoint.into()));
         of.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        known.count += 1;
         true
     }
 
     pub(crate) fn has(&self, scheme: Scheme, authority: &str) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.origins.get(&origin(scheme, authority)).is_some_and(|of| !of.is_empty())
+        known.get(&origin(scheme, authority)).is_some_and(|of| !of.is_empty())
     }
 
     pub(crate) fn find<'p>(&self, scheme: Scheme, authority: &str, path: &'p str) -> Option<(Arc<str>, &'p str)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = known.origins.get(&origin(scheme, authority))?;
+        let of = known.get(&origin(scheme, authority))?;
         of.iter().find_map(|(prefix, endpoint)| Some((endpoint.clone(), behind(path, prefix)?)))
     }
 }
