@@ -1,62 +1,17 @@
 //! Verdicts per generator of a cluster. Merged numbers hide a slow generator, so generators are compared with each
 //! other and the worst verdict becomes the trial's (docs/method/bottleneck.md).
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
 
 use crate::bottleneck::{self, BUSY};
 use crate::display_names::all_of;
-use crate::findings::{Estimate, Row, Warning};
+use crate::findings::{AgentFinding, Estimate, MedianRange, Row, Warning};
 use crate::group::grouped;
 use crate::label;
 use crate::latency::Latency;
 use crate::number::{percent, quantity};
 use crate::trial::Kept;
-
-/// Results of one generator over the trials of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct AgentFinding {
-    /// Name of its machine.
-    pub node: String,
-    /// Number of trials it took part in, without failed ones.
-    pub trials: usize,
-    /// Median latency of a trial, ns. This and the values below are `null` if no trial has enough responses.
-    pub latency_p50_ns: Option<MedianRange>,
-    /// 99th percentile of the latency of a trial, ns.
-    pub latency_p99_ns: Option<MedianRange>,
-    /// Valid responses, per second.
-    pub rate_per_s: Option<MedianRange>,
-    /// Its share of the valid responses of all generators, a fraction.
-    pub share: Option<MedianRange>,
-    /// CPU utilization of its busiest worker, a fraction.
-    pub busy: Option<MedianRange>,
-    /// Number of trials per bottleneck of this generator.
-    pub limits: BTreeMap<Limit, usize>,
-}
-
-/// Median, minimum and maximum over trials. Values are not averaged over generators.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct MedianRange {
-    /// The median.
-    pub median: f64,
-    /// The minimum.
-    pub min: f64,
-    /// The maximum.
-    pub max: f64,
-}
-
-impl MedianRange {
-    /// Summarizes values in any order; `None` if none of them is finite.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted = values.into_iter().filter(|value| value.is_finite()).collect::<Vec<_>>();
-        sorted.sort_by(f64::total_cmp);
-        Some(MedianRange { median: stats::quantile(&sorted, 0.5)?, min: *sorted.first()?, max: *sorted.last()? })
-    }
-}
 
 /// Generators within this factor of each other are considered equal.
 const FACTOR: f64 = 1.25;

@@ -1,5 +1,17 @@
 //! The results of analyzing a run: everything a renderer shows, with nothing left to compute.
 
+mod agents;
+mod conditions;
+mod containers;
+mod cpu_profile;
+mod gate;
+mod history;
+mod miss_ratio;
+mod operations;
+mod proxy_overhead;
+mod request_trends;
+mod trial_timeline;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::metric_values::MetricValues;
@@ -17,20 +29,20 @@ pub use stats::Estimate;
 pub use stats::effects::{Scale as EffectScale, Source as SourceKind};
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
-pub use crate::agents::{AgentFinding, MedianRange};
-pub use crate::conditions::{Probed, ProbedTrial, Scope, States};
-pub use crate::containers::HostedFinding;
-pub use crate::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
-pub use crate::gate::{GateFinding, GateTest, GateVerdict};
-pub use crate::history::{
+pub use self::agents::{AgentFinding, MedianRange};
+pub use self::conditions::{Probed, ProbedTrial, Scope, States};
+pub use self::containers::HostedFinding;
+pub use self::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
+pub use self::gate::{GateFinding, GateTest, GateVerdict};
+pub use self::history::{
     HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
     SidePoint, Step,
 };
-pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
-pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
-pub use crate::proxy_overhead::{Added, AddedMetric};
-pub use crate::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
-pub use crate::trial_timeline::{Column, InsideTrial, Process, Role};
+pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
+pub use self::operations::{OperationFinding, OverTrials, RowOperations};
+pub use self::proxy_overhead::{Added, AddedMetric};
+pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
+pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 
 /// Version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 3;

@@ -4,9 +4,9 @@ use study::WarningKind;
 use study::record::{Censored, Measurement, Record, SubjectUse, Window};
 
 use crate::findings::{Findings, Row};
-use crate::number::{count, quantity};
+use crate::histogram;
+use crate::number::{count, quantity, total};
 use crate::value::whole_windows;
-use crate::{histogram, row};
 
 /// Waits of server and proxies for a CPU that another process had, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,9 +129,24 @@ fn pause(measurement: &Measurement) -> Option<String> {
     })
 }
 
+/// Merges what was unanswered at the end of trials.
+pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
+    parts.clone().next()?;
+    let all = |part: fn(&Censored) -> &study::record::Histogram| {
+        histogram::merge(parts.clone().map(part)).map(|all| study::record::Histogram::from(&all)).unwrap_or_default()
+    };
+    Some(Box::new(Censored {
+        in_flight: all(|part| &part.in_flight),
+        unsent: all(|part| &part.unsent),
+        connections: all(|part| &part.connections),
+        unsent_overdue: total(parts.clone().map(|part| part.unsent_overdue)),
+        silent_ns: parts.map(|part| part.silent_ns).max().unwrap_or(0),
+    }))
+}
+
 /// Counts requests without a response over all rows; `None` if there are none or unknown.
 pub fn over_all(findings: &Findings) -> Option<String> {
-    let all = row::censored(findings.all_rows().filter_map(|row| row.censored.as_deref()))?;
+    let all = censored(findings.all_rows().filter_map(|row| row.censored.as_deref()))?;
     counted(&all).map(|counted| format!("Unanswered at the end of trials: {counted}."))
 }
 

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use study::WarningKind;
 use study::plan::{Plan, SearchPlan, TrialRule};
 use study::record::{
-    Build, BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Node, Outcome, Record,
-    Run,
+    Build, BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Node, Outcome, Record, Run,
 };
 
 use crate::findings::{
@@ -66,7 +65,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         search,
         clock: measurements().next().map(value::clock),
         latency: latency.map(|all| study::record::Histogram::from(&all)),
-        censored: censored(measurements().filter_map(|measurement| measurement.censored.as_deref())),
+        censored: hangs::censored(measurements().filter_map(|measurement| measurement.censored.as_deref())),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
         error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
         statuses: sum(measurements().map(|measurement| &measurement.statuses)),
@@ -131,20 +130,6 @@ fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeM
         all.entry(key.clone()).or_insert_with(|| value.clone());
     }
     all
-}
-
-pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
-    parts.clone().next()?;
-    let all = |part: fn(&Censored) -> &study::record::Histogram| {
-        histogram::merge(parts.clone().map(part)).map(|all| study::record::Histogram::from(&all)).unwrap_or_default()
-    };
-    Some(Box::new(Censored {
-        in_flight: all(|part| &part.in_flight),
-        unsent: all(|part| &part.unsent),
-        connections: all(|part| &part.connections),
-        unsent_overdue: total(parts.clone().map(|part| part.unsent_overdue)),
-        silent_ns: parts.map(|part| part.silent_ns).max().unwrap_or(0),
-    }))
 }
 
 fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64>>) -> BTreeMap<K, u64> {

@@ -295,7 +295,7 @@ pub fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
 mod tests {
     use super::*;
     use crate::example;
-    use study::histogram::Buckets;
+    use study::buckets::Buckets;
     use study::record::Outcome;
 
     fn measured() -> Record {

@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
     use crate::example;
-    use study::histogram::Buckets;
+    use study::buckets::Buckets;
     use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome};
     use study::spec::Protocol;
 

@@ -24,6 +24,7 @@ mod phase_tracker;
 mod protocol;
 mod recorder;
 mod run;
+mod server;
 #[cfg(test)]
 mod simulated;
 mod steadiness;

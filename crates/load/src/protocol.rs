@@ -26,7 +26,7 @@ pub(crate) use self::redis::Redis;
 pub(crate) use self::variation::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::Fault;
-use crate::worker::Server;
+use crate::server::Server;
 
 /// A response that was read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +96,7 @@ pub(crate) trait Protocol {
         0
     }
 
-    /// `None`: that of the load.
+    /// `None`: the load's only server.
     #[inline]
     fn server(&self, _: u32) -> Option<&Server> {
         None

@@ -17,10 +17,11 @@ use crate::journey::{MESSAGE_BYTES_MAX, Plan, Servers, Sessions};
 use crate::measurement::build_measurement;
 use crate::memory_limit::query_memory_limit;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
+use crate::server::Server;
 use crate::supervise::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
-use crate::worker::{self, Done, Server, Task};
+use crate::worker::{self, Done, Task};
 use crate::workload::{KEY_MAX_BYTES, WorkloadError};
 
 /// Connect timeout when several addresses of a name are tried.

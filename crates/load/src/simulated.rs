@@ -28,7 +28,8 @@ use crate::measurement::build_measurement;
 use crate::phase_tracker::Usage;
 use crate::protocol::{Pingpong, Protocol, Shared};
 use crate::recorder::Fault;
-use crate::worker::{self, Server, Task};
+use crate::server::Server;
+use crate::worker::{self, Task};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;

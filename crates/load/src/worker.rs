@@ -8,7 +8,7 @@ mod tally;
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use net::{Address, Data, Driver, Event, Nanos};
+use net::{Data, Driver, Event, Nanos};
 use stats::Rng;
 use study::spec::LoadSpec;
 
@@ -20,7 +20,7 @@ use crate::coordinator::Control;
 use crate::phase_tracker::Usage;
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::{Fault, Recorder};
-use crate::tls::Connector;
+use crate::server::Server;
 
 /// Longest interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;
@@ -38,14 +38,6 @@ pub(crate) struct Task<'a> {
     pub(crate) control: &'a Control,
     /// Maximum number of open connections per client.
     pub(crate) connections_per_client: usize,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Server {
-    pub(crate) address: Address,
-    pub(crate) tls: Option<Connector>,
-    /// Its name in URLs, whose cookies it gets; otherwise empty.
-    pub(crate) host: String,
 }
 
 #[derive(Debug)]

@@ -963,8 +963,8 @@ pub(crate) enum ServeKind {
         listen: ListenArgs,
         /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
         /// `bimodal:100us,5ms,0.02` (low, high, fraction of high)
-        #[arg(long, default_value = "null", value_parser = crate::serve::law)]
-        delay: crate::serve::Law,
+        #[arg(long, default_value = "null", value_parser = crate::law::law)]
+        delay: crate::law::Law,
         /// Length of each pause in responding
         #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause_every")]
         pause: Option<Duration>,
@@ -1185,8 +1185,8 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub(crate) body_timeout: Duration,
     /// Response delay distribution, as in `serve calibrate`; millisecond resolution
-    #[arg(long, default_value = "null", value_parser = crate::serve::law)]
-    pub(crate) delay: crate::serve::Law,
+    #[arg(long, default_value = "null", value_parser = crate::law::law)]
+    pub(crate) delay: crate::law::Law,
     /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

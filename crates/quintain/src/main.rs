@@ -20,6 +20,7 @@ mod history;
 mod http;
 mod init;
 mod journey;
+mod law;
 mod levels;
 mod limits;
 mod live;

@@ -20,9 +20,9 @@ use config::{Diagnostic, Place, Report};
 use factors::Factor;
 use subject::Cpus;
 
-use crate::parse::{Profile, Study, in_profile};
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section::{Section, Setting, Settings};
+use crate::source::{Profile, Study, in_profile};
 use crate::{keys, sets, template};
 
 pub(crate) use subject::check_variants;

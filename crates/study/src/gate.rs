@@ -26,8 +26,8 @@ use config::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::level::Level;
 use crate::metric::{Better, Metric, share_text};
-use crate::plan::Level;
 
 const TEXT_MAX_BYTES: usize = 256;
 

@@ -35,6 +35,7 @@
 extern crate no_schema as schemars;
 
 mod asked;
+pub mod buckets;
 pub mod calls;
 pub mod cases;
 pub mod cpu_profile;
@@ -45,6 +46,7 @@ pub mod http;
 pub mod journey;
 mod json;
 pub mod keys;
+mod level;
 pub mod limits;
 pub mod load_rules;
 pub mod metric;
@@ -64,6 +66,7 @@ pub mod seam;
 mod section;
 mod sets;
 pub mod shape;
+mod source;
 pub mod spec;
 mod template;
 pub mod url;

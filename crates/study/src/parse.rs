@@ -4,105 +4,13 @@
 
 mod journey;
 
-use std::fmt;
-
-use config::node::{self, Entry, Node, Table, Value};
+use config::node;
 use config::{Diagnostic, Report};
 pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey};
 
 use crate::expand::{self, ExpandOptions};
-
-/// Maximum length of a study, bytes. It bounds the cost of a hostile file.
-pub const TEXT_MAX_BYTES: usize = 64 * 1024;
-
-/// A valid study file. [`crate::expand()`] makes a plan from it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Study {
-    pub(crate) text: String,
-    pub(crate) root: Table,
-}
-
-impl Study {
-    /// The text it was parsed from.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Names of its factors.
-    pub fn factors(&self) -> impl Iterator<Item = &str> {
-        self.root.table("factors").into_iter().flat_map(Table::keys)
-    }
-}
-
-/// Size of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
-    /// The study without `[quick]` and `[full]`.
-    #[default]
-    Default,
-    /// A quick run, which claims no confidence level: `[quick]` over the default, three trials unless it sets a number.
-    Quick,
-    /// The whole sweep: `[full]` over the default.
-    Full,
-}
-
-impl Profile {
-    /// All profiles.
-    pub const ALL: [Profile; 3] = [Profile::Default, Profile::Quick, Profile::Full];
-
-    /// Its name, also the name of its table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Profile::Default => "default",
-            Profile::Quick => "quick",
-            Profile::Full => "full",
-        }
-    }
-}
-
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Table {
-    let mut merged = root.clone();
-    let overrides = [Profile::Quick, Profile::Full].map(|other| (other, merged.remove(other.name())));
-    let chosen = overrides.into_iter().find(|(other, _)| *other == profile).and_then(|(_, chosen)| chosen);
-    let sections = match chosen.map(|entry| entry.node) {
-        None => Table::default(),
-        Some(Node { value: Value::Table(sections), .. }) => sections,
-        Some(Node { value, place }) => {
-            let hint = format!("begin it with `[{profile}.trials]`");
-            report.mistake(place, format!("`{profile}` must be a table, not {}", value.kind()), hint);
-            Table::default()
-        }
-    };
-    if profile == Profile::Quick && sections.get("trials").is_none() {
-        forget_counts(&mut merged);
-    }
-    for section in sections.into_iter() {
-        if Profile::ALL.iter().any(|other| other.name() == section.key) {
-            report.mistake(section.key_place, format!("`{profile}` contains another profile, `{}`", section.key), None);
-            continue;
-        }
-        match (merged.table_mut(&section.key), section) {
-            (Some(base), Entry { node: Node { value: Value::Table(over), .. }, .. }) => {
-                over.into_iter().for_each(|entry| base.put(entry));
-            }
-            (_, section) => merged.put(section),
-        }
-    }
-    merged
-}
-
-/// The number of trials of a whole run does not apply to a quick run, which has its own.
-fn forget_counts(root: &mut Table) {
-    if let Some(stop) = root.table_mut("trials").and_then(|trials| trials.table_mut("stop")) {
-        stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));
-    }
-}
+use crate::source::in_profile;
+pub use crate::source::{Profile, Study, TEXT_MAX_BYTES};
 
 /// Parses a study and checks syntax, names, types, units, ranges and references in all profiles. Fails with all errors.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {

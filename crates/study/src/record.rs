@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::buckets::Buckets;
 use crate::calls::Calls;
 use crate::cpu_profile::CpuProfile;
-use crate::histogram::Buckets;
 use crate::plan::{Level, Plan};
 use crate::spec::{Connection, Protocol, Stage};
 use crate::warning::Warning;
@@ -974,7 +974,7 @@ pub struct LoggedRequest {
     pub bytes: u64,
     /// Index of the request in the mix, or of the step in the journey.
     pub request: u32,
-    /// Of a journey: who made the call.
+    /// Client and journey of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<LoggedSession>,
     /// Kind of error; empty for a valid response.

@@ -1,4 +1,4 @@
-//! The servers of a journey: those of its targets, and those that responses or a resolver name.
+//! The servers of a journey: its targets', and others named by responses or a resolver.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use study::url::{self, Url};
 use crate::escape::{self, Escape};
 use crate::recorder::{Fault, OrFault};
 use crate::run::resolve;
+use crate::server::Server;
 use crate::supervise::LoadError;
 use crate::tls::Connector;
-use crate::worker::Server;
 
 /// Maximum number of URLs whose address is known from a resolver. At the limit all are forgotten.
-const TOLD_MAX: usize = 1024;
+const RESOLVED_MAX: usize = 1024;
 
 /// Servers by index. Each worker adds those that its responses name. Two names at one address are two servers, since
 /// their certificates differ.
@@ -26,15 +26,15 @@ pub(crate) struct Servers {
     all: Vec<Server>,
     /// By `host:port` of the address, name, and encryption.
     known: HashMap<(String, String, bool), u32>,
-    /// Indices that a resolver told, by URL without its query.
-    told: HashMap<String, u32>,
-    /// Index by target of the journey; `None` if no call goes there, or a resolver is asked.
+    /// Answers of the resolver, by URL without its query.
+    resolved: HashMap<String, u32>,
+    /// Index by target of the journey; `None` if it is never called, or looked up at a resolver.
     pub(crate) of_targets: Vec<Option<u32>>,
 }
 
 impl Servers {
     pub(crate) fn new(tls: Tls) -> Self {
-        Self { tls, all: Vec::new(), known: HashMap::new(), told: HashMap::new(), of_targets: Vec::new() }
+        Self { tls, all: Vec::new(), known: HashMap::new(), resolved: HashMap::new(), of_targets: Vec::new() }
     }
 
     pub(crate) fn get(&self, index: u32) -> &Server {
@@ -64,21 +64,21 @@ impl Servers {
         Ok(index)
     }
 
-    /// What the resolver said of a URL without its query.
-    pub(crate) fn told(&self, url: &str) -> Option<u32> {
-        self.told.get(url).copied()
+    /// The resolver's answer for a URL without its query, if known.
+    pub(crate) fn resolved(&self, url: &str) -> Option<u32> {
+        self.resolved.get(url).copied()
     }
 
     /// Index of the server of `endpoint` according to the resolver's response. It may learn unknown endpoints later.
-    pub(crate) fn tell(&mut self, url: &str, endpoint: &Url, status: u16, body: &[u8]) -> OrFault<u32> {
+    pub(crate) fn add_resolved(&mut self, url: &str, endpoint: &Url, status: u16, body: &[u8]) -> OrFault<u32> {
         match read_answer(status, body, endpoint).map_err(|why| (Fault::WrongAnswer, why))? {
             None => self.of_url(endpoint).map_err(fault),
             Some((address, is_encrypted)) => {
                 let index = self.at(&address, &endpoint.host, is_encrypted).map_err(fault)?;
-                if self.told.len() == TOLD_MAX {
-                    self.told.clear();
+                if self.resolved.len() == RESOLVED_MAX {
+                    self.resolved.clear();
                 }
-                self.told.insert(url.to_owned(), index);
+                self.resolved.insert(url.to_owned(), index);
                 Ok(index)
             }
         }
@@ -97,7 +97,7 @@ pub(crate) fn endpoint(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Path and query of the request that asks a resolver about a URL.
+/// Path and query of a request to a resolver.
 pub(crate) fn question(url: &str) -> String {
     let mut target = "/resolve?endpoint=".to_owned();
     escape::push(&mut target, url, Escape::Percent);

@@ -23,8 +23,9 @@ use super::values::Values;
 use crate::measurement::merged;
 use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Fault, OrFault};
+use crate::server::Server;
 use crate::supervise::LoadError;
-use crate::worker::{Done, Server};
+use crate::worker::Done;
 
 /// Maximum length of a request, and of the body of a response.
 pub(crate) const MESSAGE_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
@@ -134,7 +135,7 @@ struct Session {
 }
 
 impl Plan {
-    /// `None` if the target is no journey.
+    /// `None` if the target is something else.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
         let Target::Journey { journey, targets, resolve, insecure, ca_file, client, identities, is_traced, .. } =
             target
@@ -413,7 +414,7 @@ impl Sessions {
             }
             return self.compose(session, &endpoint, out);
         };
-        if let Some(server) = self.servers.told(without_query(&url)) {
+        if let Some(server) = self.servers.resolved(without_query(&url)) {
             session.server = server;
             return self.compose(session, &endpoint, out);
         }
@@ -440,8 +441,8 @@ impl Sessions {
     ) -> OrFault<()> {
         let endpoint = servers::endpoint(url).map_err(wrong)?;
         let bare = without_query(url);
-        let told = self.servers.tell(bare, &endpoint, status, body);
-        session.server = told.map_err(|(fault, why)| (fault, format!("resolving `{bare}`: {why}")))?;
+        let server = self.servers.add_resolved(bare, &endpoint, status, body);
+        session.server = server.map_err(|(fault, why)| (fault, format!("resolving `{bare}`: {why}")))?;
         self.compose(session, &endpoint, out)
     }
 

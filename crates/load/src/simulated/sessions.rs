@@ -197,7 +197,7 @@ fn connections_that_a_server_ends_while_another_is_called_are_reopened() {
 }
 
 #[test]
-fn a_lost_connection_to_one_of_several_servers_ends_only_its_session() {
+fn with_several_servers_a_lost_connection_ends_only_its_session() {
     let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
     let spoil = |number: u64, call: &str, _: &mut Nanos, reply: &mut Vec<u8>| {
         if call != "list" && number % 40 == 1 {

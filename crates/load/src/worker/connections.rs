@@ -63,7 +63,7 @@ pub(super) struct Client<S> {
     others: Vec<Parked>,
 }
 
-/// A connection that is kept open while the client calls another server.
+/// An idle connection of a client that calls another server.
 pub(super) struct Parked {
     server: u32,
     /// `None`: lost.

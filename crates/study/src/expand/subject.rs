@@ -9,10 +9,10 @@ use config::node::Table;
 use crate::expand::factors::{self, Factor};
 use crate::expand::{ExpandOptions, optional, port};
 use crate::keys::words::ENGINES;
-use crate::parse::{Profile, in_profile};
 use crate::plan::{ProcessPlan, SubjectPlan, VerifyPlan};
 use crate::process::{ContainerPlan, is_image};
 use crate::section::Section;
+use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
 use crate::words;
 

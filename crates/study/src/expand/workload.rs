@@ -6,8 +6,8 @@ use config::{Diagnostic, Invalid, Place, Report};
 
 use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};
 use crate::keys::{STUDY, WORKLOAD};
-use crate::parse::TEXT_MAX_BYTES;
 use crate::section::{Section, Setting, Settings};
+use crate::source::TEXT_MAX_BYTES;
 use crate::workload::{
     KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
 };

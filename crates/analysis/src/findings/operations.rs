@@ -1,0 +1,54 @@
+//! Results per operation of a journey, or kind of request of a mix.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Estimate;
+
+/// Operations of one row.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RowOperations {
+    /// Index of its row among `Findings::rows`.
+    pub row: usize,
+    /// Name of the journey; `null` for the requests of a mix, by method and target.
+    pub journey: Option<String>,
+    /// Completed journeys, over all trials.
+    pub completed: u64,
+    /// Journeys that ended at an error, over all trials.
+    pub abandoned: u64,
+    /// Operations in the order of the journey or mix.
+    pub operations: Vec<OperationFinding>,
+}
+
+/// Results of one operation.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OperationFinding {
+    /// Its name.
+    pub name: String,
+    /// Calls with a valid response, over all trials.
+    pub requests: u64,
+    /// Failed calls, over all trials.
+    pub errors: u64,
+    /// Mean latency, ns.
+    pub latency_mean: OverTrials,
+    /// Median latency, ns.
+    pub latency_p50: OverTrials,
+    /// 99th percentile of latency, ns.
+    pub latency_p99: OverTrials,
+}
+
+/// A value per trial, summarized over the trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct OverTrials {
+    /// Mean over the trials; `null` if one of them has too few calls.
+    pub mean: Option<f64>,
+    /// Mean with its Student t interval; `null` for fewer than two trials.
+    pub estimate: Option<Estimate>,
+}
+
+impl OverTrials {
+    pub(crate) fn new(values: Option<Vec<f64>>, level: f64) -> Self {
+        let values = values.unwrap_or_default();
+        Self { mean: stats::interval::average(&values), estimate: stats::interval::mean(&values, level) }
+    }
+}

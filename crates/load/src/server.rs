@@ -1,0 +1,13 @@
+//! An address to connect to.
+
+use net::Address;
+
+use crate::tls::Connector;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) address: Address,
+    pub(crate) tls: Option<Connector>,
+    /// Its name in URLs, whose cookies it gets; otherwise empty.
+    pub(crate) host: String,
+}
