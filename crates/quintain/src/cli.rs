@@ -751,7 +751,7 @@ pub(crate) struct JourneyArgs {
     #[arg(long, requires = "journey", conflicts_with_all = ["rate", "find", "requests", "duration", "until", "calls", "cluster", "hosts", "json"], help_heading = JOURNEYS)]
     pub(crate) trace_session: bool,
     /// Write the timing of every call to this CSV file
-    #[arg(long, value_name = "FILE", requires = "journey", help_heading = JOURNEYS)]
+    #[arg(long, value_name = "FILE", requires = "journey", conflicts_with = "log_share", help_heading = JOURNEYS)]
     pub(crate) calls: Option<PathBuf>,
 }
 

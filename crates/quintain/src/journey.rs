@@ -82,5 +82,9 @@ pub(crate) fn write_calls(path: &Path, measurement: &Measurement, target: &Targe
         let is_right = call.error.is_empty();
         text.push_str(&format!("{number},{client},{journey},\"{operation}\",{intended},{sent},{latency},{is_right}\n"));
     }
-    output::file(path, &text)
+    output::file(path, &text)?;
+    if measurement.log_left_out > 0 {
+        output::message(&format!("{} calls are not in `{}`, which is full", measurement.log_left_out, path.display()));
+    }
+    Ok(())
 }

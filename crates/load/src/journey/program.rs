@@ -150,6 +150,22 @@ impl Program {
         }
     }
 
+    /// Whether a client calls the same server whenever it begins with this step: no number, random letters or value of
+    /// a journey comes before the path of the URL.
+    pub(crate) fn has_fixed_server(&self, step: usize) -> bool {
+        let mut before = String::new();
+        let has_path = |url: &str| url.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?']));
+        for piece in &self.steps[step].url.0 {
+            match piece {
+                Piece::Text(text) => before += text,
+                Piece::Slot(slot, _) if *slot < self.targets.len() => before += &self.targets[*slot],
+                Piece::Slot(slot, _) if self.kept_slots().any(|kept| kept == *slot) => before += "http://kept",
+                Piece::Slot(..) | Piece::Number(_) | Piece::Random(_) => return has_path(&before),
+            }
+        }
+        true
+    }
+
     /// Lists the values that a step took from its response.
     pub(crate) fn taken(&self, step: &Step, values: &Values) -> String {
         let line = |(slot, ..): &(usize, Taken, String)| {

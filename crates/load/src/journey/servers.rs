@@ -14,6 +14,8 @@ use crate::server::Server;
 use crate::supervise::LoadError;
 use crate::tls::Connector;
 
+/// Maximum number of servers of a worker, because responses can name any.
+const SERVERS_MAX: usize = 1024;
 /// Maximum number of URLs whose address is known from a resolver. At the limit all are forgotten.
 const RESOLVED_MAX: usize = 1024;
 
@@ -54,6 +56,9 @@ impl Servers {
         let key = (address.to_owned(), host.to_owned(), is_encrypted);
         if let Some(index) = self.known.get(&key) {
             return Ok(*index);
+        }
+        if self.all.len() == SERVERS_MAX {
+            return Err(LoadError::Spec(vec![format!("the responses name more than {SERVERS_MAX} servers")]));
         }
         let alike = self.all.iter().find(|server| server.host == host).and_then(|server| server.tls.clone());
         let connector = || Connector::new(&Tls { server_name: host.to_owned(), ..self.tls.clone() });

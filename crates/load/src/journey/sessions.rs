@@ -170,10 +170,17 @@ impl Plan {
         };
         // The first calls of later sessions differ only in numbers and letters.
         let mut session = plan.session(0);
-        let first = plan
-            .first_url(&mut session.values)
-            .and_then(|_| plan.compose(&mut session, "", "/", None, &mut Vec::new()));
-        first.map_err(|(_, why)| vec![why])?;
+        let first = plan.first_url(&mut session.values);
+        plan.compose(&mut session, "", "/", None, &mut Vec::new()).map_err(|(_, why)| vec![why])?;
+        let first = first.map_err(|(_, why)| vec![why])?;
+        let is_on_target = || plan.targets.iter().any(|target| target.is_called && target.url.same_origin(&first));
+        if !plan.program.has_fixed_server(0) || !plan.learns && !is_on_target() {
+            return Err(vec![format!("`{first}`: the first call must be to a target, or a URL whose server is fixed")]);
+        }
+        let repeated = plan.program.first_repeated();
+        if repeated < plan.program.steps.len() && !plan.program.has_fixed_server(repeated) {
+            return Err(vec!["the server of the first call after `once` must be the same in each journey".to_owned()]);
+        }
         Ok(Some(plan))
     }
 
@@ -194,7 +201,7 @@ impl Plan {
         if let Some(resolver) = &self.resolver {
             servers.of_url(resolver)?;
         } else {
-            let (_, first) = self.first_url(&mut self.session(0).values).expect("it was composed before");
+            let first = self.first_url(&mut self.session(0).values).expect("it was composed before");
             servers.of_url(&first)?;
             for target in &self.targets {
                 let index = target.is_called.then(|| servers.of_url(&target.url)).transpose()?;
@@ -228,10 +235,8 @@ impl Plan {
         }
     }
 
-    fn first_url(&self, values: &mut Values) -> OrFault<(String, Url)> {
-        let url = values.text(&self.program.steps[0].url).into_owned();
-        let endpoint = servers::endpoint(&url).map_err(wrong)?;
-        Ok((url, endpoint))
+    fn first_url(&self, values: &mut Values) -> OrFault<Url> {
+        servers::endpoint(&values.text(&self.program.steps[0].url)).map_err(wrong)
     }
 
     fn compose(
@@ -407,11 +412,11 @@ impl Sessions {
         }
         let endpoint = servers::endpoint(&url).map_err(wrong)?;
         let Some(resolver) = &plan.resolver else {
-            let known = self.servers.len();
-            session.server = self.servers.of_url(&endpoint).map_err(servers::fault)?;
-            if !plan.learns && self.servers.len() > known {
+            if !plan.learns && !plan.targets.iter().any(|target| target.is_called && target.url.same_origin(&endpoint))
+            {
                 return Err(wrong(format!("`{endpoint}` is on another server than the targets")));
             }
+            session.server = self.servers.of_url(&endpoint).map_err(servers::fault)?;
             return self.compose(session, &endpoint, out);
         };
         if let Some(server) = self.servers.resolved(without_query(&url)) {

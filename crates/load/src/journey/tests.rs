@@ -466,6 +466,38 @@ fn a_body_may_exceed_the_send_buffer() {
     );
 }
 
+#[test]
+fn the_server_of_the_first_call_is_fixed() {
+    let steps = |first: &str, second: &str, once: bool| {
+        let once = if once { "once = true\ntake = { list = \"body.list\" }\n" } else { "" };
+        let text = format!(
+            "name = \"j\"\ntargets = {{ a = \"http://127.0.0.1:80\" }}\n[[step]]\nurl = \"{first}\"\n{once}\
+             [[step]]\nurl = \"{second}\"\n"
+        );
+        let spec = LoadSpec { target: target(of_text(&text), &[]), ..spec() };
+        crate::check(&spec)
+    };
+    for good in ["{a}/{number}", "{a}", "http://127.0.0.1:81/x{number}", "http://127.0.0.1:81"] {
+        assert_eq!(steps(good, "{a}/", false), Vec::<String>::new(), "{good}");
+    }
+    for wrong in ["{a}{number}/", "http://127.0.0.{number}/"] {
+        assert!(steps(wrong, "{a}/", false).concat().contains("the first call must be to a target"), "{wrong}");
+    }
+    assert_eq!(steps("{a}/", "{list}/items?n={number}", true), Vec::<String>::new());
+    assert!(steps("{a}/", "{list}{number}", true).concat().contains("must be the same in each journey"));
+}
+
+#[test]
+fn responses_name_a_limited_number_of_servers() {
+    let text = "name = \"one\"\ntargets = { a = \"http://127.0.0.1:9\" }\n[[step]]\nurl = \"{a}/\"\n";
+    let plan = crate::journey::Plan::of(&target(of_text(text), &[]), 1).unwrap().unwrap();
+    let mut servers = plan.servers().unwrap();
+    let url = |port: u64| study::url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
+    assert_eq!((servers.of_url(&url(9)).unwrap(), servers.len()), (0, 1));
+    let failed = (1_000..3_000).find_map(|port| servers.of_url(&url(port)).err());
+    assert!(failed.unwrap().to_string().contains("more than 1024 servers"));
+}
+
 /// A server that responds to five calls and then only reads.
 #[test]
 fn call_without_response_counts_as_left_in_flight() {
