@@ -129,7 +129,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// Merges what was unanswered at the end of trials.
+/// Merges the unanswered requests of trials.
 pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
     parts.clone().next()?;
     let all = |part: fn(&Censored) -> &study::record::Histogram| {

@@ -713,7 +713,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "FILE", value_parser = hdr_file, conflicts_with = "find", help_heading = OUTPUT)]
     pub(crate) hdr: Option<(PathBuf, LatencyFile)>,
     /// Write each measured request to FILE, as CSV or, for FILE.jsonl, as JSON lines; at most a million
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["find", "journey", "cluster", "hosts"], help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["find", "cluster", "hosts"], help_heading = OUTPUT)]
     pub(crate) log: Option<PathBuf>,
     /// Fraction of the requests in --log [default: 100%]
     #[arg(long, value_name = "PERCENT", requires = "log", value_parser = number("load.check"), help_heading = OUTPUT)]
@@ -751,7 +751,7 @@ pub(crate) struct JourneyArgs {
     #[arg(long, requires = "journey", conflicts_with_all = ["rate", "find", "requests", "duration", "until", "calls", "cluster", "hosts", "json"], help_heading = JOURNEYS)]
     pub(crate) trace_session: bool,
     /// Write the timing of every call to this CSV file
-    #[arg(long, value_name = "FILE", requires = "journey", conflicts_with = "log_share", help_heading = JOURNEYS)]
+    #[arg(long, value_name = "FILE", requires = "journey", conflicts_with_all = ["log_share", "find", "cluster", "hosts"], help_heading = JOURNEYS)]
     pub(crate) calls: Option<PathBuf>,
 }
 

@@ -248,7 +248,7 @@ pub(crate) struct Parts {
     method: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
-    /// Whether the requests are those of a file.
+    /// Whether the requests come from a file.
     from_file: bool,
 }
 

@@ -73,6 +73,37 @@ fn log_has_each_request() {
 }
 
 #[test]
+fn calls_of_a_journey_to_two_servers() {
+    let servers = [(); 2].map(|()| Server::start(&["http"]));
+    let folder = Folder::new();
+    let [a, b] = [&servers[0], &servers[1]].map(|server| format!("http://127.0.0.1:{}", server.port));
+    let journey = format!(
+        "name = \"two\"\ntargets = {{ a = \"{a}\", b = \"{b}\" }}\n[[step]]\nname = \"first\"\nurl = \"{{a}}/\"\n\
+         [[step]]\nname = \"second\"\nurl = \"{{b}}/\"\n"
+    );
+    folder.write("two.toml", &journey);
+    let load = ["load", "--journey", "two.toml", "-c", "2", "-n", "40", "--calls", "calls.csv", "--log", "log.jsonl"];
+    folder.quintain(&load).expect(0);
+    let lines = |file: &str| std::fs::read_to_string(folder.path().join(file)).unwrap();
+    let calls = lines("calls.csv");
+    let calls = calls.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();
+    assert_eq!(calls.len(), 40);
+    let mut by_journey = std::collections::BTreeMap::<&str, Vec<&str>>::new();
+    for call in &calls {
+        assert_eq!((call.len(), call[7]), (8, "true"), "{call:?}");
+        by_journey.entry(call[2]).or_default().push(call[3]);
+    }
+    assert_eq!(by_journey.len(), 20);
+    assert!(by_journey.values().all(|operations| *operations == ["\"first\"", "\"second\""]), "{by_journey:?}");
+    let log = lines("log.jsonl");
+    let entry: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!((log.lines().count(), &entry["request"]), (40, &"first".into()));
+    assert_eq!(entry["session"]["journey"].as_u64().map(|number| number < 20), Some(true), "{entry}");
+    let several = ["load", "--journey", "two.toml", "--calls", "x", "--hosts", "a"];
+    assert!(folder.quintain(&several).expect(2).err.contains("cannot be used with"));
+}
+
+#[test]
 fn limits_decide_the_exit_code() {
     let server = Server::start(&["pingpong"]);
     let folder = Folder::new();

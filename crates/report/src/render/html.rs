@@ -102,7 +102,7 @@ struct Page<'a> {
     folded: Vec<String>,
 }
 
-/// The figures of the answer, and the supporting ones.
+/// Figures of the answer, then the supporting figures.
 type FigureParts = [String; 2];
 
 impl<'a> Page<'a> {

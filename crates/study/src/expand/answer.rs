@@ -1,4 +1,4 @@
-//! Reads what the study asks: `[answer]`, `design`, `[effects]` and `[gate]`.
+//! Reads the question of a study: `[answer]`, `design`, `[effects]` and `[gate]`.
 
 use config::Invalid;
 
