@@ -5,34 +5,42 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use study::spec::{Arrivals, Backend, Connection, LoadSpec, Part, SPEC_VERSION, Stop, Target, Warmup};
 
-type Seen = Arc<Mutex<BTreeMap<SocketAddr, Vec<u32>>>>;
+#[derive(Default)]
+struct Seen {
+    words: Mutex<BTreeMap<SocketAddr, Vec<u32>>>,
+    connections: Mutex<Vec<JoinHandle<()>>>,
+}
 
 const WORDS: usize = 100;
 
-fn serve() -> (String, Seen) {
+fn serve() -> (String, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let seen = Seen::default();
+    let seen = Arc::<Seen>::default();
     let log = seen.clone();
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let (mut socket, log) = (socket.unwrap(), log.clone());
             socket.set_nodelay(true).unwrap();
             let peer = socket.peer_addr().unwrap();
-            std::thread::spawn(move || {
+            let connections = log.clone();
+            let connection = std::thread::spawn(move || {
                 let mut bytes = [0; 4];
                 while socket.read_exact(&mut bytes).is_ok() {
                     let word = u32::from_be_bytes(bytes);
-                    if let Some(words) = Some(log.lock().unwrap().entry(peer).or_default()).filter(|w| w.len() < WORDS)
+                    if let Some(words) =
+                        Some(log.words.lock().unwrap().entry(peer).or_default()).filter(|w| w.len() < WORDS)
                     {
                         words.push(word);
                     }
                     let _ = socket.write_all(&word.wrapping_add(1).to_be_bytes());
                 }
             });
+            connections.connections.lock().unwrap().push(connection);
         }
     });
     (address, seen)
@@ -62,8 +70,12 @@ fn spec(address: &str) -> LoadSpec {
     }
 }
 
+/// The words of each connection of the load before, once all its connections have ended.
 fn words(seen: &Seen) -> Vec<Vec<u32>> {
-    let mut words = std::mem::take(&mut *seen.lock().unwrap()).into_values().collect::<Vec<_>>();
+    for connection in std::mem::take(&mut *seen.connections.lock().unwrap()) {
+        connection.join().unwrap();
+    }
+    let mut words = std::mem::take(&mut *seen.words.lock().unwrap()).into_values().collect::<Vec<_>>();
     words.sort_unstable();
     words
 }
