@@ -161,7 +161,7 @@ pub(crate) fn url(bytes: &[u8]) {
 
 /// The parts of a text with values make up the text again.
 pub(crate) fn values(bytes: &[u8]) {
-    use study::values::{Part, parts};
+    use study::request_values::{Part, parts};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(parts) = parts(text) else { return };
     let again = parts.iter().map(|part| match part {
@@ -174,7 +174,7 @@ pub(crate) fn values(bytes: &[u8]) {
 /// Values of a CSV column fit into a header.
 pub(crate) fn csv(bytes: &[u8]) {
     let mut values = 0;
-    let read = study::values::column(bytes, "users.csv", "id", true, |value| {
+    let read = study::request_values::column(bytes, "users.csv", "id", true, |value| {
         assert!(!value.contains(['\r', '\n', '\0']), "{value:?}");
         values += 1;
     });
@@ -187,18 +187,19 @@ pub(crate) fn csv(bytes: &[u8]) {
 /// A shape has stages within the limits, or an error.
 pub(crate) fn shape(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(stages) = study::shape::parse(text) {
+    if let Ok(stages) = study::load_shape::parse(text) {
         assert!(
-            study::shape::check(&stages).is_ok() && study::shape::duration_ns(&stages) <= study::shape::SHAPE_MAX_NS
+            study::load_shape::check(&stages).is_ok()
+                && study::load_shape::duration_ns(&stages) <= study::load_shape::SHAPE_MAX_NS
         );
-        assert!(study::shape::mean_per_s(&stages) > 0.0);
+        assert!(study::load_shape::mean_per_s(&stages) > 0.0);
     }
 }
 
 /// A file of URLs gives a list with one origin, or errors with valid locations.
 pub(crate) fn urls(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match study::urls::parse(text) {
+    match study::request_file::parse(text) {
         Ok(entries) => {
             let first = &entries.first().expect("no file is empty and right").url;
             assert!(entries.iter().all(|entry| entry.weight > 0 && entry.url.same_origin(first)));
@@ -238,7 +239,7 @@ pub(crate) fn cases_parse(bytes: &[u8]) {
 /// A journey text gives steps whose templates and paths parse, and survives JSON. Otherwise it
 /// gives errors with valid locations.
 pub(crate) fn journey_parse(bytes: &[u8]) {
-    use study::journey::{path, template};
+    use study::journey::{placeholders, reply_path};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::parse_journey(text) {
         Ok(journey) => {
@@ -248,10 +249,12 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
                 assert!(operations.contains(&step.operation.as_str()));
                 assert!((1..=text.split('\n').count()).contains(&(step.line as usize)), "{step:?}");
                 let texts = [&step.url].into_iter().chain(step.headers.iter().map(|header| &header.1));
-                texts.for_each(|text| assert!(template::parts(text).is_ok(), "{text}"));
+                texts.for_each(|text| assert!(placeholders::parts(text).is_ok(), "{text}"));
                 let paths =
                     step.take.iter().map(|taken| &taken.1).chain(step.expect.iter().map(|expected| &expected.0));
-                paths.for_each(|text| assert!(path::pattern(text).is_some() || path::parse(text).is_ok(), "{text}"));
+                paths.for_each(|text| {
+                    assert!(reply_path::pattern(text).is_some() || reply_path::parse(text).is_ok(), "{text}")
+                });
             }
             let written = serde_json::to_string(&journey).expect("what was read can be written");
             let read = serde_json::from_str::<study::Journey>(&written).expect("what was written can be read");

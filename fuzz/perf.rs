@@ -1,6 +1,6 @@
 //! Assertions for any output of `perf script`.
 
-use lab::fold::{DEPTH_MAX, Fold, HOTTEST_KEPT, NAME_MAX, STACKS_KEPT};
+use lab::fold_stacks::{DEPTH_MAX, Fold, HOTTEST_KEPT, NAME_MAX, STACKS_KEPT};
 
 /// No sample is lost, every frame refers to a function, and the result does not depend on how the
 /// text is cut.

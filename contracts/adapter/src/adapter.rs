@@ -14,20 +14,20 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
-use crate::app::App;
 use crate::budget::Budget;
-use crate::call::{Hop, ListenerKind, Side};
 use crate::call_log::{self, Line};
 use crate::config::{Config, Consuming, Draft, Providing, fits};
 use crate::decode::Services;
 use crate::dial::Dial;
 use crate::endpoint::Scheme;
+use crate::in_flight_call::{Hop, ListenerKind, Side};
 use crate::listen;
+use crate::load_contract::Files;
 use crate::metrics::{Metrics, value_of};
 use crate::pool::Pool;
 use crate::reports::Reports;
-use crate::schema::Files;
 use crate::shared_monitor::Watch;
+use crate::shared_state::App;
 use crate::store::{EntryStore, StoreOwner};
 use crate::tls::Tls;
 
@@ -70,7 +70,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     let (mut contract, mut files) = (None, Files::new());
     // The missing key has already been reported.
     if !config.contract.as_os_str().is_empty() {
-        match crate::schema::check_contract(&config.contract, &protocols) {
+        match crate::load_contract::check_contract(&config.contract, &protocols) {
             Ok(loaded) => {
                 files = loaded.files;
                 protocols.retain(|protocol| protocol.schema.as_ref().is_none_or(|path| files.contains_key(path)));

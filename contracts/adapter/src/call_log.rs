@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::background_thread::Worker;
 use crate::metrics::{SKIPS, Skip};
-use crate::worker::Worker;
 
 /// The header line of the file.
 pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes,store_file_bytes";

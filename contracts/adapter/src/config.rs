@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ::config::{Diagnostic, Report, Section, mend};
+use ::config::{Diagnostic, Report, Section, parse_with_errors};
 use contract::monitor::Side;
 
 pub use self::keys::reference;
@@ -258,7 +258,7 @@ pub struct Draft {
 /// Reads as much of a configuration as possible, with paths relative to `folder`. Opens no file.
 pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
     let report = Report::new("the configuration", text, &[]);
-    let root = mend::document(text, &report);
+    let root = parse_with_errors::document(text, &report);
     let (config, doubtful) = config(&Section::whole(&root, &ADAPTER, (), &report), folder);
     let is_partial = report.is_partial();
     let mistakes = report.finish().err().unwrap_or_default();

@@ -1,4 +1,4 @@
-mod json;
+mod rest;
 mod soap;
 mod thrift;
 
@@ -11,10 +11,10 @@ use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
 use hyper::http::response;
 
 use crate::config::{Protocol, ProtocolKind};
-use crate::encoding::Content;
-pub(crate) use crate::encoding::Unread;
+use crate::content_coding::Content;
+pub(crate) use crate::content_coding::Unread;
 use crate::endpoint::Scheme;
-use crate::schema::{File, Files};
+use crate::load_contract::{File, Files};
 
 pub(crate) struct Op {
     pub(crate) id: OperationId,
@@ -221,7 +221,7 @@ impl Service {
             // Only the body names the operation.
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(head.method.as_str(), &head.path) {
-                Some((op, path)) => RequestKind::Known(op.clone(), json::request(op, &path, head, body)),
+                Some((op, path)) => RequestKind::Known(op.clone(), rest::request(op, &path, head, body)),
                 None => RequestKind::Unlisted(format!("{} {}", head.method, head.path)),
             },
         }
@@ -231,7 +231,7 @@ impl Service {
         // Proxies may also send an error status, with a body of their own.
         let is_done = head.status.is_success();
         let read = match (&self.schema, body) {
-            (Schema::Rest, _) => Ok(json::reply(head, body)),
+            (Schema::Rest, _) => Ok(rest::reply(head, body)),
             (_, Err(why)) => Err(why.clone()),
             (Schema::Thrift { .. }, Ok(body)) => thrift::whole(body).map(|message| self.thrift_reply(op, &message)),
             (Schema::Soap(wsdl), Ok(body)) => soap::reply(wsdl, op, &head.headers, body),

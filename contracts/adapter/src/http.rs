@@ -1,5 +1,5 @@
 mod fields;
-mod proxy;
+mod tunnel;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -20,18 +20,18 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
-use crate::app::App;
 use crate::body::{Body, Read, WholeBody, respond};
-use crate::call::{Hop, InFlightCall, ListenerKind, Side};
 use crate::config::ProtocolKind;
+use crate::content_coding::Content;
 use crate::decode::{self, Reply, RequestHead, RequestKind, Service, Unread};
 use crate::dial::Whom;
-use crate::encoding::Content;
 use crate::endpoint::Scheme;
+use crate::in_flight_call::{Hop, InFlightCall, ListenerKind, Side};
 use crate::listen::admin;
 use crate::metrics::{Skip, count};
 use crate::pool::{Conn, MADE_HERE, META};
 use crate::refusal::{Refusal, Unchecked};
+use crate::shared_state::App;
 use crate::stream::Stream;
 
 /// The start of an HTTP/2 connection with prior knowledge. Source: RFC 9113, section 3.4.
@@ -97,7 +97,7 @@ fn take(kept: &KeptConn) -> Option<Conn> {
 async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: Request<Incoming>) -> Response<Body> {
     let listener = match purpose {
         ListenerKind::Admin => return admin::answer(&app, &request).await,
-        ListenerKind::Proxy if request.method() == Method::CONNECT => return proxy::connect(&app, request).await,
+        ListenerKind::Proxy if request.method() == Method::CONNECT => return tunnel::connect(&app, request).await,
         ListenerKind::Proxy => None,
         ListenerKind::Service(hop) => Some(hop),
     };

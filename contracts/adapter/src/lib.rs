@@ -6,36 +6,36 @@
 //! sees the same as without an adapter. docs/reference/contracts.md describes the language and the rules of blame.
 
 mod adapter;
-mod app;
+mod background_thread;
 mod body;
 mod budget;
-mod call;
 mod call_log;
 mod clock;
 pub mod config;
+mod content_coding;
 mod decode;
 mod dial;
-mod encoding;
 mod endpoint;
 mod http;
+mod in_flight_call;
 mod listen;
+mod load_contract;
 mod metrics;
 mod pool;
 mod refusal;
 mod reports;
 mod routes;
-mod schema;
 mod shared_monitor;
+mod shared_state;
 mod store;
 mod stream;
 mod thrift;
-mod thrift_messages;
+mod thrift_stream;
 mod tls;
-mod worker;
 
 pub use adapter::{Checked, Running, StartError, check, start};
 pub use call_log::HEADER as CALLS_HEADER;
 pub use config::{Config, Draft};
 pub use endpoint::{Endpoint, Pattern, Scheme};
-pub use schema::{Loaded, check_contract};
+pub use load_contract::{Loaded, check_contract};
 pub use store::{StoreContents, StoreError, look, purge};

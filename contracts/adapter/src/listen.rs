@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::app::App;
-use crate::call::{Caller, Hop, ListenerKind};
 use crate::decode::Service;
 use crate::dial::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http;
+use crate::in_flight_call::{Caller, Hop, ListenerKind};
 use crate::metrics::count;
+use crate::shared_state::App;
 use crate::stream::Stream;
 
 /// Accepts connections at a bound listener until the adapter ends.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use config::printable;
 use contract::monitor::report::{Kind, Report, ReportVerdict};
 
+use crate::background_thread::Worker;
 use crate::config::{Format, ReportSettings};
 use crate::metrics::{Metrics, count};
-use crate::worker::Worker;
 
 /// Reports that may wait for a slow reader; more are dropped and counted.
 const WAITING_MAX: usize = 1024;

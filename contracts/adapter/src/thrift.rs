@@ -6,15 +6,15 @@ use codecs::thrift::MessageKind;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::app::App;
-use crate::call::{Hop, InFlightCall, Side};
 use crate::config::ProtocolKind;
 use crate::decode::{Reply, Request, RequestKind, Service, Unread};
+use crate::in_flight_call::{Hop, InFlightCall, Side};
 use crate::metrics::Skip;
 use crate::refusal::{Refusal, Unchecked};
 use crate::shared_monitor::Judged;
+use crate::shared_state::App;
 use crate::stream::Stream;
-use crate::thrift_messages::{Messages, Received, ReceivedMessage};
+use crate::thrift_stream::{Messages, Received, ReceivedMessage};
 
 /// Serves a connection until either side ends. `from_adapter`: the client greeted as an adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter: bool) -> io::Result<()> {

@@ -1,10 +1,10 @@
 //! Codecs for the protocols that contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a WSDL, [`json`] and
 //! [`rest`]. Each reads a message through views and composes one from a [`value::Value`]. No sockets, no clock.
 
+pub mod built_in_schemas;
 pub mod json;
 pub mod mistake;
 pub mod rest;
-pub mod schemas;
 pub mod soap;
 pub mod thrift;
 pub mod value;

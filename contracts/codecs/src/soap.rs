@@ -22,15 +22,15 @@
 
 mod compose;
 mod envelope;
-mod types;
-mod view;
+mod schema;
+mod value_view;
 pub mod wsdl;
 mod xml;
 
 pub use compose::{compose_envelope, compose_fault};
 pub use envelope::{Envelope, Fault, Request, Response, SOAP_11, SoapError};
-pub use types::{Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl};
-pub use view::View;
+pub use schema::{Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl};
+pub use value_view::View;
 pub use xml::Limits;
 
 pub use crate::value::ComposeError;

@@ -25,21 +25,21 @@
 //! - **Numbers** of the compact protocol may have leading zero groups. Numbers wider than their type are rejected.
 //! - **Enums** keep a number that has no member.
 
+mod check_structure;
 mod compose;
 mod cursor;
-mod error;
 pub mod idl;
+mod limits;
 mod message;
 mod schema;
-mod view;
-mod walk;
+mod value_view;
 
 pub use compose::{compose_application_exception, compose_message};
 pub use cursor::{Protocol, WireType};
-pub use error::Limits;
+pub use limits::Limits;
 pub use message::{Detected, Framing, Header, Message, MessageKind, MessageReader, Outcome, Progress, detect};
 pub use schema::{Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type};
-pub use view::View;
+pub use value_view::View;
 
 pub use crate::mistake::DecodeError;
 pub use crate::value::ComposeError;

@@ -1,6 +1,6 @@
 use config::place::Lines;
 
-use crate::code::{Code, Id};
+use crate::compiled_code::{Code, Id};
 use crate::finding::Span;
 use crate::monitor::report::Kind;
 use crate::syntax::Direction;

@@ -1,4 +1,4 @@
-mod declared;
+mod declared_types;
 mod expression;
 mod signature;
 
@@ -9,7 +9,7 @@ use config::place::Lines;
 use self::expression::Compiler;
 pub(crate) use self::signature::OperationTypes;
 use crate::clause::{Clause, Identify, IdentifyStep};
-use crate::code::Op;
+use crate::compiled_code::Op;
 use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;

@@ -1,5 +1,5 @@
+use crate::check_value_types::Typed;
 use crate::clause::{Clause, Identify, ServiceId};
-use crate::declared_types::Typed;
 use crate::monitor::report::Kind;
 use crate::syntax::Direction;
 

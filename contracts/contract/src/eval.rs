@@ -1,19 +1,19 @@
 //! Evaluates compiled clauses. Evaluation is bounded, total and three-valued.
 
-mod calls;
-mod culprits;
 pub(crate) mod excerpt;
+mod failing_values;
+mod function_calls;
 mod operators;
 
-pub(crate) use self::culprits::guilty;
+pub(crate) use self::failing_values::guilty;
 
 use bumpalo::Bump;
 
 use crate::clause::{Clause, Identify, IdentifyStep};
-use crate::code::{Code, Id, Op};
+use crate::compiled_code::{Code, Id, Op};
 use crate::finding::Span;
+use crate::message_values::Value;
 use crate::syntax::Quantifier;
-use crate::tape::Value;
 
 /// Default maximum number of steps per clause.
 pub const STEPS_MAX: u64 = 100_000;

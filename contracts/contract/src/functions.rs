@@ -1,5 +1,5 @@
-use crate::formats;
-use crate::tape::Value;
+use crate::message_values::Value;
+use crate::text_formats;
 use crate::types::Type;
 
 #[derive(Clone, Copy, Debug)]
@@ -74,18 +74,18 @@ pub(crate) static TABLE: [Row; 26] = {
         row("lower", Function::Lower, &[Text], |_| Type::Text),
         row("matches", Function::Matches, &[Text, Pattern], |_| Type::Bool),
         Row { name: "max", function: Function::Max, takes: &[Number, Number], more: true, gives: number },
-        row("mime_valid", Function::TextIs(formats::mime_valid), &[Text], |_| Type::Bool),
+        row("mime_valid", Function::TextIs(text_formats::mime_valid), &[Text], |_| Type::Bool),
         Row { name: "min", function: Function::Min, takes: &[Number, Number], more: true, gives: number },
-        row("pgn_valid", Function::TextIs(formats::pgn_valid), &[Text], |_| Type::Bool),
+        row("pgn_valid", Function::TextIs(text_formats::pgn_valid), &[Text], |_| Type::Bool),
         row("query_param", Function::QueryParam, &[Text, Text], |_| Type::Text),
-        row("rfc3339", Function::TextIs(|text| formats::time_ms(text, true).is_some()), &[Text], |_| Type::Bool),
-        row("rfc822_date", Function::TextIs(formats::rfc822_date), &[Text], |_| Type::Bool),
+        row("rfc3339", Function::TextIs(|text| text_formats::time_ms(text, true).is_some()), &[Text], |_| Type::Bool),
+        row("rfc822_date", Function::TextIs(text_formats::rfc822_date), &[Text], |_| Type::Bool),
         row("split", Function::Split, &[Text, Pattern], |_| Type::List(Box::new(Type::Text))),
         row("starts_with", Function::TextsAre(|text, part| text.starts_with(part)), &[Text, Text], |_| Type::Bool),
         row("text", Function::Text, &[Any], |_| Type::Text),
         row("time_ms", Function::TimeMs, &[Text], |_| Type::Int),
         row("url_host", Function::UrlHost, &[Text], |_| Type::Text),
-        row("uuid4", Function::TextIs(formats::uuid4), &[Text], |_| Type::Bool),
+        row("uuid4", Function::TextIs(text_formats::uuid4), &[Text], |_| Type::Bool),
     ]
 };
 

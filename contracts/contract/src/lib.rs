@@ -1,20 +1,20 @@
 //! Contracts between the parties of a call: parsing, evaluation, and blame for broken clauses.
 
+mod check_value_types;
 mod clause;
-mod code;
 mod compile;
+mod compiled_code;
 mod contract;
-mod declared_types;
 mod eval;
 mod finding;
-mod formats;
 mod functions;
 mod lint;
+mod message_values;
 pub mod metadata;
 pub mod monitor;
 mod parse;
 pub mod syntax;
-mod tape;
+mod text_formats;
 mod token;
 mod types;
 
@@ -22,8 +22,8 @@ pub use clause::{Clause, ServiceId};
 pub use contract::{Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Why};
 pub use finding::{Finding, Severity, Span, to_text};
+pub use message_values::{Id as TapeId, Node, Tape, Value};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
-pub use tape::{Id as TapeId, Node, Tape, Value};
 pub use types::{Field, Schema, Signature, Signatures, Type};
 
 /// The findings about a text, and the contract if it is valid.

@@ -2,13 +2,13 @@
 //! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. If its text and
 //! pseudo-code differ (a request that introduces a known entry), this follows the text.
 
+mod call;
+mod contract_generations;
 mod entry;
-mod entry_log;
-mod event;
 mod forgotten;
-mod generations;
 mod judge;
 mod keep_entry;
+mod log_structured_map;
 pub mod report;
 mod shown_entry;
 mod store;
@@ -16,10 +16,10 @@ mod store;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub use self::call::{Call, Outcome, StepOutput, Ticket};
+use self::contract_generations::Generations;
+pub use self::contract_generations::{OTHER, Tallies, Tally, VERDICTS};
 use self::entry::{Entry, NameId, Origin};
-pub use self::event::{Call, Outcome, StepOutput, Ticket};
-use self::generations::Generations;
-pub use self::generations::{OTHER, Tallies, Tally, VERDICTS};
 use self::keep_entry::{Introduced, Kept, Vouching};
 use self::report::{Kind, Report, ReportVerdict};
 pub use self::shown_entry::{Shown, show_entry};
@@ -27,9 +27,9 @@ pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
 use crate::contract::Contract;
 use crate::eval::{Env, Scratch};
+use crate::message_values::Value;
 use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
-use crate::tape::Value;
 
 /// The adapters that check a clause of a message between two adapters. If one side has no adapter, the other checks all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -140,7 +140,7 @@ impl Chess {
     /// Keeps up to `games_max` games, removing the oldest first; the case study's mock keeps one.
     /// With reused identities, a new game of the same players keeps its number.
     pub fn new(games_max: usize, identities: Identities) -> Chess {
-        let read = soap::wsdl::parse("chess.wsdl", codecs::schemas::CHESS_WSDL, &mut |_| {
+        let read = soap::wsdl::parse("chess.wsdl", codecs::built_in_schemas::CHESS_WSDL, &mut |_| {
             Err("includes are not needed".to_owned())
         });
         let wsdl = read.expect("covered by a test");
@@ -226,7 +226,11 @@ impl Chess {
             return MockAnswer::text(400, "`Host` is not a valid host");
         }
         let address = format!("location=\"http://{host}/\"");
-        MockAnswer::new(200, XML, codecs::schemas::CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address))
+        MockAnswer::new(
+            200,
+            XML,
+            codecs::built_in_schemas::CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address),
+        )
     }
 }
 

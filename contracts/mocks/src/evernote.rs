@@ -231,7 +231,7 @@ struct Thrift {
 impl Thrift {
     fn new(service: &str) -> Thrift {
         let include = &mut |_: &str| Err("includes are not needed".to_owned());
-        let read = thrift::idl::parse("evernote.thrift", codecs::schemas::EVERNOTE_THRIFT, include);
+        let read = thrift::idl::parse("evernote.thrift", codecs::built_in_schemas::EVERNOTE_THRIFT, include);
         let schema = read.expect("covered by a test");
         let methods = schema.service(service).map(|service| service.methods.clone()).unwrap_or_default();
         Thrift { schema, methods }

@@ -11,11 +11,11 @@ use crate::findings::{
     RowOperations, Warning,
 };
 use crate::group::distinct;
-use crate::trial::Kept;
+use crate::trial_values::Kept;
 use crate::{
-    agents, answer, comparisons, conditions, containers, cpu_profile, effects, gate, load_description, method,
-    miss_ratio, operations, proxy_overhead, request_trends, row, scalability, steadiness_and_outliers, stop_rule,
-    trial_timeline, unfinished_run, value, visible, warning,
+    answer, comparisons, containers, cpu_profile, effects, gate, generator_verdicts, load_description, merge_warnings,
+    method, miss_ratio, operations, printable, proxy_overhead, request_trends, row, run_conditions, scalability,
+    steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
 /// Analyzes a run, the same on any machine. `records` have any order; those outside the plan only cause a warning.
@@ -65,7 +65,7 @@ impl<'a> Analysis<'a> {
 
     /// Adds all trials of one design point, in any order.
     pub fn add<R: Borrow<Record>>(&mut self, records: &[R]) {
-        let records = records.iter().map(|record| visible::record(record.borrow())).collect::<Vec<_>>();
+        let records = records.iter().map(|record| printable::record(record.borrow())).collect::<Vec<_>>();
         let mut records = records.iter().map(|record| &**record).collect::<Vec<_>>();
         records.sort_by_key(|record| record.order);
         let Some(point) = records.first().map(|record| record.point) else { return };
@@ -90,7 +90,7 @@ impl<'a> Analysis<'a> {
             let values = known.remove(&record.block);
             let values = values.unwrap_or_else(|| value::values_and_bounds(record, level));
             self.trials.push(Kept::new(record, values));
-            self.probed.extend(conditions::of_trial(record));
+            self.probed.extend(run_conditions::of_trial(record));
             self.network = row::network(self.network, record.network);
             self.has_hosted |= containers::is_hosted(record);
             self.started_between(&record.started, &record.started);
@@ -164,7 +164,7 @@ impl<'a> Analysis<'a> {
         }
         inside.truncate(trial_timeline::ROWS_MAX);
 
-        let scope = conditions::scope(started, &rows, level);
+        let scope = run_conditions::scope(started, &rows, level);
         let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
         let method = method::paragraphs(run, &trials, !probed.is_empty(), scope.as_ref());
         let mut findings = Findings {
@@ -195,14 +195,14 @@ impl<'a> Analysis<'a> {
             inside,
             operations: of_operations,
             factors,
-            states: if is_whole { conditions::states(&plan.trials.metric, &rows, plan.seed) } else { None },
-            probes: conditions::probes(probed),
+            states: if is_whole { run_conditions::states(&plan.trials.metric, &rows, plan.seed) } else { None },
+            probes: run_conditions::probes(probed),
             network,
             machine: run.host.clone(),
-            cluster: agents::cluster(&run.nodes, &trials),
+            cluster: generator_verdicts::cluster(&run.nodes, &trials),
             nodes: run.nodes.clone(),
             calibration: run.calibration.clone(),
-            builds: run.builds.iter().map(visible::build).collect(),
+            builds: run.builds.iter().map(printable::build).collect(),
             doctor: run.doctor.clone(),
             method,
             scope,
@@ -225,7 +225,7 @@ impl<'a> Analysis<'a> {
         findings.added = proxy_overhead::added(&findings);
         findings.over_requests = request_trends::over_requests(&findings, plan, series);
         let all = findings.all_rows().collect::<Vec<_>>();
-        let differ = agents::differ_in_report(&all, &trials, &run.nodes);
+        let differ = generator_verdicts::differ_in_report(&all, &trials, &run.nodes);
         findings.warnings = warnings(&findings, strange, differ);
         findings.answer = answer::answer(&findings, plan);
         findings
@@ -312,7 +312,7 @@ fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Wa
     let mut warnings =
         found.into_iter().filter_map(|(kind, text)| Some(Warning::new(kind, text?, 0))).collect::<Vec<_>>();
     warnings.extend(differ);
-    let of_rows = warning::of_report(findings.all_rows()).into_iter();
+    let of_rows = merge_warnings::of_report(findings.all_rows()).into_iter();
     // The generator is the same for all rows.
     warnings.extend(of_rows.filter(|warning| warning.kind != WarningKind::GeneratorsDiffer));
     warnings

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use stats::claims::BLOCKS_MIN;
+use stats::ranking::BLOCKS_MIN;
 use study::plan::{Asked, AskedKind, Plan};
 
 use crate::comparisons::is_compared;
-use crate::display_names::{NAMED, all_of, capitalised, first_of};
 use crate::findings::{
     ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, RequestTrend, Row, Scalability,
     SearchEnd, Sentence, Source, Trend,
@@ -14,6 +13,7 @@ use crate::findings::{
 use crate::group::grouped;
 use crate::label::label;
 use crate::number::relation;
+use crate::wording::{NAMED, all_of, capitalised, first_of};
 use crate::{gate, number};
 
 pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {

@@ -1,10 +1,10 @@
 //! Comparisons of contenders, and trends from the first to the last level of a numeric factor. Points are compared on
-//! their common blocks ([`stats::claims`]): trials at other times do not show a difference.
+//! their common blocks ([`stats::ranking`]): trials at other times do not show a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stats::claims::{self, Claims, Pair, Rule};
 use stats::pairs::{COULD_SHOW, Pairs, Side};
+use stats::ranking::{self, Claims, Pair, Rule};
 use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
@@ -57,7 +57,7 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
         return crate::gate::needed(plan);
     }
     let needed = stats::pairs::blocks_needed(tests, 1.0 - value::level(&plan.trials));
-    (tests, needed.max(claims::BLOCKS_MIN as u32))
+    (tests, needed.max(ranking::BLOCKS_MIN as u32))
 }
 
 pub(crate) fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
@@ -137,7 +137,7 @@ impl MetricComparison<'_> {
         let trends = if headline { self.ends() } else { Vec::new() };
         let rule = Rule { higher_is_better: self.metric.higher_is_better, error: 1.0 - self.findings.level };
         let of_rows = |rows: &[usize]| self.values(rows);
-        let (found, changes) = claims::with_changes(
+        let (found, changes) = ranking::with_changes(
             &places.iter().map(|(rows, _)| of_rows(rows)).collect::<Vec<_>>(),
             &trends.iter().map(|(rows, ..)| of_rows(rows)).collect::<Vec<_>>(),
             &rule,

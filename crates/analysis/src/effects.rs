@@ -2,17 +2,17 @@
 //! logarithm first, as their spread grows with their size; then without.
 
 use stats::adjust;
-use stats::claims::BLOCKS_MIN;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
+use stats::ranking::BLOCKS_MIN;
 use study::plan::{Design, EffectsPlan, Level};
 use study::record::IdlePolicy;
 
-use crate::display_names::first_of;
 use crate::findings::{
     ChangeAt, EffectAnalysis, EffectChange, EffectSource, Effects, Estimate, Factor, Findings, InteractionEffect,
     LevelEffect, Mark, MetricInfo, Row, SourceKind,
 };
 use crate::group::distinct;
+use crate::wording::first_of;
 use crate::{comparisons, number};
 
 /// p-value below which points scatter too differently for a pooled error.

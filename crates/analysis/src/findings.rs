@@ -1,7 +1,6 @@
 //! The results of analyzing a run: everything a renderer shows, with nothing left to compute.
 
 mod agents;
-mod conditions;
 mod containers;
 mod cpu_profile;
 mod gate;
@@ -10,6 +9,7 @@ mod miss_ratio;
 mod operations;
 mod proxy_overhead;
 mod request_trends;
+mod run_conditions;
 mod trial_timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,6 @@ pub use stats::effects::{Scale as EffectScale, Source as SourceKind};
 pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
 pub use self::agents::{AgentFinding, MedianRange};
-pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::containers::HostedFinding;
 pub use self::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
 pub use self::gate::{GateFinding, GateTest, GateVerdict};
@@ -42,6 +41,7 @@ pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRati
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
 pub use self::proxy_overhead::{Added, AddedMetric};
 pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
+pub use self::run_conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 
 /// Version of [`Findings`] that this build writes.

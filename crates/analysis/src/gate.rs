@@ -9,13 +9,13 @@ use study::metric::{Better, Metric};
 use study::plan::{Level, Plan};
 use study::record::Record;
 
-use crate::display_names::all_of;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
 use crate::group::{contender_groups, distinct, grouped};
 use crate::metric_values::Values;
 use crate::number::{count, is_unbounded, percent, quantity};
-use crate::trial::Trial;
+use crate::trial_values::Trial;
+use crate::wording::all_of;
 use crate::{number, value};
 
 pub(crate) const MAIN_METRICS: [&str; 6] =

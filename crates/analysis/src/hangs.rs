@@ -4,7 +4,7 @@ use study::WarningKind;
 use study::record::{Censored, Measurement, Record, SubjectUse, Window};
 
 use crate::findings::{Findings, Row};
-use crate::histogram;
+use crate::merge_histograms;
 use crate::number::{count, quantity, total};
 use crate::value::whole_windows;
 
@@ -62,7 +62,7 @@ fn hung_from_ns(measurement: &Measurement) -> f64 {
 
 /// Shortest silence of a single connection, ns. Uses p95, so that one slow response cannot hide it.
 fn silent_from_ns(measurement: &Measurement) -> f64 {
-    let p95 = histogram::from_record(&measurement.service).and_then(|service| service.quantile(0.95));
+    let p95 = merge_histograms::from_record(&measurement.service).and_then(|service| service.quantile(0.95));
     (FAR_BEYOND * p95.unwrap_or(0.0)).max(SHORTEST_NS)
 }
 
@@ -98,7 +98,7 @@ fn connections(measurement: &Measurement) -> Option<String> {
     let waiting = &measurement.censored.as_deref()?.connections;
     let waiting = Some(waiting).filter(|waiting| waiting.max.is_some_and(|max| max as f64 > SHORTEST_NS))?;
     let from_ns = silent_from_ns(measurement).max(measurement.service.max.unwrap_or(0) as f64);
-    let waiting = histogram::from_record(waiting)?;
+    let waiting = merge_histograms::from_record(waiting)?;
     let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > from_ns).peekable();
     let shortest_ns = silent.peek()?.0;
     let number = silent.map(|(.., count)| count).sum::<u64>();
@@ -133,7 +133,9 @@ fn pause(measurement: &Measurement) -> Option<String> {
 pub(crate) fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
     parts.clone().next()?;
     let all = |part: fn(&Censored) -> &study::record::Histogram| {
-        histogram::merge(parts.clone().map(part)).map(|all| study::record::Histogram::from(&all)).unwrap_or_default()
+        merge_histograms::merge(parts.clone().map(part))
+            .map(|all| study::record::Histogram::from(&all))
+            .unwrap_or_default()
     };
     Some(Box::new(Censored {
         in_flight: all(|part| &part.in_flight),
@@ -268,7 +270,7 @@ mod tests {
         };
         // The maximum is in its own bucket, as in the trial.
         let stopped = record(|m| {
-            let mut service = histogram::from_record(&m.service).unwrap();
+            let mut service = merge_histograms::from_record(&m.service).unwrap();
             (0..40).for_each(|_| service.record(126 * MS));
             m.service = Histogram::from(&service);
             pause(m, service.max().unwrap());

@@ -13,7 +13,7 @@ use crate::findings::{
 };
 use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
-use crate::suggest::{self, Suggestion};
+use crate::suggest_compare::{self, Suggestion};
 
 /// Selected design points, by factor and level as text; empty selects all.
 pub type Levels = Vec<(String, String)>;
@@ -70,9 +70,9 @@ struct EntryPoint {
 pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     let points = digest.rows.into_iter().filter_map(|mut row| {
         let point = run.plan.points.get(row.point)?.clone();
-        let revision = suggest::revision_of(&point).map(str::to_owned);
+        let revision = suggest_compare::revision_of(&point).map(str::to_owned);
         // Worktrees and the machine's ability to run a point do not change the configuration.
-        let point = Point { unrunnable: None, ..suggest::without_worktree(&point) };
+        let point = Point { unrunnable: None, ..suggest_compare::without_worktree(&point) };
         let value = row.values.remove(metric).map(|value| PointValue { revision, ..value });
         Some(EntryPoint { label: row.label, idle: row.idle, point, value })
     });
@@ -166,7 +166,7 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
         marks.dedup();
         let marks =
             if marks.is_empty() { String::new() } else { format!("; not of the server alone ({})", marks.join(", ")) };
-        let Suggestion { command, note } = suggest::revisions(planned, old, new);
+        let Suggestion { command, note } = suggest_compare::revisions(planned, old, new);
         let sentence = format!("{}: {} {values}{speed}{marks}{quick}", point.label, metric.noun);
         steps.push(Step { point: index, from, to, sentence, command, note });
     }
@@ -185,7 +185,7 @@ pub fn speed_words(speed: f64) -> String {
 }
 
 fn machine(run: &Run) -> Machine {
-    let visible = |text: &str| crate::visible::visible(text).into_owned();
+    let visible = |text: &str| crate::printable::visible(text).into_owned();
     let nodes = run.nodes.iter().map(|node| {
         let (role, host, cpus) = (node.role.word(), &node.host, count(node.host.cpus.len() as u64, "CPU"));
         format!("{role} {} ({}, {cpus}, {})", node.name, host.cpu_model, host.kernel)
@@ -204,12 +204,12 @@ fn probe_ns(findings: &Findings) -> Option<f64> {
 }
 
 fn head(run: &Run, probe_ns: Option<f64>) -> RunHead {
-    let visible = |text: &str| crate::visible::visible(text).into_owned();
+    let visible = |text: &str| crate::printable::visible(text).into_owned();
     RunHead {
         run: visible(&run.id),
         study: visible(&run.plan.study),
         started: visible(&run.started),
-        revision: suggest::revision(run).map(visible),
+        revision: suggest_compare::revision(run).map(visible),
         profile: visible(&run.profile),
         quick: run.plan.trials.quick,
         state: run.state,
@@ -248,7 +248,8 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
             }
             let value_of = |metric: &MetricInfo| {
                 let of_run = |at: usize| {
-                    let revision = suggest::revision_of(&runs[at].0.plan.points[rows[at]?.point]).map(str::to_owned);
+                    let revision =
+                        suggest_compare::revision_of(&runs[at].0.plan.points[rows[at]?.point]).map(str::to_owned);
                     value(rows[at]?, &metric.name, revision)
                 };
                 (metric.name.clone(), [of_run(0), of_run(1)])
@@ -309,22 +310,22 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
     let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else { return none("") };
     match pairs.collect::<Vec<_>>().first() {
         Some((base, head)) if base.subject.process.command != head.subject.process.command => {
-            suggest::commands(base, head)
+            suggest_compare::commands(base, head)
         }
         Some((base, head)) => match (
-            suggest::revision_of(base).or(heads[0].revision.as_deref()),
-            suggest::revision_of(head).or(heads[1].revision.as_deref()),
+            suggest_compare::revision_of(base).or(heads[0].revision.as_deref()),
+            suggest_compare::revision_of(head).or(heads[1].revision.as_deref()),
         ) {
             (Some(old), Some(new)) if old == new && !old.ends_with("-dirty") => {
                 none("both measure the same revision: any difference is due to the machine or to chance")
             }
-            (Some(old), Some(new)) => suggest::revisions(base, old, new),
+            (Some(old), Some(new)) => suggest_compare::revisions(base, old, new),
             _ => none(
                 "the revision of one run is unknown: keep both servers and compare them with `quintain compare --base 'OLD -p {port}' --head 'NEW -p {port}'`",
             ),
         },
         None if is_of_study && base.factors.keys().eq(head.factors.keys()) && base.factors != head.factors => {
-            suggest::points(&first.plan, base, head)
+            suggest_compare::points(&first.plan, base, head)
         }
         None => none("they have no design point and load in common"),
     }

@@ -3,7 +3,7 @@
 use stats::{Bound, ProductLimit};
 use study::record::{Censored, Histogram, Measurement};
 
-use crate::histogram;
+use crate::merge_histograms;
 
 /// Latencies of responses, and how long the other requests had waited.
 pub struct Latency {
@@ -20,16 +20,17 @@ impl Latency {
     /// Reads stored histograms; `None` if one is invalid.
     pub fn from_parts(answered: &Histogram, censored: Option<&Censored>) -> Option<Latency> {
         let waits = match censored.filter(|censored| !censored.is_empty()) {
-            None => {
-                histogram::from_record(&Histogram { precision_bits: answered.precision_bits, ..Histogram::default() })?
-            }
+            None => merge_histograms::from_record(&Histogram {
+                precision_bits: answered.precision_bits,
+                ..Histogram::default()
+            })?,
             Some(Censored { in_flight, unsent, .. }) => {
-                let mut waits = histogram::from_record(in_flight)?;
-                waits.merge(&histogram::from_record(unsent)?);
+                let mut waits = merge_histograms::from_record(in_flight)?;
+                waits.merge(&merge_histograms::from_record(unsent)?);
                 waits
             }
         };
-        Some(Latency { answered: histogram::from_record(answered)?, waits })
+        Some(Latency { answered: merge_histograms::from_record(answered)?, waits })
     }
 
     /// Estimates quantiles, mean and maximum, each with whether it is a lower bound.

@@ -13,72 +13,72 @@
 #[cfg(not(feature = "schema"))]
 extern crate no_schema as schemars;
 
-mod agents;
 mod analyze;
 mod answer;
-mod bottleneck;
-mod cache;
+mod cache_report;
 mod comparisons;
-mod conditions;
 mod containers;
 mod cpu_profile;
-pub mod display_names;
 pub mod effects;
 pub mod failed_requests;
 pub mod findings;
 pub mod gate;
+mod generator_verdicts;
 pub mod group;
 pub mod hangs;
-mod histogram;
 pub mod history;
 pub mod label;
 pub mod latency;
-mod load;
 mod load_description;
-mod load_limits;
+mod load_fail_if;
 mod load_parts;
+mod load_report;
+mod load_verdict;
+mod merge_histograms;
+mod merge_warnings;
 mod method;
 pub mod metric_values;
 pub mod miss_ratio;
 pub mod number;
 mod operations;
+mod printable;
 pub mod proxy_overhead;
-mod raw_whip;
 pub mod request_trends;
 pub mod row;
+mod run_conditions;
 mod scalability;
 pub mod search;
 mod steadiness_and_outliers;
 mod stop_rule;
-mod suggest;
-mod trial;
+mod suggest_compare;
 pub mod trial_timeline;
+mod trial_values;
 mod unfinished_run;
 pub mod value;
 pub mod verdict;
-mod visible;
-mod volley;
-mod warning;
+mod volley_export;
+mod whip_export;
+pub mod wording;
 
 #[cfg(test)]
 use fixtures as example;
 
 pub use analyze::{Analysis, analyze};
-pub use cache::{CacheReport, MissShares};
+pub use cache_report::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
 pub use failed_requests::FailedRequests;
 pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
-pub use load::{
+pub use load_description::describe_load;
+pub use load_fail_if::{LoadLimit, LoadLimitOutcome, load_limits};
+pub use load_parts::{JourneyReport, OperationReport, SpreadNs, StageReport};
+pub use load_report::{
     CensoredReport, Generator, IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load,
 };
-pub use load_description::describe_load;
-pub use load_limits::{LoadLimit, LoadLimitOutcome, load_limits};
-pub use load_parts::{JourneyReport, OperationReport, SpreadNs, StageReport};
-pub use raw_whip::raw_whip;
+pub use printable::visible;
 pub use search::{FIND_VERSION, FindReport, Search, find, next, step};
 pub use unfinished_run::progress;
 pub use value::{LOAD_LEVEL, metric_value};
 pub use verdict::{BUSY, generator_busy, judge, judge_again, judge_load, starved, subject_busy};
-pub use visible::visible;
-pub use volley::volley;
+pub use volley_export::volley;
+pub use whip_export::raw_whip;

@@ -1,8 +1,8 @@
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};
 
-use crate::display_names::all_of;
 use crate::number::{count, percent, quantity};
+use crate::wording::all_of;
 
 const NAMED: usize = 4;
 

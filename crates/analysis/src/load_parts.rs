@@ -6,7 +6,7 @@ use serde::Serialize;
 use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Window};
 use study::spec::Stage;
 
-use crate::histogram;
+use crate::merge_histograms;
 use crate::number::total;
 
 /// Durations of something other than requests, ns.
@@ -30,7 +30,7 @@ pub(crate) fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64
 }
 
 pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
-    let read = histogram::from_record(stored);
+    let read = merge_histograms::from_record(stored);
     let quantile = |q: f64| known_quantile(read.as_ref()?, q);
     let mean = stored.mean().filter(|mean| mean.is_finite());
     SpreadNs { count: stored.count, mean, p50: quantile(0.5), p99: quantile(0.99), max: stored.max }
@@ -144,7 +144,7 @@ pub(crate) fn stages(measurement: &Measurement) -> Vec<StageReport> {
 }
 
 fn part(windows: &[Window], stage: Stage) -> StageReport {
-    let latency = histogram::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
+    let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
     let requests = total(windows.iter().map(|window| window.requests));
     let duration_s = stage.duration_ns as f64 / 1e9;
     StageReport {

@@ -7,11 +7,11 @@ use stats::trend::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Reference, Run};
 
-use crate::display_names::{NAMED, serde_name};
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
 use crate::group::{distinct, grouped};
 use crate::number::quantity;
-use crate::trial::Kept;
+use crate::trial_values::Kept;
+use crate::wording::{NAMED, serde_name};
 
 /// Smallest relevant difference, a tenth of a percentage point.
 const SMALL: f64 = 0.001;

@@ -1,6 +1,6 @@
 //! Formats numbers for sentences: three or four digits, a unit of suitable size, `±`.
 
-pub use config::show::grouped;
+pub use config::render_keys::grouped;
 
 use crate::findings::Estimate;
 

@@ -3,7 +3,7 @@
 use study::record::{OperationMeasurement, Record};
 
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
-use crate::histogram;
+use crate::merge_histograms;
 use crate::number::total;
 
 /// The row index is set once all rows are known.
@@ -35,8 +35,8 @@ fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> O
     };
     let quantile = |q: f64| {
         over(&|operation| {
-            let service = histogram::from_record(&operation.service)?;
-            service.quantile(q).filter(|_| service.len() >= stats::order::samples_needed(q, level))
+            let service = merge_histograms::from_record(&operation.service)?;
+            service.quantile(q).filter(|_| service.len() >= stats::order_statistics::samples_needed(q, level))
         })
     };
     OperationFinding {

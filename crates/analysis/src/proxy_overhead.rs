@@ -1,8 +1,8 @@
 //! Overhead of proxies: trials through a proxy compared with those at `direct` in the same block. They run shortly
 //! after each other, so most influences of the machine cancel and the difference is precise.
 
-use stats::claims::BLOCKS_MIN;
 use stats::pairs::Pairs;
+use stats::ranking::BLOCKS_MIN;
 use study::plan::Level;
 use study::proxy::{DIRECT, THROUGH};
 

@@ -2,7 +2,7 @@
 //! line is one value per trial, so intervals cover fresh processes ([`stats::trend`]).
 
 use stats::trend::{self, Growth, Series, Shown};
-use study::calls::MemoryAt;
+use study::call_log::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
 use study::record::{Measurement, ProxyUse, Record, SubjectUse};

@@ -14,7 +14,7 @@ use crate::findings::{
 use crate::label::{label, varied};
 use crate::latency::Latency;
 use crate::number::{count, total};
-use crate::{agents, conditions, hangs, histogram, search, value, visible, warning};
+use crate::{generator_verdicts, hangs, merge_histograms, merge_warnings, printable, run_conditions, search, value};
 
 /// Builds the row of a point from its trials under one idle policy, in execution order, still without a stop reason.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
@@ -29,7 +29,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let trials = records.iter().map(|record| {
         let (trial, answered) = trial(record, value::level(&plan.trials));
         match answered {
-            Some(answered) => histogram::merge_into(&mut latency, answered),
+            Some(answered) => merge_histograms::merge_into(&mut latency, answered),
             None => unreadable.extend(record.measurement()),
         }
         trial
@@ -61,7 +61,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         metrics,
         marks: row_marks(limited_by.as_ref(), &trials),
         limited_by,
-        agents: agents::over_trials(&measured),
+        agents: generator_verdicts::over_trials(&measured),
         search,
         clock: measurements().next().map(value::clock),
         latency: latency.map(|all| study::record::Histogram::from(&all)),
@@ -86,7 +86,7 @@ fn unreadable_latency(measurements: &[&Measurement], all: usize) -> Option<Warni
     let first = measurements.first()?;
     let why = stats::Histogram::try_from(first.latency()).err();
     let why = why.unwrap_or_else(|| "the waiting requests contradict each other".to_owned());
-    let text = format!("no latency: the store is damaged: {why}{}", warning::of_trials(measurements.len(), all));
+    let text = format!("no latency: the store is damaged: {why}{}", merge_warnings::of_trials(measurements.len(), all));
     Some(Warning::new(WarningKind::NotRead, text, measurements.len()))
 }
 
@@ -161,7 +161,7 @@ fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>
         limited_by,
         marks: limited_by.and_then(Mark::of).into_iter().chain(hung).collect(),
         outlier_in: Vec::new(),
-        contended: conditions::contended(record),
+        contended: run_conditions::contended(record),
         failed: match &record.outcome {
             Outcome::Failed(failure) => Some(failure.message.clone()),
             Outcome::Measured(_) => None,
@@ -190,7 +190,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         return RowState::Unrunnable { reason: reason.clone() };
     }
     match (measured, failed) {
-        (0, 0) => match not_built(run, point).map(|build| visible::build(build).outcome) {
+        (0, 0) => match not_built(run, point).map(|build| printable::build(build).outcome) {
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason },
             Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason },
             Some(BuildOutcome::Failed { output_tail }) => {
@@ -265,7 +265,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     let Some(window_s) = measurements().next().map(|measurement| measurement.window_ns as f64 / 1e9) else { return };
     let trials = measurements().map(|measured| value::window_values(metric, measured)).collect::<Option<Vec<_>>>();
     let Some(trials) = trials.filter(|_| window_s > 0.0) else { return };
-    let Some(components) = stats::variance::components(&trials, window_s) else { return };
+    let Some(components) = stats::variance_components::components(&trials, window_s) else { return };
     finding.s_between = Some(components.between);
     finding.s_within = Some(components.within);
     // Setup, warm-up, teardown.
@@ -279,7 +279,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
     let fewest = measured.iter().filter_map(|record| Some(record.measurement()?.latency().count)).min()?;
     if let Some(q) = value::quantile_of(metric) {
-        let needed = stats::order::samples_needed(q, level);
+        let needed = stats::order_statistics::samples_needed(q, level);
         if fewest < needed {
             return Some(format!("not enough samples: a trial has {fewest} of the {needed} needed"));
         }
@@ -305,8 +305,8 @@ fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     let (&limit, _) = counts.iter().max_by_key(|(limit, count)| (**count, caution(limit)))?;
     let reasons = verdicts.iter().find(|verdict| verdict.limited_by == limit)?.reasons.clone();
     let blames = |record: &&&Record| record.verdict.as_ref().is_some_and(|verdict| verdict.limited_by == limit);
-    let path_unknown =
-        limit == Limit::Subject && measured.iter().filter(blames).any(|record| agents::is_path_unknown(record, nodes));
+    let path_unknown = limit == Limit::Subject
+        && measured.iter().filter(blames).any(|record| generator_verdicts::is_path_unknown(record, nodes));
     Some(LimitFinding { limit, counts, reasons, path_unknown })
 }
 
@@ -325,9 +325,9 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
         let text = format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default());
         warnings.push(Warning::new(WarningKind::NotMeasured, text, 0));
     }
-    warnings.extend(warning::of_row(records));
+    warnings.extend(merge_warnings::of_row(records));
     let measured = records.iter().filter(|record| record.measurement().is_some());
-    let differ = agents::differ(measured.map(|record| record.agents.as_slice()), nodes);
+    let differ = generator_verdicts::differ(measured.map(|record| record.agents.as_slice()), nodes);
     if let Some(found) = &row.limited_by {
         let marked = found.counts.iter().filter_map(|(limit, trials)| Some((*limit, Mark::of(*limit)?, *trials)));
         for (limit, mark, trials) in marked {
@@ -340,7 +340,7 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
             let is_told = limit == Limit::Network && !differ.is_empty();
             let why = found.reasons.first().filter(|_| limit == found.limit && !is_told);
             let why = why.map_or(String::new(), |reason| format!(": {reason}"));
-            let text = format!("{}{}{why}", kind.text().unwrap_or_default(), warning::of_trials(trials, all));
+            let text = format!("{}{}{why}", kind.text().unwrap_or_default(), merge_warnings::of_trials(trials, all));
             warnings.push(Warning::new(kind, text, trials));
         }
     }

@@ -1,6 +1,6 @@
 //! Searches: `stats::search` decides; this module converts trials for it and describes the result.
 
-mod adhoc;
+mod find_rate;
 mod judge;
 
 use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial};
@@ -12,7 +12,7 @@ use crate::findings::{Mark, SearchFinding, SearchStep, SearchValue, SearchVerdic
 use crate::number::{count, quantity};
 use crate::stop_rule::reason_to_stop;
 
-pub use adhoc::{FIND_VERSION, FindReport, Search, find};
+pub use find_rate::{FIND_VERSION, FindReport, Search, find};
 use judge::{Judged, judge};
 
 /// Highest rate ever tried, per second; far above what any generator reaches.
@@ -47,7 +47,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
     let found = finding(search, &[record]);
-    found.steps.first().map(adhoc::step_text)
+    found.steps.first().map(find_rate::step_text)
 }
 
 /// The capacity found by the search at this point, per second, or why there is none.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use stats::claims;
+use stats::ranking;
 use stats::stop_rule::{self, Decision, Rule};
 use study::plan::Plan;
 use study::record::{Failure, FailureKind, Outcome, Record};
 
 use crate::group::{contender_groups, is_repeated};
 use crate::number::{count, percent};
-use crate::trial::Trial;
+use crate::trial_values::Trial;
 use crate::{gate, value};
 
 /// Why the design point needs no further trial, given all records of the run so far. All points end together: within a
@@ -127,12 +127,12 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);
-    let of_place = |place: crate::group::ContenderGroup| -> claims::Place {
+    let of_place = |place: crate::group::ContenderGroup| -> ranking::Place {
         place.points.into_iter().map(|point| values[point].clone()).filter(|values| !values.is_empty()).collect()
     };
     let compared = contenders.into_iter().map(of_place).filter(|place| place.len() > 1).collect::<Vec<_>>();
-    let rule = claims::Rule { higher_is_better: metric.better == study::Better::Higher, error };
-    (!compared.is_empty()).then(|| claims::comparison_width(&claims::claims(&compared, &rule)))
+    let rule = ranking::Rule { higher_is_better: metric.better == study::Better::Higher, error };
+    (!compared.is_empty()).then(|| ranking::comparison_width(&ranking::claims(&compared, &rule)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use study::Metric;
 use study::record::{Measurement, Record, Sample, SubjectUse, Window};
 
 use crate::findings::{Column, InsideTrial, Process, Role, Row, TrialFinding};
-use crate::{histogram, number};
+use crate::{merge_histograms, number};
 
 /// Maximum number of rows with a timeline, since they are shown side by side.
 pub const ROWS_MAX: usize = 12;
@@ -52,7 +52,7 @@ fn columns(measurement: &Measurement) -> Vec<Column> {
     let column = |(index, windows): (usize, &[Window])| {
         let at = |window: usize| (window as u64).checked_mul(window_ns).map(|ns| ns.min(duration_ns));
         let (from_ns, to_ns) = (at(index * each)?, at(index * each + windows.len()).unwrap_or(duration_ns));
-        let latency = histogram::merge(windows.iter().map(|window| &window.latency));
+        let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency));
         let quantile = |q: f64, least: u64| latency.as_ref().filter(|all| all.len() >= least)?.quantile(q);
         (to_ns > from_ns).then(|| Column {
             from_ns,

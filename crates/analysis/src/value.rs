@@ -6,8 +6,8 @@ use study::plan::TrialRule;
 use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, SubjectUse, Window};
 
 use crate::findings::{Clock, Estimate, Row};
-use crate::histogram;
 use crate::latency::{self, Latency};
+use crate::merge_histograms;
 use crate::metric_values::{MetricValues, Values};
 use crate::number::total;
 
@@ -149,7 +149,7 @@ impl Trial<'_> {
 
     fn quantile(&self, q: f64) -> Option<Bound> {
         let (latency, estimate) = self.latency.as_ref()?;
-        let needed = stats::order::samples_needed(q, self.level);
+        let needed = stats::order_statistics::samples_needed(q, self.level);
         estimate.quantile(q).filter(|found| latency.is_enough(found, needed))
     }
 
@@ -164,8 +164,8 @@ impl Trial<'_> {
     }
 
     fn hits_p99(&self) -> Option<f64> {
-        let hits = histogram::from_record(&self.cache()?.get_hit)?;
-        (hits.len() >= stats::order::samples_needed(0.99, self.level)).then(|| hits.quantile(0.99))?
+        let hits = merge_histograms::from_record(&self.cache()?.get_hit)?;
+        (hits.len() >= stats::order_statistics::samples_needed(0.99, self.level)).then(|| hits.quantile(0.99))?
     }
 
     fn subject(&self) -> Option<&SubjectUse> {
@@ -189,8 +189,8 @@ impl Trial<'_> {
     }
 
     fn own_time(&self, q: f64) -> Option<f64> {
-        let enough = self.own_ns.len() as u64 >= stats::order::samples_needed(q, self.level);
-        stats::order::quantile(&self.own_ns, q).filter(|_| enough)
+        let enough = self.own_ns.len() as u64 >= stats::order_statistics::samples_needed(q, self.level);
+        stats::order_statistics::quantile(&self.own_ns, q).filter(|_| enough)
     }
 
     /// Payload per request at the generator; `None` unless proxies can be involved.

@@ -15,12 +15,12 @@
 use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
 use study::{Warning, WarningKind};
 
-use crate::agents;
-pub use crate::bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
-use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
 use crate::failed_requests::FailedRequests;
+use crate::generator_verdicts;
 use crate::hangs;
 use crate::hangs::Waits;
+pub use crate::load_verdict::{BUSY, generator_busy, judge_load, subject_busy};
+use crate::load_verdict::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
 use crate::number::{count, percent, quantity};
 use crate::value::errors_total;
 
@@ -34,7 +34,7 @@ const DISTURBED: f64 = 0.1;
 /// Judges stored trials by the current rules, not by the rules of the build that measured.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
-        agents::judge_agents(record, &run.nodes);
+        generator_verdicts::judge_agents(record, &run.nodes);
         record.verdict = judge(record, run.calibration.as_ref(), &run.nodes).0;
     }
 }
@@ -55,7 +55,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     let mut warnings = measurement_warnings(measurement, waits);
     warnings.extend(network_warnings(record));
     warnings.extend(waiting_warnings(record));
-    warnings.extend(agents::warnings(record));
+    warnings.extend(generator_verdicts::warnings(record));
     if let (Some(subject), Some(generator)) = (subject, generator_busy(measurement))
         && generator > EXHAUSTED
         && (BUSY..EXHAUSTED).contains(&subject)
@@ -73,7 +73,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     } else {
         without_own_cpu(limit(measurement, Some(subject), calibration, waits), measurement)
     };
-    (Some(agents::worst(with_proxies(verdict, record), record, nodes)), warnings)
+    (Some(generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
 /// Share of the time that the server waited for its CPU, if so large that it was neither slow nor hung but starved.
@@ -191,7 +191,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
-    let (caused_ns, caused) = crate::cache::caused(measurement);
+    let (caused_ns, caused) = crate::cache_report::caused(measurement);
     // Requests still waiting at the end were in flight too: in an open loop one per connection, from its write.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,

@@ -2,6 +2,7 @@
 
 mod cache;
 mod config;
+mod evicted_key_uses;
 mod evictor;
 mod ghosts;
 mod index;
@@ -9,7 +10,6 @@ mod memory;
 mod queue;
 pub mod replay;
 mod shard;
-mod sketch;
 mod stats;
 mod uses;
 

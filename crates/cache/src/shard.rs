@@ -8,7 +8,7 @@ use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
 use crate::memory::{Memory, NO_BLOCK};
 use crate::queue::Queue;
 use crate::stats::Stats;
-use crate::{ghosts, sketch, uses};
+use crate::{evicted_key_uses, ghosts, uses};
 
 // The owner's bits in a block's first word: the length of the key and these. The second word is the length of the
 // value. Then, if present: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1), version (2);
@@ -228,7 +228,7 @@ impl Shard {
             if self.evictor == Evictor::Density {
                 let random = self.draw();
                 let (table, slots) = self.policy_table();
-                sketch::count(table, slots, key.tag, random);
+                evicted_key_uses::count(table, slots, key.tag, random);
             }
             return None;
         };
@@ -570,7 +570,7 @@ impl Shard {
     fn resize_index(&mut self, slots: u32) {
         let (last, live) = (self.ghost_count, self.ghosts_live());
         match self.evictor {
-            Evictor::Density => self.index.resize(&mut self.memory, slots, sketch::stretch),
+            Evictor::Density => self.index.resize(&mut self.memory, slots, evicted_key_uses::stretch),
             Evictor::S3Fifo => self.index.resize(&mut self.memory, slots, |old, old_slots, new, slots| {
                 ghosts::stretch(old, old_slots, new, slots, last, live);
             }),
@@ -613,7 +613,7 @@ impl Shard {
     fn enter(&mut self, block: u32, words: u32, tag: u32, past: Option<Past>) -> u32 {
         if self.evictor == Evictor::Density {
             let (table, slots) = self.policy_table();
-            let level = past.map_or_else(|| sketch::recall(table, slots, tag), |past| past.uses);
+            let level = past.map_or_else(|| evicted_key_uses::recall(table, slots, tag), |past| past.uses);
             return level.max(uses::ONE);
         }
         if !self.evictor.queues() {
@@ -667,7 +667,7 @@ impl Shard {
         if self.evictor == Evictor::Density && matches!(why, Leaving::Evicted | Leaving::Displaced) {
             let random = self.draw();
             let (table, slots) = self.policy_table();
-            sketch::remember(table, slots, slot.tag, slot.uses, random);
+            evicted_key_uses::remember(table, slots, slot.tag, slot.uses, random);
         }
         self.index.remove(&mut self.memory, at);
         self.memory.release(block, words);
@@ -824,7 +824,7 @@ impl Shard {
             if slot.block != NO_BLOCK {
                 self.index.set_slot(&mut self.memory, hand, Slot { uses: uses::half(slot.uses), ..slot });
             }
-            sketch::halve(self.policy_table().0, hand);
+            evicted_key_uses::halve(self.policy_table().0, hand);
         }
     }
 

@@ -30,21 +30,21 @@
 //! assert_eq!(mistakes[0].hint.as_deref(), Some("did you mean `idle`?"));
 //! ```
 
+pub mod check_examples;
 pub mod diagnostic;
-pub mod examples;
+pub mod error_report;
 pub mod keys;
-pub mod mend;
 pub mod nearest;
 pub mod node;
+pub mod parse_with_errors;
 pub mod place;
 pub mod printable;
-pub mod report;
+pub mod render_keys;
 pub mod section;
-pub mod show;
 pub mod units;
 
 pub use diagnostic::{Diagnostic, Invalid};
+pub use error_report::Report;
 pub use keys::{Key, Keys, Kind, Missing};
 pub use place::Place;
-pub use report::Report;
 pub use section::{Fill, Filled, Section};

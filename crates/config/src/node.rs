@@ -3,8 +3,8 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::error_report::Report;
 use crate::place::{Place, line_and_column};
-use crate::report::Report;
 
 /// A value and its place in the file.
 #[derive(Clone, Debug, PartialEq)]

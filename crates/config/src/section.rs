@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use crate::diagnostic::Invalid;
+use crate::error_report::Report;
 use crate::keys::{Key, Keys, Kind, Missing};
 use crate::nearest::suggestion;
 use crate::node::{self, Entry, Node, Table, Value};
 use crate::place::Place;
-use crate::report::Report;
 use crate::units;
 
 /// Replaces names in texts by their values, like the levels of factors in a study. `()` leaves texts unchanged.

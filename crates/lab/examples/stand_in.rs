@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::Deserialize;
+use study::generator_messages::{Announced, Heard, Phase, Progress, Span, Told};
 use study::record::{Histogram, IdlePolicy, Measurement, Record};
-use study::seam::{Announced, Heard, Phase, Progress, Span, Told};
 use study::spec::{LoadSpec, SPEC_VERSION, Stop};
 
 type Done = Result<(), Box<dyn Error>>;
@@ -54,7 +54,7 @@ fn exec(words: &[&str]) -> Done {
     let mut rest = words;
     while let [key, value, more @ ..] = rest {
         match *key {
-            "--cpus" => cpus = lab::cpus::parse(value)?,
+            "--cpus" => cpus = lab::cpu_list::parse(value)?,
             "--parent" => parent = Some(value.parse()?),
             _ => break,
         }

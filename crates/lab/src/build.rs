@@ -3,15 +3,15 @@ use std::time::Duration;
 
 use study::plan::{EngineChoice, Plan, Point, ProcessPlan};
 use study::record::{Build, BuildOutcome};
-use study::words;
+use study::shell_words;
 
-use crate::builds::Builds;
 use crate::clock;
 use crate::container::Images;
-use crate::end::unrunnable;
 use crate::hooks::{LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
+use crate::shared_builds::Builds;
 use crate::trial::start_supervisor;
+use crate::trial_end::unrunnable;
 use crate::verify;
 
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -87,7 +87,7 @@ fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
 
 /// The program of a proxy that cannot be found and that no build creates.
 fn absent(proxy: &ProcessPlan, directory: &Path) -> Option<String> {
-    let program = words::split(&proxy.command).ok()?.into_iter().next()?;
+    let program = shell_words::split(&proxy.command).ok()?.into_iter().next()?;
     if program == "quintain" || proxy.build.is_some() {
         return None;
     }
@@ -108,7 +108,7 @@ pub(crate) fn build(
     interrupted: &dyn Fn() -> bool,
 ) -> Option<BuildOutcome> {
     let failed = |output_tail: String| Some(BuildOutcome::Failed { output_tail });
-    let words = match words::split(command) {
+    let words = match shell_words::split(command) {
         Ok(words) => words,
         Err(mistake) => return failed(mistake.to_string()),
     };

@@ -3,35 +3,35 @@
 
 pub mod doctor;
 pub mod file;
-mod gang;
+pub mod join;
 mod launch;
-mod link;
+mod launch_together;
+mod network_paths;
 pub mod node;
-mod paths;
-mod sides;
-pub mod tls;
+mod node_channel;
+mod remote_sides;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use study::node::{BEAT, Hello, Order, Said, Serve};
+use study::generator_messages::{self, Heard};
+use study::node_messages::{BEAT, Hello, Order, Said, Serve};
 use study::plan::LoadPlan;
 use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
-use study::seam::{self, Heard};
 use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
 
-use crate::end::{End, failed};
-use crate::lines::Writer;
-use crate::load::{Engine, Event, Load, broken};
+use crate::json_lines::Writer;
+use crate::load_side::{Engine, Event, Load, broken};
 pub use crate::process::TICKET;
 use crate::process::{Supervisor, wait_readable};
-use crate::subject::NotStarted;
+use crate::server_side::NotStarted;
+use crate::trial_end::{End, failed};
 use crate::{clock, generator};
 use file::{Hosts, Launcher};
-pub use gang::rank;
-use link::Link;
+pub use launch_together::rank;
+use node_channel::Link;
 
 const MARGIN: Duration = Duration::from_secs(30);
 
@@ -53,7 +53,7 @@ pub struct Generators {
     /// Declared before the nodes, so that the beats stop first.
     _beats: mpsc::Sender<()>,
     /// Ends by itself after its nodes.
-    _gang: Option<gang::Gang>,
+    _gang: Option<launch_together::Gang>,
     /// Dropped last: it owns the processes that run the nodes.
     _supervisor: Supervisor,
 }
@@ -123,7 +123,7 @@ impl Cluster {
             return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
         };
         let mut cluster = Self { subject, generators };
-        let paths = paths::measure(&cluster, reach.interrupted).map_err(|end| match end {
+        let paths = network_paths::measure(&cluster, reach.interrupted).map_err(|end| match end {
             End::Interrupted => ClusterError::Interrupted,
             End::Lost(text) => ClusterError::Machines(vec![cluster.explain_loss(&text)]),
             end => ClusterError::Machines(vec![end.text()]),
@@ -232,8 +232,8 @@ impl Cluster {
         &'a self,
         order: &Serve,
         interrupted: &'a dyn Fn() -> bool,
-    ) -> Result<sides::RemoteServer<'a>, NotStarted> {
-        sides::RemoteServer::start(&self.subject.link, order, interrupted)
+    ) -> Result<remote_sides::RemoteServer<'a>, NotStarted> {
+        remote_sides::RemoteServer::start(&self.subject.link, order, interrupted)
     }
 }
 
@@ -257,7 +257,7 @@ impl Generators {
     pub fn run(
         &self,
         spec: &LoadSpec,
-        progress: &mut dyn FnMut(seam::Progress),
+        progress: &mut dyn FnMut(generator_messages::Progress),
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(Measurement, Vec<Agent>), Option<Failure>> {
         let patience = generator::patience(spec, MARGIN);
@@ -296,7 +296,7 @@ impl Generators {
                 gate: part.is_some(),
                 ..whole.clone()
             };
-            let generator = sides::RemoteGenerator::start(member, &spec, interrupted)?;
+            let generator = remote_sides::RemoteGenerator::start(member, &spec, interrupted)?;
             error_ns = error_ns.max(generator.offset.error_ns);
             engines.push((Box::new(generator), part));
         }
@@ -324,7 +324,7 @@ impl Drop for Member {
 fn finish(
     mut load: Load<'_>,
     patience: Duration,
-    progress: &mut dyn FnMut(seam::Progress),
+    progress: &mut dyn FnMut(generator_messages::Progress),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Measurement, Vec<Agent>), End> {
     let deadline = clock::now() + patience;
@@ -350,7 +350,7 @@ fn finish(
 
 /// SHA-256 of a file, hexadecimal. Fails if the file cannot be read.
 pub fn hash(path: &Path) -> std::io::Result<String> {
-    Ok(tls::fingerprint(&std::fs::read(path)?))
+    Ok(join::fingerprint(&std::fs::read(path)?))
 }
 
 /// The kernel's boot ID, which identifies one boot of one machine. Empty if it cannot be read.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use study::node::Serve;
+use study::node_messages::Serve;
 use study::plan::CompanionPlan;
 use study::record::{FailureKind, ProxyUse};
 
-use crate::end::End;
-use crate::server::{Companion, Ground, Kept, Server};
+use crate::start_server::{Companion, Ground, Kept, Server};
+use crate::trial_end::End;
 
 /// Companions of a trial, in the order of the plan. Those for later trials return to [`Kept`] when it is dropped.
 pub(crate) struct Companions<'a> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use study::plan::{ContainerPlan, EngineChoice};
 use study::record::{ContainerUse, SubjectUse};
-use study::words;
+use study::shell_words;
 
 use crate::process::{Exit, Job, Launch, MARK, Supervisor, kill, output};
 use crate::procfs;
@@ -130,10 +130,10 @@ impl Image {
         address: SocketAddr,
         arguments: &[String],
     ) -> Result<Vec<String>, String> {
-        let mut options = words::arguments(&plan.options).map_err(|mistake| mistake.to_string())?;
+        let mut options = shell_words::arguments(&plan.options).map_err(|mistake| mistake.to_string())?;
         options.extend(environment.keys().flat_map(|variable| ["--env".to_owned(), variable.clone()]));
         if !cpus.is_empty() {
-            options.extend(["--cpuset-cpus".to_owned(), crate::cpus::format(cpus)]);
+            options.extend(["--cpuset-cpus".to_owned(), crate::cpu_list::format(cpus)]);
         }
         match plan.publish {
             None => options.extend(["--network", "host"].map(str::to_owned)),

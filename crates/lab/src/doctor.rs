@@ -9,7 +9,7 @@ use study::record::{Finding, FindingState, Host};
 
 use crate::clock;
 use crate::exec::on_each_cpu;
-use crate::presence::{self, Lab};
+use crate::other_labs::{self, Lab};
 
 use FindingState::{Bad, Good, NotChecked, Warning};
 
@@ -33,7 +33,7 @@ pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
         open_files: getrlimit(Resource::Nofile).current,
         io_uring,
         noise: on_each_cpu(&cpus, |cpu| measure_noise(cpu, Duration::from_millis(200))),
-        labs: presence::others(),
+        labs: other_labs::others(),
     }
 }
 

@@ -24,8 +24,9 @@ fn pin(cpus: &[u32]) -> io::Result<()> {
         }
         set.set(cpu as usize);
     }
-    sched_setaffinity(None, &set)
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpus::format(cpus))))
+    sched_setaffinity(None, &set).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpu_list::format(cpus)))
+    })
 }
 
 /// Runs `work` on all of `cpus` at once, in pinned threads; omits unusable CPUs.

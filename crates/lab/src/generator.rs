@@ -3,15 +3,15 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use study::generator_messages::{Heard, Told};
 use study::plan::LoadPlan;
-use study::seam::{Heard, Told};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-use crate::end::{End, saying};
-use crate::lines::{Lines, Writer, parse};
-use crate::load::{Engine, RemoteFacts, broken};
+use crate::divide_cpus::Share;
+use crate::json_lines::{Lines, Writer, parse};
+use crate::load_side::{Engine, RemoteFacts, broken};
 use crate::process::{Child, Launch, Supervisor};
-use crate::topology::Share;
+use crate::trial_end::{End, saying};
 
 const WARMUP_MAX: Duration = Duration::from_secs(120);
 /// Time that a generator may leave messages unread.

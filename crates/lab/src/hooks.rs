@@ -67,7 +67,7 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
     /// The generator's progress message.
-    pub load: study::seam::Progress,
+    pub load: study::generator_messages::Progress,
     /// Latest sample of the server. `None`: not sampled yet, or on another machine.
     pub server: Option<Sample>,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use study::record::{Cpu, Host, Interface};
 
-use crate::cpus;
+use crate::cpu_list;
 use crate::process::capture;
 use crate::procfs::{number, value};
 
@@ -152,7 +152,7 @@ impl Files {
         let status = self.must("allowed CPUs", "proc/self/status").unwrap_or_default();
         let online = self.may("sys/devices/system/cpu/online");
         let list = value(&status, "Cpus_allowed_list").map(str::to_owned).or(online).unwrap_or_default();
-        let allowed = match cpus::parse(&list) {
+        let allowed = match cpu_list::parse(&list) {
             Ok(allowed) if !allowed.is_empty() => allowed,
             _ => {
                 self.unknown.push(format!("CPUs: `{list}` is not a CPU list"));
@@ -177,7 +177,7 @@ impl Files {
         };
         let mut cpus: Vec<Cpu> = allowed.into_iter().map(place).collect();
         if !placeless.is_empty() {
-            self.unknown.push(format!("cores: none reported for CPUs {}", cpus::format(&placeless)));
+            self.unknown.push(format!("cores: none reported for CPUs {}", cpu_list::format(&placeless)));
         }
         self.tell_dies_apart(&mut cpus);
         cpus
@@ -187,7 +187,7 @@ impl Files {
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let first_sibling = |cpu: &Cpu| {
             let list = self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;
-            cpus::parse(&list).ok()?.first().copied()
+            cpu_list::parse(&list).ok()?.first().copied()
         };
         let siblings: Vec<Option<u32>> = cpus.iter().map(first_sibling).collect();
         let mut cores = BTreeMap::new();
@@ -206,7 +206,7 @@ impl Files {
         let node = |name: &String| {
             let number = name.strip_prefix("node")?.parse().ok()?;
             let list = self.may(&format!("sys/devices/system/node/{name}/cpulist"))?;
-            Some((number, cpus::parse(&list).ok()?))
+            Some((number, cpu_list::parse(&list).ok()?))
         };
         names.iter().filter_map(node).collect()
     }
@@ -377,8 +377,8 @@ mod tests {
         assert_eq!(host.cpus[79], Cpu { index: 79, core: 25, package: 1, node: 1 });
 
         let share = |subject, generator| {
-            let share = crate::topology::share(&host.cpus, subject, generator, false).unwrap();
-            (cpus::format(&share.subject), cpus::format(&share.generator))
+            let share = crate::divide_cpus::share(&host.cpus, subject, generator, false).unwrap();
+            (cpu_list::format(&share.subject), cpu_list::format(&share.generator))
         };
         assert_eq!(share(8, Some(4)), ("0-7".to_owned(), "8-11".to_owned()));
         assert_eq!(share(40, Some(8)), ("0-35".to_owned() + ",40-43", "36-39,76-79".to_owned()));

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use study::cpu_profile::CpuProfile;
-use study::seam::Span;
+use study::generator_messages::Span;
 use tempfile::TempDir;
 
 use crate::clock;
-use crate::fold::{FIELDS, Fold};
+use crate::fold_stacks::{FIELDS, Fold};
 use crate::process::{Child, Launch, Supervisor, wait_readable};
 
 /// Samples per second of CPU time. Not a divisor of kernel rates, so as not to meet its ticks.

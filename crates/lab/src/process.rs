@@ -20,12 +20,12 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
     waitid,
 };
-use study::words;
+use study::shell_words;
 
 use crate::clock;
-use crate::end::saying;
+use crate::output_tail::Tail;
 use crate::procfs::{self, Stat};
-use crate::tail::Tail;
+use crate::trial_end::saying;
 
 const PROC: &str = "/proc";
 pub(crate) const MARK: &str = "QUINTAIN_CHILD";
@@ -62,13 +62,13 @@ impl Job {
     /// Parses a line of the watchdog after `container `: one of our names, then the client.
     pub(crate) fn parse(text: &str) -> Option<Job> {
         let (name, client) = text.split_once(' ')?;
-        let client = words::split(client).ok().filter(|client| !client.is_empty())?;
+        let client = shell_words::split(client).ok().filter(|client| !client.is_empty())?;
         name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
     }
 
     /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
     pub(crate) fn line(&self, sign: char) -> String {
-        format!("{sign}container {} {}", self.name, words::join(&self.client))
+        format!("{sign}container {} {}", self.name, shell_words::join(&self.client))
     }
 }
 
@@ -146,7 +146,7 @@ impl Supervisor {
         let mut command = command(&self.exe);
         command.arg("exec");
         if !launch.cpus.is_empty() {
-            command.args(["--cpus", &crate::cpus::format(launch.cpus)]);
+            command.args(["--cpus", &crate::cpu_list::format(launch.cpus)]);
         }
         command.args(["--parent", &std::process::id().to_string(), "--"]);
         match launch.words {

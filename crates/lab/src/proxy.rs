@@ -5,17 +5,17 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use study::node::Serve;
+use study::node_messages::Serve;
 use study::plan::{Level, Plan};
 use study::proxy::ProxyPlan;
 use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
 
-use crate::end::{End, failed};
 use crate::files::read_text;
 use crate::ready;
-use crate::server::{Fill, Ground, Server, Started};
-use crate::wire::{self, Table};
+use crate::start_server::{Fill, Ground, Server, Started};
+use crate::tcp_byte_counts::{self, Table};
+use crate::trial_end::{End, failed};
 
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
 const CALLS_MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -108,7 +108,9 @@ impl Proxy<'_> {
     /// Stops it. `tables` are pairs of connection tables, the best first.
     pub(crate) fn finish(mut self, tables: &[(&Table, &Table)], used: &mut ProxyUse) -> Vec<Warning> {
         let mut warnings = self.started.stop(&mut used.used).into_iter().collect::<Vec<_>>();
-        used.wire = tables.iter().find_map(|(begin, end)| wire::between(begin, end, self.started.port, self.next_port));
+        used.wire = tables
+            .iter()
+            .find_map(|(begin, end)| tcp_byte_counts::between(begin, end, self.started.port, self.next_port));
         match self.plan.calls.as_ref().map(|file| (file, calls(&self.folder.path().join(file)))) {
             None => {}
             Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),

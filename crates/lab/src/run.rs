@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use study::plan::{Plan, Point};
 use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
-use study::{Next, words};
+use study::{Next, shell_words};
 
-use crate::end::End;
 use crate::hooks::{Cause, Ended, Hooks, LabError, Options};
 use crate::spinner::Spinner;
 use crate::trial::{self, Bench, Trial};
-use crate::{clock, cpus, revision};
+use crate::trial_end::End;
+use crate::{clock, cpu_list, revision};
 
 /// Consecutive failures after which a design point is abandoned.
 const FAILURES_MAX: usize = 3;
@@ -153,7 +153,7 @@ fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option
 /// `None` if the command has no file below `directory`: the directory of a system program is irrelevant.
 fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     let base = directory.join(point.subject.process.directory.as_deref().unwrap_or(""));
-    let command = words::split(&point.subject.process.command).ok()?;
+    let command = shell_words::split(&point.subject.process.command).ok()?;
     let named = command.iter().find(|word| {
         word.contains('/') && !word.starts_with('-') && !Path::new(word).is_absolute() && base.join(word).exists()
     });
@@ -161,7 +161,7 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
         let path = base.join(word);
         return if path.is_dir() { Some(path) } else { path.parent().map(Path::to_owned) };
     }
-    let build = words::split(point.subject.process.build.as_deref()?).ok()?;
+    let build = shell_words::split(point.subject.process.build.as_deref()?).ok()?;
     let place = build.iter().position(|word| word == "-C")?;
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }
@@ -197,6 +197,6 @@ impl<'a> Spinners<'a> {
             None => Spinner::keep(&mut self.here, &self.cpus, supervisor, &options.directory),
             Some(cluster) => cluster.spin(&self.cpus),
         };
-        checked.map_err(|why| LabError::Spin(cpus::format(&self.cpus), why))
+        checked.map_err(|why| LabError::Spin(cpu_list::format(&self.cpus), why))
     }
 }

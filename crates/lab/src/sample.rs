@@ -12,7 +12,7 @@ use study::record::{Sample, SubjectUse};
 use crate::cgroup::{Cgroup, Usage};
 use crate::clock::{self, thread_cpu_time};
 use crate::procfs::{self, Stat, number, tick_ns};
-use crate::threads::{Counts, Threads, Waits};
+use crate::thread_counters::{Counts, Threads, Waits};
 
 const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);

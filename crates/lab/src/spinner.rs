@@ -19,7 +19,7 @@ impl Spinner {
         let mut spinner = match running.take().filter(|spinner| spinner.cpus == cpus) {
             Some(spinner) => spinner,
             None => {
-                let words = ["quintain", "spin", "--cpus", &crate::cpus::format(cpus)].map(str::to_owned);
+                let words = ["quintain", "spin", "--cpus", &crate::cpu_list::format(cpus)].map(str::to_owned);
                 let launch = Launch { cpus, ..Launch::new(&words, directory) };
                 let mut child = supervisor.spawn(launch).map_err(|error| error.to_string())?;
                 // A spinner that cannot work ends at once; later trials check again.

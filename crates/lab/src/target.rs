@@ -5,10 +5,10 @@ use std::path::Path;
 
 use study::Journey;
 use study::limits::BODY_MAX_BYTES;
-use study::node::Standing;
+use study::node_messages::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
+use study::request_values::{self, Field, Part};
 use study::spec::{HttpRequest, Protocol, Target};
-use study::values::{self, Field, Part};
 
 use crate::files::{read_limited, read_text};
 
@@ -130,7 +130,7 @@ fn request(
         Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
         // A body that is not UTF-8 has no values.
         Some(BodyPlan::File(file)) => match String::from_utf8(body(&directory.join(file))?) {
-            Ok(text) => values::with_names(&text, values).into_bytes(),
+            Ok(text) => request_values::with_names(&text, values).into_bytes(),
             Err(bytes) => bytes.into_bytes(),
         },
     };
@@ -176,10 +176,10 @@ fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
     let headers = request.headers.iter().map(|(_, value)| (value.as_str(), true));
     let mut texts = [(request.target.as_str(), false), (body, false)].into_iter().chain(headers);
     let check = |(text, in_header): (&str, bool)| {
-        let parts = values::parts(text).map_err(|error| error.in_one_line())?;
+        let parts = request_values::parts(text).map_err(|error| error.in_one_line())?;
         parts.into_iter().try_for_each(|part| match part {
             Part::Field(_, Field::Csv { file, column, .. }) => {
-                values::read_column(&directory.join(file), &column, in_header, |_| {})
+                request_values::read_column(&directory.join(file), &column, in_header, |_| {})
             }
             _ => Ok(()),
         })

@@ -2,23 +2,23 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-use study::node::Serve;
+use study::generator_messages::Heard;
+use study::node_messages::Serve;
 use study::plan::{Plan, Point};
 use study::record::{
     Agent, FailureKind, IdlePolicy, Measurement, Outcome, Probe, RECORD_VERSION, Record, Step, SubjectUse,
 };
-use study::seam::Heard;
 
 use crate::cluster::Cluster;
-use crate::end::{End, failed};
+use crate::divide_cpus::{self, Share};
 use crate::generator::{self, Generator};
 use crate::hooks::{LabError, Live, Options, Phase, Progress};
-use crate::load::{self, Event, Load};
+use crate::load_side::{self, Event, Load};
 use crate::perf::Perf;
 use crate::process::{Supervisor, wait_readable};
-use crate::server::{Ground, Kept};
-use crate::subject::{Seen, Side, Subject};
-use crate::topology::{self, Share};
+use crate::server_side::{Seen, Side, Subject};
+use crate::start_server::{Ground, Kept};
+use crate::trial_end::{End, failed};
 use crate::{clock, target};
 
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
@@ -245,7 +245,7 @@ impl Trial<'_> {
         // After a failure, this kills generators that are still running.
         let (measurement, agents) = load.end(if result.is_ok() { EXIT } else { Duration::ZERO })?;
         result?;
-        let measurement = measurement.ok_or_else(|| load::broken("it has no measurement"))?;
+        let measurement = measurement.ok_or_else(|| load_side::broken("it has no measurement"))?;
         Ok((measurement, agents))
     }
 }
@@ -289,7 +289,7 @@ fn settle_others(record: &mut Record) {
 
 /// Watches for responses, to distinguish a server that hangs from a generator that does.
 struct Watch {
-    live: Option<study::seam::Progress>,
+    live: Option<study::generator_messages::Progress>,
     /// Times of the last progress message and of the last one with new responses.
     heard: Instant,
     changed: Instant,
@@ -301,7 +301,7 @@ impl Watch {
         Self { live: None, heard: clock::now(), changed: clock::now(), timeout }
     }
 
-    fn see(&mut self, live: study::seam::Progress) {
+    fn see(&mut self, live: study::generator_messages::Progress) {
         self.heard = clock::now();
         if self.live.as_ref().is_none_or(|before| before.requests != live.requests) {
             self.changed = clock::now();
@@ -369,9 +369,9 @@ fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     let behind = point.subject.cpus.saturating_add(point.proxy_cpus).saturating_add(point.companion_cpus);
     if let Some(cluster) = &options.cluster {
-        return topology::alone(&cluster.subject.cpus, behind);
+        return divide_cpus::alone(&cluster.subject.cpus, behind);
     }
-    topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
+    divide_cpus::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
 }
 
 #[cfg(test)]
@@ -398,7 +398,7 @@ mod tests {
     fn silent_generator_is_not_a_hung_server() {
         let overdue = |silent: Duration, quiet: Duration| {
             let mut watch = Watch::new(Duration::from_secs(1));
-            watch.see(study::seam::Progress::default());
+            watch.see(study::generator_messages::Progress::default());
             let before = |time: Duration| clock::now().checked_sub(time).unwrap();
             (watch.changed, watch.heard) = (before(silent), before(quiet));
             match watch.overdue(Duration::from_secs(9)) {

@@ -4,15 +4,15 @@
 
 mod cache;
 mod check;
+mod common_checks;
 mod conversation;
+mod expected_response;
+mod failure;
 mod http;
-mod page;
 mod pingpong;
 mod receive;
 mod response;
 mod server;
-mod suite;
-mod trouble;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,15 +22,15 @@ use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
 use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
-use crate::builds::Builds;
 use crate::clock;
 use crate::hooks::Options;
 use crate::process::Supervisor;
-use crate::server::Kept;
+use crate::shared_builds::Builds;
+use crate::start_server::Kept;
 use check::Check;
+pub use failure::NotStarted;
+use failure::Trouble;
 use server::{Home, Server, quoted};
-pub use trouble::NotStarted;
-use trouble::Trouble;
 
 /// What to verify.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ pub fn verify(
 
 fn checks(order: &Order) -> Vec<Check> {
     let data = order.suite.map(Suite::cases).unwrap_or_default().into_iter().chain(order.cases.iter().cloned());
-    let code = order.suite.map(suite::checks).unwrap_or_default();
+    let code = order.suite.map(common_checks::checks).unwrap_or_default();
     let all = data.map(|case| Check::data(case, order.seed)).chain(code);
     let all = all.filter(|check| !(order.seen_by_clients && check.needs_process));
     all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()

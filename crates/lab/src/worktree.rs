@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use study::words;
+use study::shell_words;
 
 use crate::clock;
 use crate::process::{Supervisor, command};
@@ -77,7 +77,7 @@ impl Worktrees {
         std::fs::create_dir_all(&folder)?;
         let watchdog = Supervisor::start(exe)?;
         let paths = [&repository.top, &folder].map(|path| path.display().to_string());
-        watchdog.register(&format!("worktrees {}", words::join(&paths)))?;
+        watchdog.register(&format!("worktrees {}", shell_words::join(&paths)))?;
         Ok(Self { repository, folder, _watchdog: watchdog })
     }
 
@@ -95,7 +95,7 @@ impl Worktrees {
 
 /// Removes worktrees as a line of the watchdog names them: the repository, then their directory.
 pub(crate) fn remove_all(line: &str) {
-    let paths = words::split(line).unwrap_or_default();
+    let paths = shell_words::split(line).unwrap_or_default();
     let [repository, folder] = paths.iter().map(Path::new).collect::<Vec<_>>()[..] else { return };
     // Protects all other directories.
     if !folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
@@ -181,7 +181,7 @@ mod tests {
         let mine = folder.path().join("mine");
         std::fs::create_dir(&mine).unwrap();
         std::fs::write(mine.join("file"), "").unwrap();
-        remove_all(&words::join(&[folder.path(), &mine].map(|path| path.display().to_string())));
+        remove_all(&shell_words::join(&[folder.path(), &mine].map(|path| path.display().to_string())));
         assert!(mine.join("file").exists());
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-use lab::cluster::tls::{Event, Listener, REFUSALS_TOLD, join};
+use lab::cluster::join::{Event, Listener, REFUSALS_TOLD, join};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const LONG: Duration = Duration::from_secs(120);

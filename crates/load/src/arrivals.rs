@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn shapes_schedule_the_area_under_their_rates() {
-        let stages = study::shape::parse("0..1k over 2s, 3k for 1s, 1k..0 over 2s").unwrap();
+        let stages = study::load_shape::parse("0..1k over 2s, 3k for 1s, 1k..0 over 2s").unwrap();
         for (arrivals, allowed) in
             [(Arrivals::Constant { rate_per_s: 1.0 }, 2), (Arrivals::Poisson { rate_per_s: 1.0 }, 200)]
         {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use net::Nanos;
 use stats::batch;
-use stats::volley::{Moments, Next, VolleyRule};
-use study::seam::{Announced, Connected, HOLD_MAX, Latencies, Phase};
+use stats::volley_stop_rule::{Moments, Next, VolleyRule};
+use study::generator_messages::{Announced, Connected, HOLD_MAX, Latencies, Phase};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::recorder::{Fault, Faults};

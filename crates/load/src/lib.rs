@@ -14,27 +14,27 @@
 mod arrivals;
 mod cache_outcome;
 mod censored;
-mod check;
+mod check_spec;
 mod coordinator;
+mod coordinator_link;
 mod escape;
 mod journey;
 mod measurement;
-mod memory_limit;
-mod phase_tracker;
+pub mod operation_stream;
 mod protocol;
+mod query_memory_limit;
 mod recorder;
 mod run;
-mod server;
+mod server_address;
 #[cfg(test)]
-mod simulated;
+mod simulation_tests;
 mod steadiness;
-mod supervise;
 mod tls;
-mod trace;
+mod trace_distributor;
 mod worker;
-pub mod workload;
+mod worker_threads;
 
-pub use check::check;
+pub use check_spec::check;
 pub use run::{run, run_with_events};
-pub use study::seam::{Phase, Progress};
-pub use supervise::{Gate, LoadError};
+pub use study::generator_messages::{Phase, Progress};
+pub use worker_threads::{Gate, LoadError};

@@ -13,8 +13,8 @@ use crate::censored;
 use crate::coordinator::{Ended, add_windows};
 use crate::protocol::{Class, Shared, operations};
 use crate::recorder::{Fault, Faults, Log, OpenLoop, Recorder};
-use crate::supervise::cpu_of;
 use crate::worker::Done;
+use crate::worker_threads::cpu_of;
 
 /// The caller adds the backend and the costs of the process.
 pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], shared: Option<&Shared>) -> Measurement {

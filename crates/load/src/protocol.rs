@@ -5,7 +5,7 @@ mod checks;
 mod difference;
 mod http;
 mod http_cache;
-mod keys;
+mod key_states;
 mod memcached;
 mod pingpong;
 mod redis;
@@ -19,14 +19,14 @@ pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::difference::Difference;
 pub(crate) use self::http::{Http, operations};
 pub(crate) use self::http_cache::HttpCache;
-pub(crate) use self::keys::Shared;
+pub(crate) use self::key_states::Shared;
 pub(crate) use self::memcached::Memcached;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
 pub(crate) use self::variation::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::Fault;
-use crate::server::Server;
+use crate::server_address::Server;
 
 /// A response that was read.
 #[derive(Clone, Copy, Debug, Default)]

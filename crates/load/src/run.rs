@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use net::{Address, Backend, Choice, Driver};
 use study::Workload;
+use study::generator_messages::{Progress, Told};
 use study::record::Measurement;
-use study::seam::{Progress, Told};
 use study::spec::{self, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator};
 use crate::journey::{MESSAGE_BYTES_MAX, Plan, Servers, Sessions};
 use crate::measurement::build_measurement;
-use crate::memory_limit::query_memory_limit;
+use crate::operation_stream::{KEY_MAX_BYTES, WorkloadError};
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
-use crate::server::Server;
-use crate::supervise::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
+use crate::query_memory_limit::query_memory_limit;
+use crate::server_address::Server;
 use crate::tls::Connector;
-use crate::trace::{self, Tape, TraceDistributor};
+use crate::trace_distributor::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};
-use crate::workload::{KEY_MAX_BYTES, WorkloadError};
+use crate::worker_threads::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
 
 /// Connect timeout when several addresses of a name are tried.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
 }
 
 /// Like [`run`], but also reports when measuring starts and ends, on the caller's thread. After [`Told::Measured`],
-/// connections stay open until the call of `tell` returns, at most about [`study::seam::HOLD_MAX`]. A specification
+/// connections stay open until the call of `tell` returns, at most about [`study::generator_messages::HOLD_MAX`]. A specification
 /// with a gate needs `gate`, which the caller opens after [`Told::Connected`]. Fails like [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
@@ -91,7 +91,7 @@ pub fn run_with_events(
     if let Some((workload, shared)) = &shared
         && let Some((trace, seen)) = workload.trace.as_ref().zip(shared.replay_counts())
     {
-        let input = trace::open(&trace.file).map_err(LoadError::Trace)?;
+        let input = trace_distributor::open(&trace.file).map_err(LoadError::Trace)?;
         let (distributor, of_workers) =
             TraceDistributor::new(workload, &shared.texts, spec.seed, workers, seen).map_err(invalid)?;
         (dealer, tapes) = (Some((distributor, input)), of_workers);

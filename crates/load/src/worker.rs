@@ -1,8 +1,8 @@
 //! A worker: one driver with its connections and budget, and one loop for all protocols, arrivals and stop rules.
 
 mod budget;
+mod connection_lifecycle;
 mod connections;
-mod lifecycle;
 mod tally;
 
 use std::io;
@@ -17,10 +17,10 @@ use self::connections::{Connections, Flight, State};
 use self::tally::Tally;
 use crate::censored::{Stalls, Waits};
 use crate::coordinator::Control;
-use crate::phase_tracker::Usage;
+use crate::coordinator_link::Usage;
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::{Fault, Recorder};
-use crate::server::Server;
+use crate::server_address::Server;
 
 /// Longest interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;

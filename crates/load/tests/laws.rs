@@ -1,8 +1,8 @@
 //! Goodness-of-fit tests of all random generators of a workload, with a million draws each through the operation
 //! stream. The draws fit their distribution, and do not fit one whose parameter is 1 % off.
 
-use load::workload::Stream;
-use stats::fit::{Fit, chi_square};
+use load::operation_stream::Stream;
+use stats::goodness_of_fit::{Fit, chi_square};
 use stats::{Sizes, Zipf};
 use study::Workload;
 use study::workload::{Popularity, SizeLaw, Tail, ValueLength, preset};
@@ -49,7 +49,7 @@ fn workload(change: impl FnOnce(&mut Workload)) -> Workload {
     workload
 }
 
-fn drawn(workload: &Workload, seed: u64) -> impl Iterator<Item = load::workload::Operation> {
+fn drawn(workload: &Workload, seed: u64) -> impl Iterator<Item = load::operation_stream::Operation> {
     let mut stream = Stream::new(workload, seed, 0, 1).unwrap();
     (0..DRAWS).map(move |_| stream.next_operation())
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use load::Phase;
-use study::seam::Told;
+use study::generator_messages::Told;
 use study::spec::{Arrivals, Backend, Connection, Identities, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use std::alloc::System;
 
-use load::workload::{KEY_MAX_BYTES, Stream, Texts};
+use load::operation_stream::{KEY_MAX_BYTES, Stream, Texts};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use study::workload::{PRESETS, preset};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ::adapter::{Draft, Running, StartError};
 
-use crate::message::{Exit, Problem, Result, usage};
+use crate::command_result::{Exit, Problem, Result, usage};
 use crate::{output, signals};
 
 pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::message::{Exit, Result, cannot, machine};
+use crate::command_result::{Exit, Result, cannot, machine};
 use crate::output;
 
 pub(crate) const STUDIES: &str = "studies";

@@ -13,8 +13,8 @@ use study::record::{Calibration, Host, IdlePolicy, Measurement, Outcome};
 use study::{ExpandOptions, Record};
 
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
-use crate::live::Live;
-use crate::message::{Done, Exit, Problem, Result, exe, usage};
+use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
+use crate::load_progress::Live;
 use crate::run::{cpus_of, run_once};
 use crate::{cluster, output, signals};
 
@@ -59,16 +59,16 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     }
     signals::watch_interrupts()?;
     let cluster = cluster::start(&args.cluster, None)?;
-    let others = lab::presence::others().unwrap_or_default();
+    let others = lab::other_labs::others().unwrap_or_default();
     if !args.force
         && cluster.is_none()
-        && let Some(busy) = busy(&others, &lab::busy::users(WATCHED))
+        && let Some(busy) = busy(&others, &lab::other_processes::users(WATCHED))
     {
         return Err(Problem::text(Exit::Machine, format!("this machine is busy, {busy}"))
             .hint("stop it first, so that the limit is the generator's; `--force` measures anyway"));
     }
     let store = Store::open(&args.store.store)?;
-    let _presence = lab::presence::announce("calibrate").ok();
+    let _presence = lab::other_labs::announce("calibrate").ok();
     let host = lab::host::facts(std::path::Path::new("."));
     let mut servers = args.protocols.clone();
     if servers.is_empty() {
@@ -102,9 +102,9 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String> {
+fn busy(labs: &[lab::other_labs::Lab], users: &[lab::other_processes::User]) -> Option<String> {
     if labs.is_empty() {
-        return lab::busy::words(users);
+        return lab::other_processes::words(users);
     }
     let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Some(format!("another lab is running: {labs}"))
@@ -195,7 +195,7 @@ fn cpu_per_request_ns(measurement: &Measurement) -> f64 {
 
 fn text(calibration: &Calibration, records: &[Record]) -> String {
     let Calibration { protocol, server, backend, threads, rate_max_clients, .. } = calibration;
-    let idle = analysis::display_names::serde_name(calibration.idle);
+    let idle = analysis::wording::serde_name(calibration.idle);
     let mut text = format!("{protocol} against {server}: {backend}, {threads} thread(s), idle policy {idle}\n\n");
     text += "  clients        rate   CPU/request      mean latency\n";
     let mut measured = records.iter().filter_map(Record::measurement).collect::<Vec<_>>();
@@ -232,8 +232,8 @@ mod tests {
 
     #[test]
     fn busy_processes_are_named() {
-        let user = lab::busy::User { pid: 7, name: "rustc".to_owned(), share: 0.9 };
-        let lab = lab::presence::Lab { pid: 8, work: "volley-1".to_owned() };
+        let user = lab::other_processes::User { pid: 7, name: "rustc".to_owned(), share: 0.9 };
+        let lab = lab::other_labs::Lab { pid: 8, work: "volley-1".to_owned() };
         let said = "other processes use 90 % of a CPU: process 7 `rustc` 90 %";
         assert_eq!(busy(&[], std::slice::from_ref(&user)).as_deref(), Some(said));
         assert_eq!(busy(&[lab], &[user]).as_deref(), Some("another lab is running: process 8 (volley-1)"));

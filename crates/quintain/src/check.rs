@@ -5,7 +5,7 @@ use std::fmt::Write;
 use study::{Plan, Point};
 
 use crate::cli::{Cpus, StudyArgs};
-use crate::message::Result;
+use crate::command_result::Result;
 use crate::output;
 use crate::study_file::{self, Opened};
 

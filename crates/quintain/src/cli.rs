@@ -9,12 +9,12 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use config::{Invalid, Kind};
-use report::export::{EXPORTS, Export, LatencyFile};
+use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Kind as Misbehaviour};
 use study::Metric;
-use study::keys::{LOAD, STUDY, words};
+use study::keys::{LOAD, STUDY, allowed_words};
+use study::load_shape;
 use study::record::IdlePolicy;
-use study::shape;
 use study::spec::{Backend, Connection, Identities, Stage};
 use study::units;
 use study::workload::trace;
@@ -415,7 +415,7 @@ fn suite(text: &str) -> Result<ChosenSuite, String> {
 }
 
 fn request_path(text: &str) -> Result<String, String> {
-    match study::http::target(text) {
+    match study::validate_http::target(text) {
         Ok(path) if path.starts_with('/') => Ok(path),
         Ok(_) => Err("a path begins with `/`".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -446,7 +446,7 @@ pub(crate) struct HowArgs {
     #[arg(long, value_parser = one_of(IDLE_POLICIES), default_value = "machine")]
     pub(crate) idle: IdlePolicy,
     /// I/O backend of the generator [default: as in the study]
-    #[arg(long, value_parser = one_of(words::BACKENDS))]
+    #[arg(long, value_parser = one_of(allowed_words::BACKENDS))]
     pub(crate) backend: Option<Backend>,
     /// CPUs to use, e.g. `0-3,8` [default: all available to this process]
     #[arg(long, value_name = "LIST", value_parser = cpu_list, conflicts_with_all = ["cluster", "hosts"])]
@@ -571,7 +571,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SHARE", value_parser = number("gate.allow_errors"), help_heading = DECISION)]
     pub(crate) allow_errors: Option<f64>,
     /// How to treat a candidate without a result: exit with 0, 1, or 125
-    #[arg(long, value_name = "OUTCOME", value_parser = one_of(words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
+    #[arg(long, value_name = "OUTCOME", value_parser = one_of(allowed_words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
     pub(crate) undecided: study::gate::Undecided,
     /// Without --fail-if: stop when the ratio is known to within this [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = number("trials.stop.comparison"), conflicts_with = "fail_if", help_heading = DECISION)]
@@ -678,7 +678,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "PERCENT", requires = "find", allow_negative_numbers = true, value_parser = number("load.search.resolution"), help_heading = SEARCH)]
     pub(crate) resolution: Option<f64>,
     /// Arrival process of the open loop
-    #[arg(long = "arrivals", value_name = "LAW", value_parser = one_of(words::ARRIVALS), action = ArgAction::Set, default_value = "poisson", requires = "open")]
+    #[arg(long = "arrivals", value_name = "LAW", value_parser = one_of(allowed_words::ARRIVALS), action = ArgAction::Set, default_value = "poisson", requires = "open")]
     pub(crate) are_poisson: bool,
     /// Closed loop: think time between a response and the next request
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = time("load.think"), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
@@ -696,7 +696,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) http: HttpArgs,
     /// I/O backend
-    #[arg(long, value_parser = one_of(words::BACKENDS), default_value = "auto", help_heading = GENERATOR)]
+    #[arg(long, value_parser = one_of(allowed_words::BACKENDS), default_value = "auto", help_heading = GENERATOR)]
     pub(crate) backend: Backend,
     /// Pin worker i to the i-th CPU of this list, e.g. `1` or `2-5`
     #[arg(long, value_name = "LIST", allow_negative_numbers = true, value_parser = Collected(cpu_list), conflicts_with_all = ["cluster", "hosts"], help_heading = GENERATOR)]
@@ -745,7 +745,7 @@ pub(crate) struct JourneyArgs {
     #[arg(long, value_name = "URL", requires = "journey", help_heading = JOURNEYS)]
     pub(crate) resolve: Option<String>,
     /// Users: new for every journey (`fresh`), or one per client (`reused`; `{number}` is then the client's)
-    #[arg(long, value_name = "WHICH", value_parser = one_of(words::IDENTITIES), default_value = LOAD.key("identities").default_text(), requires = "journey", help_heading = JOURNEYS)]
+    #[arg(long, value_name = "WHICH", value_parser = one_of(allowed_words::IDENTITIES), default_value = LOAD.key("identities").default_text(), requires = "journey", help_heading = JOURNEYS)]
     pub(crate) identities: Identities,
     /// Run one journey to its end and print its requests, responses and values
     #[arg(long, requires = "journey", conflicts_with_all = ["rate", "find", "requests", "duration", "until", "calls", "cluster", "hosts", "json"], help_heading = JOURNEYS)]
@@ -763,11 +763,11 @@ pub(crate) struct OfferedRate {
 }
 
 fn offered_rate(text: &str) -> Result<OfferedRate, Invalid> {
-    if !shape::is_shape(text) {
+    if !load_shape::is_shape(text) {
         return Ok(OfferedRate { mean_per_s: units::rate_per_s(text)?, shape: Vec::new() });
     }
-    let shape = shape::parse(text)?;
-    Ok(OfferedRate { mean_per_s: shape::mean_per_s(&shape), shape })
+    let shape = load_shape::parse(text)?;
+    Ok(OfferedRate { mean_per_s: load_shape::mean_per_s(&shape), shape })
 }
 
 /// Warm-up before measuring.
@@ -798,10 +798,10 @@ pub(crate) struct CacheArgs {
     #[arg(long, value_name = "FILE", requires = "trace_format", conflicts_with_all = ["key_count", "find"], help_heading = CACHES)]
     pub(crate) trace: Option<String>,
     /// Trace format: Twitter CSV, Meta CSV, libCacheSim binary, or one key per line
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(words::FORMATS), requires = "trace", help_heading = CACHES)]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(allowed_words::FORMATS), requires = "trace", help_heading = CACHES)]
     pub(crate) trace_format: Option<trace::Format>,
     /// Timing: `recorded` (open loop, at the trace's times) or `none` (as the load flags say) [default: none]
-    #[arg(long, value_name = "RULE", value_parser = one_of(words::GAPS), requires = "trace", help_heading = CACHES)]
+    #[arg(long, value_name = "RULE", value_parser = one_of(allowed_words::GAPS), requires = "trace", help_heading = CACHES)]
     pub(crate) trace_gaps: Option<study::workload::Gaps>,
     /// Speed-up of recorded timing [default: 1]
     #[arg(long, value_name = "FACTOR", requires = "trace_gaps", allow_negative_numbers = true, value_parser = number("load.workload.trace.speed"), help_heading = CACHES)]
@@ -867,7 +867,7 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>("load.pipeline"), help_heading = REQUESTS)]
     pub(crate) pipeline: Option<u32>,
     /// Connection reuse [default: keep-alive]
-    #[arg(long, value_name = "USE", value_parser = one_of(words::CONNECTIONS), help_heading = REQUESTS)]
+    #[arg(long, value_name = "USE", value_parser = one_of(allowed_words::CONNECTIONS), help_heading = REQUESTS)]
     pub(crate) connection: Option<Connection>,
     /// Same as `--connection per-request`
     #[arg(long, visible_alias = "disable-keepalive", conflicts_with = "connection", help_heading = REQUESTS)]
@@ -963,8 +963,8 @@ pub(crate) enum ServeKind {
         listen: ListenArgs,
         /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
         /// `bimodal:100us,5ms,0.02` (low, high, fraction of high)
-        #[arg(long, default_value = "null", value_parser = crate::law::law)]
-        delay: crate::law::Law,
+        #[arg(long, default_value = "null", value_parser = crate::delay_flag::law)]
+        delay: crate::delay_flag::Law,
         /// Length of each pause in responding
         #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause_every")]
         pause: Option<Duration>,
@@ -1185,8 +1185,8 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub(crate) body_timeout: Duration,
     /// Response delay distribution, as in `serve calibrate`; millisecond resolution
-    #[arg(long, default_value = "null", value_parser = crate::law::law)]
-    pub(crate) delay: crate::law::Law,
+    #[arg(long, default_value = "null", value_parser = crate::delay_flag::law)]
+    pub(crate) delay: crate::delay_flag::Law,
     /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -1420,7 +1420,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(short = 'd', long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(crate) duration: Duration,
     /// I/O backend
-    #[arg(long, value_parser = one_of(words::BACKENDS), default_value = "auto")]
+    #[arg(long, value_parser = one_of(allowed_words::BACKENDS), default_value = "auto")]
     pub(crate) backend: Backend,
     /// Idle-CPU policy
     #[arg(long, value_parser = one_of(IDLE_POLICIES), default_value = "machine")]
@@ -1484,7 +1484,7 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn cpu_list(text: &str) -> Result<Cpus, String> {
-    match lab::cpus::parse(text)? {
+    match lab::cpu_list::parse(text)? {
         cpus if cpus.is_empty() => Err("expected CPUs like `0-3,8`".to_owned()),
         cpus => Ok(Cpus(cpus)),
     }

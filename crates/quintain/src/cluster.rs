@@ -9,7 +9,7 @@ use study::record::{FindingState, Role};
 use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
-use crate::message::{Exit, Problem, Result, cannot, exe, machine, usage};
+use crate::command_result::{Exit, Problem, Result, cannot, exe, machine, usage};
 use crate::study_file::mistaken;
 use crate::{built_in, output, signals};
 

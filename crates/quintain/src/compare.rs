@@ -14,11 +14,11 @@ use study::{Level, Plan, units};
 use toml::{Table, Value};
 
 use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
-use crate::message::{Done, Exit, Problem, Result, because, exe, machine, usage};
+use crate::command_result::{Done, Exit, Problem, Result, because, exe, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
-use crate::{http, levels, output, quiet, signals};
+use crate::{http_flags, levels, output, signals, wait_until_quiet};
 
 const FACTOR: &str = "version";
 const BASE: &str = "base";
@@ -123,7 +123,7 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
     let subject = table([("cpus", Some(value(&args.server_cpus))), ("variants", Some(variants))]);
 
     let (protocol, path) = target(url, mistakes);
-    let headers = http::fields(&args.headers, mistakes).into_iter();
+    let headers = http_flags::fields(&args.headers, mistakes).into_iter();
     let headers = table(headers.map(|(name, value)| (name, Some(value.into()))));
     let load = table([
         ("protocol", text(protocol)),
@@ -466,7 +466,7 @@ fn carry_out(
         output::file(path, report::html(findings).map_err(machine)?)?;
     }
     output::message(&format!("\n{}", run::where_it_is(&args.how, &carried.run)));
-    if let Some(advice) = quiet::advice(findings).filter(|_| args.how.cluster.cluster.is_none()) {
+    if let Some(advice) = wait_until_quiet::advice(findings).filter(|_| args.how.cluster.cluster.is_none()) {
         output::message(&advice);
     }
     run::exit(&carried)
@@ -474,7 +474,7 @@ fn carry_out(
 
 fn the_same_program(plan: &Plan) -> Option<String> {
     let program = |point: &study::Point| {
-        let program = study::words::split(&point.subject.process.command).ok()?.into_iter().next()?;
+        let program = study::shell_words::split(&point.subject.process.command).ok()?.into_iter().next()?;
         let path = Path::new(point.subject.process.directory.as_deref()?).join(&program);
         Some((program.contains('/').then_some(program)?, std::fs::read(path).ok()?))
     };

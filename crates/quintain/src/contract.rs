@@ -9,7 +9,7 @@ use config::printable;
 use serde_json::json;
 
 use crate::cli::{ContractVerb, StateVerb};
-use crate::message::{Done, Exit, Result, machine, usage};
+use crate::command_result::{Done, Exit, Result, machine, usage};
 use crate::output;
 
 pub(crate) fn contract(verb: ContractVerb) -> Done {

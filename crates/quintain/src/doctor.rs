@@ -5,7 +5,7 @@ use std::path::Path;
 use study::record::{Finding, FindingState, Host, Node};
 
 use crate::cli::ClusterArgs;
-use crate::message::{Done, Exit, Problem};
+use crate::command_result::{Done, Exit, Problem};
 use crate::{cluster, output, signals};
 
 pub(crate) fn doctor(wants_json: bool, cluster: &ClusterArgs) -> Done {

@@ -1,5 +1,5 @@
 //! The generator process of the lab, `quintain load --spec`: reads a specification and writes JSON
-//! lines in the format of [`study::seam`].
+//! lines in the format of [`study::generator_messages`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,11 +11,11 @@ use load::{Gate, LoadError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use study::Json;
-use study::seam::{HOLD_MAX, Heard, Told};
+use study::generator_messages::{HOLD_MAX, Heard, Told};
 use study::spec::LoadSpec;
 
-use crate::message::{Done, Exit, cannot};
-use crate::{limits, output, signals};
+use crate::command_result::{Done, Exit, cannot};
+use crate::{os_limits, output, signals};
 
 pub(crate) fn generator(path: &str) -> Done {
     let mut lab = match path {
@@ -33,7 +33,7 @@ pub(crate) fn generator(path: &str) -> Done {
             return Ok(Exit::Usage);
         }
     };
-    if let Err(problem) = limits::make_room(&spec) {
+    if let Err(problem) = os_limits::make_room(&spec) {
         output::json_line(Told::Error(problem.to_string()).to_json())?;
         return Ok(Exit::Machine);
     }

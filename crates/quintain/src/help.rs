@@ -4,10 +4,10 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use config::{Keys, show};
+use config::{Keys, render_keys};
 
 use crate::cli::Cli;
-use crate::message::{Exit, Result, because, usage};
+use crate::command_result::{Exit, Result, because, usage};
 use crate::output;
 
 /// Topics other than commands: files, with their keys and the headings of their tables.
@@ -40,9 +40,9 @@ pub(crate) fn help(topic: &[String]) -> Result<()> {
 
 fn help_of_file((file, keys, heading): &OfFile, tables: &[String]) -> Result<()> {
     let name = tables.first().map(String::as_str);
-    let Some(text) = show::help(keys, name, *heading) else {
+    let Some(text) = render_keys::help(keys, name, *heading) else {
         let problem = usage(format!("unknown table `{}` of `{file}`", name.unwrap_or_default()));
-        return Err(problem.hint(format!("available: {}", show::names(keys).join(", "))));
+        return Err(problem.hint(format!("available: {}", render_keys::names(keys).join(", "))));
     };
     output::data(&text)
 }

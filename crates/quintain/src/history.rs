@@ -10,7 +10,7 @@ use store::{Store, StoreError};
 use study::record::{Run, RunState};
 
 use crate::cli::{self, HistoryArgs};
-use crate::message::{Result, machine, usage};
+use crate::command_result::{Result, machine, usage};
 use crate::parallel::in_parallel;
 use crate::{output, runs};
 

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use analysis::FailedRequests;
 use study::record::{Failure, FailureKind, Outcome, Record};
 use study::spec::{Arrivals, Protocol, Stop, Warmup};
-use study::{ExpandOptions, Objective, Plan, Point, words};
+use study::{ExpandOptions, Objective, Plan, Point, shell_words};
 
 use crate::cli::{HttpArgs, InitArgs, InitKind};
-use crate::message::{Done, Exit, Problem, Result, exe, usage};
+use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
 use crate::mistakes::Mistakes;
 use crate::run::run_once;
 use crate::study_file;
-use crate::{http, output, signals};
+use crate::{http_flags, output, signals};
 
 /// Timeout of the one request of a trial.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -143,14 +143,14 @@ fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> Http
         expect_body: args.expect_body.clone(),
         ..HttpArgs::default()
     };
-    let given = args.path.iter().map(|_| "`--path`").chain(http::given_flags(&request)).collect::<Vec<_>>();
+    let given = args.path.iter().map(|_| "`--path`").chain(http_flags::given_flags(&request)).collect::<Vec<_>>();
     if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
         let do_not = if given.len() == 1 { "does not" } else { "do not" };
         mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")));
         return request;
     }
-    let headers = http::Parts::read(&request, mistakes).headers;
-    http::expect(&request, mistakes);
+    let headers = http_flags::Parts::read(&request, mistakes).headers;
+    http_flags::expect(&request, mistakes);
     for (at, (name, _)) in headers.iter().enumerate() {
         if headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
             mistakes.add(format!("`--header`: `{name}` is given twice, a study has each header once"));
@@ -180,7 +180,7 @@ fn example(flag: &str) -> String {
 }
 
 fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mistakes) {
-    if let Err(mistake) = words::check(command) {
+    if let Err(mistake) = shell_words::check(command) {
         return mistakes.add(mistake.of(&format!("`{flag}`")));
     }
     let is_proxy = flag == "--proxy";
@@ -212,7 +212,7 @@ fn commands(draft: &Draft) -> impl Iterator<Item = (&'static str, &str)> {
 /// Checks that a program with a path exists relative to the directory where the study's commands
 /// start, which may differ from the working directory.
 fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mistakes) {
-    let program = words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
+    let program = shell_words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
     if !program.contains('/') || program.contains('{') || directory.join(&program).exists() {
         return;
     }
@@ -241,7 +241,7 @@ fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathB
 }
 
 fn runnable(place: &Path) -> String {
-    words::join(&[place.with_extension("").display().to_string()])
+    shell_words::join(&[place.with_extension("").display().to_string()])
 }
 
 /// Starts each server of a plan once, with its proxies, sends one request, and returns a

@@ -4,7 +4,7 @@ use analysis::history::Levels;
 use study::{Level, Plan};
 
 use crate::cli::key_value;
-use crate::message::{Result, usage};
+use crate::command_result::{Result, usage};
 
 pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
     text.split(',').map(|part| key_value(part).map_err(|_| part)).collect()

@@ -9,18 +9,20 @@ use load::Progress;
 use study::gate::FailIf;
 use study::limits::WINDOW_NS;
 use study::load_rules;
+use study::load_shape;
 use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind};
-use study::shape;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Cpus, LoadArgs};
-use crate::http::Asked;
-use crate::live::{Live, live, problem};
-use crate::message::{Done, Exit, Problem, Result, usage};
-use crate::metrics::Metrics;
+use crate::command_result::{Done, Exit, Problem, Result, usage};
+use crate::http_flags::Asked;
+use crate::load_progress::{Live, live, problem};
+use crate::metrics_endpoint::Metrics;
 use crate::mistakes::Mistakes;
-use crate::{cache, cluster, find, generator, http, journey, limits, output, request_log, signals};
+use crate::{
+    cache_flags, cluster, find_rate, generator, http_flags, journey_flags, os_limits, output, request_log, signals,
+};
 
 /// How long the open loop polls before each intended send, in ns.
 const SPIN_NS: u64 = 100_000;
@@ -59,7 +61,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         (prepare(&args)?, None)
     };
     if let Some(search) = search {
-        return find::find(&args, search, &spec, &name);
+        return find_rate::find(&args, search, &spec, &name);
     }
     let has_free_port = metrics.is_some_and(|address| address.port() == 0);
     let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
@@ -90,7 +92,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     line.clear();
     let (measurement, agents) = result?;
     if let Some(path) = &args.journey.calls {
-        journey::write_calls(path, &measurement, &spec.target)?;
+        journey_flags::write_calls(path, &measurement, &spec.target)?;
     }
     if let Some(path) = &args.log {
         request_log::write(path, &measurement, &spec.target)?;
@@ -99,7 +101,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         // The measurement has just ended.
         let start_s = lab::clock::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
         let start = Duration::from_secs(start_s);
-        match report::export::latency_file(&measurement, *kind, &name, start) {
+        match report::exports::latency_file(&measurement, *kind, &name, start) {
             Some(text) => output::file(path, text)?,
             None => output::message(&format!("no latency to write to `{}`", path.display())),
         }
@@ -138,7 +140,7 @@ pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared> {
     if !prepared.spec.cpus.is_empty() {
         crate::run::cpus(Some(&Cpus(prepared.spec.cpus.clone())))?;
     }
-    let warnings = limits::make_room(&prepared.spec)?;
+    let warnings = os_limits::make_room(&prepared.spec)?;
     tell(args, &notes);
     warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
     Ok(prepared)
@@ -153,22 +155,22 @@ fn tell(args: &LoadArgs, notes: &[String]) {
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let mut mistakes = Mistakes::of_flags();
     let asked = match &args.journey.journey {
-        Some(name) => journey::asked(name, &args.journey, &args.http, &mut mistakes),
+        Some(name) => journey_flags::asked(name, &args.journey, &args.http, &mut mistakes),
         None => {
-            journey::flags_of_none(&args.journey, &mut mistakes);
-            http::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
+            journey_flags::flags_of_none(&args.journey, &mut mistakes);
+            http_flags::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
         }
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {
-        cache::flags_of_none(&args.cache, &mut mistakes);
+        cache_flags::flags_of_none(&args.cache, &mut mistakes);
     }
     let trace = asked.as_ref().and_then(|asked| match &asked.target {
         Target::Cache { workload, .. } => workload.trace.as_ref(),
         _ => None,
     });
     let duration_ns = args.duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
-    let search = find::plan(args, duration_ns, &mut mistakes);
+    let search = find_rate::plan(args, duration_ns, &mut mistakes);
     let fail_if = args.fail_if.as_deref();
     let fail_if = fail_if.and_then(|text| mistakes.all_ok("`--fail-if`", FailIf::parse_absolute(text)));
     let shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
@@ -183,7 +185,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
             .refuse(&flags, "drop it", |flag| format!("`{flag}` cannot be combined with a shape, which ends the load"));
     }
     let stop = match (args.volley, args.until, args.requests) {
-        _ if !shape.is_empty() => Stop::Duration { duration_ns: shape::duration_ns(&shape) },
+        _ if !shape.is_empty() => Stop::Duration { duration_ns: load_shape::duration_ns(&shape) },
         (true, ..) => VOLLEY,
         (_, Some(relative), _) => {
             Stop::Interval { relative, level: 0.95, max_ns: duration_ns.saturating_mul(UNTIL_DURATIONS) }
@@ -209,7 +211,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let warmup = match args.warmup {
         // A trace is measured from its first operation, and journeys are counted as a whole.
         None if trace.is_some() || args.journey.journey.is_some() => Warmup::DurationNs(0),
-        warmup => cache::warmup(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
+        warmup => cache_flags::warmup(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
     };
     if let Some(Asked { target, pipeline, connection, .. }) = &asked {
         let protocol = target.protocol();
@@ -242,7 +244,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         log_one_in: match (&args.journey.calls, &args.log) {
             (None, None) => 0,
             (Some(_), _) => 1,
-            (None, Some(_)) => study::http::one_in(args.log_share.unwrap_or(1.0)),
+            (None, Some(_)) => study::validate_http::one_in(args.log_share.unwrap_or(1.0)),
         },
         shape,
     };

@@ -4,50 +4,50 @@
 
 mod adapter;
 mod built_in;
-mod cache;
+mod cache_flags;
 mod calibrate;
 mod check;
-mod child;
 mod cli;
 mod cluster;
+mod command_result;
 mod compare;
 mod contract;
+mod delay_flag;
 mod doctor;
-mod find;
+mod find_rate;
 mod generator;
 mod help;
+mod hidden_commands;
 mod history;
-mod http;
+mod http_flags;
 mod init;
-mod journey;
-mod law;
+mod journey_flags;
 mod levels;
-mod limits;
-mod live;
+mod live_chart;
 mod load;
-mod message;
-mod metrics;
+mod load_progress;
+mod metrics_endpoint;
 mod mistakes;
+mod os_limits;
 mod output;
 mod parallel;
-mod progress;
-mod quiet;
-mod references;
 mod report;
 mod request_log;
 mod run;
+mod run_progress;
 mod runs;
 mod serve;
 mod signals;
+mod simulated_policies;
 mod studies;
 mod study_file;
 mod verify;
-mod view;
+mod wait_until_quiet;
 mod workload;
 
 use clap::Parser;
 use cli::{Cli, Verb, WorkloadKind};
-use message::Exit;
+use command_result::Exit;
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
@@ -72,10 +72,10 @@ fn main() -> std::process::ExitCode {
         Verb::Help { topic } => help::help(&topic).map(fine),
         Verb::Completions { shell } => help::completions(shell).map(fine),
         Verb::Man { folder } => help::man(folder.as_deref()).map(fine),
-        Verb::Exec { cpus, parent, command } => child::exec(cpus, parent, &command),
-        Verb::Watchdog => child::watchdog(),
-        Verb::Spin { cpus } => child::spin(cpus),
-        Verb::Node(args) => child::node(&args),
+        Verb::Exec { cpus, parent, command } => hidden_commands::exec(cpus, parent, &command),
+        Verb::Watchdog => hidden_commands::watchdog(),
+        Verb::Spin { cpus } => hidden_commands::spin(cpus),
+        Verb::Node(args) => hidden_commands::node(&args),
     };
     output::end(done)
 }

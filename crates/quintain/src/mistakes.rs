@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 use config::Invalid;
 use study::Diagnostic;
 
-use crate::message::{Exit, Problem, Result, usage};
+use crate::command_result::{Exit, Problem, Result, usage};
 
 thread_local! {
     /// Invalid values of flags that clap has parsed on this thread.

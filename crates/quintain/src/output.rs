@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::message::{Done, Exit, Result, cannot, machine, usage};
+use crate::command_result::{Done, Exit, Result, cannot, machine, usage};
 
 /// Number of output lines shown for a failed server.
 pub(crate) const LAST_WORDS: usize = 10;

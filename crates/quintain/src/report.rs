@@ -5,14 +5,14 @@ use std::path::Path;
 use analysis::Findings;
 use analysis::history::Digest;
 use report::Background;
-use report::export::{Export, Source};
+use report::exports::{Export, Source};
 use store::Store;
 use study::record::{Record, Run, RunState};
 
 use crate::cli::{Form, Format, Raw, ReportArgs};
-use crate::message::{Done, Exit, Problem, Result, machine, usage};
+use crate::command_result::{Done, Exit, Problem, Result, machine, usage};
 use crate::run::Stored;
-use crate::{history, output, references};
+use crate::{history, output, simulated_policies};
 
 pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
@@ -26,7 +26,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
     // The process that works on a running run will complete it.
-    if run.state != Some(RunState::Running) && references::complete(&mut run, &records) {
+    if run.state != Some(RunState::Running) && simulated_policies::complete(&mut run, &records) {
         // Stored to avoid computing it again; a read-only store is not an error.
         let _ = store.update_run(&run);
     }
@@ -51,7 +51,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
 /// Whether the report needs records, whose histograms and windows must then fit in memory.
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
     let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
-    is_of_records || args.raw.is_some() || references::may_have(run)
+    is_of_records || args.raw.is_some() || simulated_policies::may_have(run)
 }
 
 fn drawn(args: &ReportArgs, findings: &Findings) -> Done {

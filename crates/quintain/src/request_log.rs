@@ -5,7 +5,7 @@ use std::path::Path;
 use study::record::Measurement;
 use study::spec::Target;
 
-use crate::message::{Result, machine};
+use crate::command_result::{Result, machine};
 use crate::output;
 
 /// Writes every logged request as CSV, or as JSON lines to a file that ends in `.jsonl`. Times are in

@@ -17,10 +17,10 @@ use study::record::{Calibration, Finding, FindingState, Node, Run, RunState};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, HowArgs, RunArgs};
-use crate::message::{Done, Exit, Problem, Result, exe, machine, usage};
-use crate::progress::Bar;
+use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
+use crate::run_progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
-use crate::{built_in, cluster, doctor, history, output, quiet, references, signals};
+use crate::{built_in, cluster, doctor, history, output, signals, simulated_policies, wait_until_quiet};
 
 /// Called before each block with the block's number.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
@@ -113,7 +113,7 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     }
     let (plan, id, calibration, nodes) = (run.plan.clone(), run.id.clone(), run.calibration.clone(), run.nodes.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));
-    let mut beside = lab::presence::others().is_some_and(|labs| !labs.is_empty());
+    let mut beside = lab::other_labs::others().is_some_and(|labs| !labs.is_empty());
     let mut failed = None;
     let so_far = Run { state: Some(RunState::Running), ..run.clone() };
     let (mut looked_at, mut unlikely) = (0, false);
@@ -145,7 +145,7 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
                 // Note it only once.
                 if is_look
                     && !unlikely
-                    && let Some(text) = quiet::outlook(&analysis::analyze(&so_far, records), left)
+                    && let Some(text) = wait_until_quiet::outlook(&analysis::analyze(&so_far, records), left)
                 {
                     unlikely = true;
                     bar.borrow().note(&format!("note: {text}"));
@@ -162,8 +162,8 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     store.update_run(&run).map_err(Problem::from).map_err(&resumable)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
     match how.wait_quiet {
-        Some(max) => quiet::wait(max),
-        None if is_compare && options.cluster.is_none() => quiet::warn(),
+        Some(max) => wait_until_quiet::wait(max),
+        None if is_compare && options.cluster.is_none() => wait_until_quiet::warn(),
         None => {}
     }
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
@@ -197,7 +197,7 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
-    if references::complete(&mut run, &records) {
+    if simulated_policies::complete(&mut run, &records) {
         store.update_run(&run)?;
     }
     drop(owner);
@@ -243,12 +243,12 @@ fn present(work: &str) -> Option<std::os::unix::net::UnixListener> {
     if let Some(warning) = other_labs() {
         output::message(&format!("warning: {warning}"));
     }
-    let presence = lab::presence::announce(work);
+    let presence = lab::other_labs::announce(work);
     presence.map_err(|error| output::message(&format!("note: cannot announce this run to other labs: {error}"))).ok()
 }
 
 pub(crate) fn other_labs() -> Option<String> {
-    let labs = lab::presence::others().filter(|labs| !labs.is_empty())?;
+    let labs = lab::other_labs::others().filter(|labs| !labs.is_empty())?;
     let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Some(format!("another lab is running on this machine and competes for CPUs: {labs}"))
 }
@@ -288,7 +288,7 @@ fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
     words.extend(["--resume".to_owned(), run.to_owned()]);
     // A study from standard input must be given again.
     let input = if !is_compare && words.iter().any(|word| word == "-") { " < STUDY" } else { "" };
-    study::words::join(&words) + input
+    study::shell_words::join(&words) + input
 }
 
 fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner)> {
@@ -500,5 +500,6 @@ pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>> {
         return Ok(asked.clone());
     }
     let text = format!("CPU {} does not exist or is not available to this process", missing.join(", "));
-    Err(Problem::text(Exit::Machine, text).hint(format!("this process may use CPUs {}", lab::cpus::format(&allowed))))
+    Err(Problem::text(Exit::Machine, text)
+        .hint(format!("this process may use CPUs {}", lab::cpu_list::format(&allowed))))
 }

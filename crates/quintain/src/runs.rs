@@ -10,7 +10,7 @@ use store::{Freed, RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
 use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
-use crate::message::{Exit, Problem, Result, cannot, machine, usage};
+use crate::command_result::{Exit, Problem, Result, cannot, machine, usage};
 use crate::output;
 
 pub(crate) fn runs(args: RunsArgs) -> Result<()> {

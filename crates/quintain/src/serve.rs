@@ -14,7 +14,7 @@ use servers::{
 use stats::Histogram;
 
 use crate::cli::{ListenArgs, MockArgs, MockTlsArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
-use crate::message::{Exit, Problem, Result, machine, usage};
+use crate::command_result::{Exit, Problem, Result, machine, usage};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::message::{Exit, Result, because};
+use crate::command_result::{Exit, Result, because};
 
 const FAILED: &str = "cannot watch for signals";
 

@@ -9,7 +9,7 @@ use study::{Effort, ExpandOptions, Json, Plan, Profile};
 
 use crate::built_in::{self, FILES};
 use crate::cli::StudiesVerb;
-use crate::message::{Exit, Result, cannot, machine, usage};
+use crate::command_result::{Exit, Result, cannot, machine, usage};
 use crate::output;
 
 /// CPUs of a machine large enough for every level of every built-in study, to find all programs.
@@ -97,7 +97,7 @@ fn programs(plan: &Plan) -> BTreeSet<String> {
     for point in &plan.points {
         let commands = point.processes().flat_map(|process| [Some(&process.command), process.build.as_ref()]);
         for command in commands.flatten() {
-            let words = study::words::split(command).unwrap_or_default();
+            let words = study::shell_words::split(command).unwrap_or_default();
             let program =
                 words.first().filter(|program| !program.contains('/') && *program != "quintain" && *program != "sh");
             programs.extend(program.cloned());

@@ -9,8 +9,8 @@ use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
 use crate::built_in::{self, STUDIES};
 use crate::cli::StudyArgs;
-use crate::message::{Exit, Problem, Result, cannot, usage};
-use crate::{limits, mistakes, output};
+use crate::command_result::{Exit, Problem, Result, cannot, usage};
+use crate::{mistakes, os_limits, output};
 
 const STDIN: &str = "stdin";
 
@@ -87,7 +87,7 @@ impl Source {
         }
         for point in plan.points.iter_mut().filter(|point| point.unrunnable.is_none()) {
             point.unrunnable = match cluster {
-                None => limits::obstacle(&point.load),
+                None => os_limits::obstacle(&point.load),
                 Some(cluster) => cluster.refuses(&point.load),
             };
         }

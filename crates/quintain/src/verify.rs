@@ -10,7 +10,7 @@ use study::record::BuildOutcome;
 use study::verification::{CaseOutcome, CaseResult, Suite, Verification};
 
 use crate::cli::{StudyArgs, VerifyArgs};
-use crate::message::{Done, Exit, Problem, Result, exe, machine, usage};
+use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::{output, signals, study_file};
 
 /// File descriptors that a case may need: many connections at once, plus the usual ones.

@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use load::workload::{Stream, Texts};
-use report::workload::{Curves, FitFound, Head, KINDS, Lengths, Spread, WORKLOAD_VERSION, WorkloadDrawn};
-use stats::fit::{Fit, chi_square};
+use load::operation_stream::{Stream, Texts};
+use report::workload_samples::{Curves, FitFound, Head, KINDS, Lengths, Spread, WORKLOAD_VERSION, WorkloadDrawn};
+use stats::goodness_of_fit::{Fit, chi_square};
 use stats::{Sizes, Zipf};
 use study::Workload;
 use study::workload::{NewKey, PRESETS, Popularity};
 
 use crate::cli::WorkloadShowArgs;
-use crate::message::{Exit, Problem, Result, machine, usage};
+use crate::command_result::{Exit, Problem, Result, machine, usage};
 use crate::{output, study_file};
 
 /// Number of lengths that the test distinguishes; longer ones share one cell.
@@ -26,13 +26,13 @@ pub(crate) fn show(args: &WorkloadShowArgs) -> Result<()> {
     }
     let drawn = draw(name, &workload, args.operations, args.seed).map_err(|error| Problem::new(Exit::Usage, error))?;
     if let Some(path) = &args.svg {
-        output::file(path, report::workload::workload_svg(&drawn))?;
+        output::file(path, report::workload_samples::workload_svg(&drawn))?;
     }
     if let Some(path) = &args.html {
-        let page = report::workload::workload_html(&drawn).map_err(machine)?;
+        let page = report::workload_samples::workload_html(&drawn).map_err(machine)?;
         output::file(path, &page)?;
     }
-    output::json_or(args.json, &drawn, || report::workload::workload_terminal(&drawn))
+    output::json_or(args.json, &drawn, || report::workload_samples::workload_terminal(&drawn))
 }
 
 fn named(args: &WorkloadShowArgs) -> Result<(String, Workload)> {

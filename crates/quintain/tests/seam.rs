@@ -1,11 +1,11 @@
-//! The generator process as the lab uses it: every line has the format of `study::seam`.
+//! The generator process as the lab uses it: every line has the format of `study::generator_messages`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 
 use crate::common::{Folder, Server};
 use serde_json::{Value, json};
-use study::seam::{Heard, Phase, Told};
+use study::generator_messages::{Heard, Phase, Told};
 
 fn spec(url: &str) -> Value {
     json!({

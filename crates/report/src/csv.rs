@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use analysis::display_names::serde_name;
 use analysis::findings::{
     EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, MetricInfo, Row, TrialFinding,
 };
+use analysis::wording::serde_name;
 
 /// One row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty fields.
 pub fn csv(findings: &Findings) -> String {

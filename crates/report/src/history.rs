@@ -1,15 +1,15 @@
 //! Runs of a study over time, for a terminal and as a page. Steps are marked, not judged.
 
-use analysis::display_names::capitalised;
 use analysis::findings::{Estimate, History, HistoryPoint, HistoryRun, MachineHistory, PointValue, Step};
 use analysis::history::speed_words;
 use analysis::number::{count, estimate, quantity};
+use analysis::wording::capitalised;
 use study::record::RunState;
 
 use crate::document::{Block, Cell, Document, Head, Room, Section, Table, Tone};
-use crate::paint::Style;
 use crate::render::html::{HtmlError, page};
-use crate::{figure, render};
+use crate::terminal_style::Style;
+use crate::{figures, render};
 
 const POINTS: usize = 6;
 
@@ -24,7 +24,7 @@ pub fn history_terminal(history: &History, style: &Style) -> String {
 
 /// Renders one page, with lines over runs. Fails with [`HtmlError`] if the template fails.
 pub fn history_html(history: &History) -> Result<String, HtmlError> {
-    page(&document(history, false), |detail| figure::history(history, POINTS, detail))
+    page(&document(history, false), |detail| figures::history(history, POINTS, detail))
 }
 
 fn document(history: &History, bars: bool) -> Document {

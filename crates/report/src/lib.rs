@@ -9,16 +9,15 @@
 #[cfg(not(feature = "schema"))]
 extern crate no_schema as schemars;
 
-mod chart;
 mod csv;
 mod document;
-pub mod export;
-mod figure;
-mod find;
+pub mod exports;
+mod figures;
+mod find_rate;
 mod history;
 mod junit;
 mod load;
-mod paint;
+mod panel;
 mod png;
 mod render;
 #[cfg(feature = "schema")]
@@ -26,20 +25,21 @@ pub mod schema;
 mod sections;
 mod side_by_side;
 mod svg;
-pub mod workload;
+mod terminal_style;
+pub mod workload_samples;
 
 use analysis::Findings;
 
-pub use chart::style::Background;
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
-pub use find::find_terminal;
+pub use find_rate::find_terminal;
 pub use history::{history_html, history_terminal};
 pub use junit::{JunitError, junit};
 pub use load::load_terminal;
-pub use paint::{COLOUR_CODES, Style};
+pub use panel::style::Background;
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
 pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
 pub use side_by_side::side_by_side_terminal;
+pub use terminal_style::{COLOUR_CODES, Style};
 
 /// Renders for a terminal: question, answer, tables, warnings and machine.
 pub fn terminal(findings: &Findings, style: &Style) -> String {

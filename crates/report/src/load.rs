@@ -1,9 +1,9 @@
 //! One load without a study (`quintain load`), as JSON and for a terminal.
 
-use analysis::display_names::{SERVER_OR_PATH, limit_word};
 use analysis::failed_requests::{FailedRequests, count_and_share, explanation};
 use analysis::findings::{AgentFinding, Clock, MedianRange};
 use analysis::number::{self, percent, quantity};
+use analysis::wording::{SERVER_OR_PATH, limit_word};
 use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadLimitOutcome, LoadReport,
     OperationReport, SpreadNs, StageReport, hangs, verdict,
@@ -11,7 +11,7 @@ use analysis::{
 use study::record::{Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
-use crate::paint::{Paint, Style};
+use crate::terminal_style::{Paint, Style};
 
 /// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors,
 /// connections, the limit and warnings. Without valid responses, it starts with the reason and
@@ -32,7 +32,7 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
             None => hint(&failed, &report.target),
         };
         let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));
-        out = crate::paint::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
+        out = crate::terminal_style::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
     }
     let mut lines = String::new();
     let mut line = |name: &str, text: String| lines += &paint.line(name, &text);
@@ -120,7 +120,7 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
         let text = if limit.outcome == LoadLimitOutcome::Passes { text } else { paint.bad(&text) };
         line(if at == 0 { "limits" } else { "" }, text);
     }
-    out + &crate::paint::wrap(&lines, style.width, 15)
+    out + &crate::terminal_style::wrap(&lines, style.width, 15)
 }
 
 fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
@@ -134,7 +134,7 @@ fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
             format!("send a body that the server accepts: `--body TEXT -H 'Content-Type: TYPE'`; {accept}")
         }
         300..=399 => format!("redirects are not followed: load the URL in its `Location`; {accept}"),
-        _ => format!("`curl -i {}` shows the response; {accept}", study::words::join(&[target.to_owned()])),
+        _ => format!("`curl -i {}` shows the response; {accept}", study::shell_words::join(&[target.to_owned()])),
     })
 }
 

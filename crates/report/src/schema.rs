@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
-use crate::workload::WorkloadDrawn;
+use crate::workload_samples::WorkloadDrawn;
 use analysis::findings::History;
 use analysis::{FindReport, Findings, LoadReport};
 

@@ -3,6 +3,7 @@ mod comparisons;
 mod containers;
 mod cpu_profiles;
 mod effects;
+mod extra_tables;
 mod failures;
 mod gate;
 mod head;
@@ -12,7 +13,6 @@ mod proxy_overhead;
 mod reproduce;
 mod results;
 mod scalability;
-mod tables;
 mod warnings;
 
 use analysis::Findings;

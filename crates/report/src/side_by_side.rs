@@ -1,11 +1,11 @@
-use analysis::display_names::capitalised;
 use analysis::findings::SideBySide;
 use analysis::number::quantity;
+use analysis::wording::capitalised;
 
 use crate::document::{Block, Cell, Document, Head, Section, Table};
 use crate::history::shown;
-use crate::paint::Style;
 use crate::render;
+use crate::terminal_style::Style;
 
 /// Renders the headline, the runs, a table per metric, and why there is no verdict.
 pub fn side_by_side_terminal(found: &SideBySide, style: &Style) -> String {

@@ -8,7 +8,7 @@ use fixtures as example;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use report::export::{EXPORTS, ExportError, File, LatencyFile, Source, latency_file};
+use report::exports::{EXPORTS, ExportError, File, LatencyFile, Source, latency_file};
 use serde::Deserialize;
 use serde_json::Value;
 use study::plan::Level;
@@ -47,7 +47,7 @@ fn runs() -> [(Run, Vec<Record>); 5] {
 #[test]
 fn documentation_has_the_table_of_exports() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/exports.md");
-    let table = report::export::table();
+    let table = report::exports::table();
     assert!(
         std::fs::read_to_string(page).unwrap().contains(&table),
         "docs/reference/exports.md should have this table:\n{table}"

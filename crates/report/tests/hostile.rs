@@ -76,9 +76,9 @@ fn render_everything(run: &Run, records: &[Record]) {
     report::figure_svgs(&findings, report::Background::Light);
     report::html(&findings).unwrap();
     serde_json::from_str::<Value>(&serde_json::to_string(&findings).unwrap()).unwrap();
-    for export in &report::export::EXPORTS {
+    for export in &report::exports::EXPORTS {
         let history = std::slice::from_ref(&findings);
-        let _ = export.files(&report::export::Source { findings: &findings, records, history, trial: None });
+        let _ = export.files(&report::exports::Source { findings: &findings, records, history, trial: None });
     }
     for record in records {
         analysis::judge(record, run.calibration.as_ref(), &run.nodes);

@@ -17,8 +17,8 @@
 mod connection;
 mod executor;
 mod http;
-mod in_flight;
 mod memcached;
+mod memory_in_transit;
 mod resp;
 mod statistics;
 
@@ -34,9 +34,9 @@ use wire::{http1, memcached as text, resp as redis};
 
 use self::connection::{CacheState, CloseState, ProtocolState};
 use self::executor::Executor;
-use self::in_flight::InFlight;
+use self::memory_in_transit::InFlight;
 use crate::connections::{Connections, INPUT_KEPT_BYTES, Waits};
-use crate::pool::{Handler, Next};
+use crate::event_loops::{Handler, Next};
 use crate::timers::NEVER;
 
 /// Bytes of pending responses that stop further requests of a connection until they are sent.
@@ -57,7 +57,7 @@ const HEAD_BYTES_MAX: usize = 1 << 20;
 /// The protocol of a cache server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheProtocol {
-    /// Detected per connection from its first bytes, see [`wire::detect`].
+    /// Detected per connection from its first bytes, see [`wire::detect_client`].
     Auto,
     /// memcached's text protocol.
     Memcached,

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use net::{Close, Conn, Data, Driver, Nanos};
 use wire::pingpong;
 
+use crate::event_loops::{Handler, Next, send_or_close};
 use crate::pingpong::Words;
-use crate::pool::{Handler, Next, send_or_close};
 
 /// The misbehavior of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

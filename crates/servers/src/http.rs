@@ -33,7 +33,7 @@ use self::delay::Delays;
 use self::request::{Memo, ParsedRequest};
 use crate::connections::{Connections, Waits};
 use crate::delay_queue::DelayQueue;
-use crate::pool::{Handler, Next};
+use crate::event_loops::{Handler, Next};
 use crate::timers::NEVER;
 
 /// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a driver keeps its send

@@ -2,22 +2,22 @@
 //! with the fewest, which may be itself. A [`Handler`] serves the connections.
 
 mod cache;
-mod calibrate;
 mod connections;
 mod delay_queue;
+mod event_loops;
 mod hostile;
 mod http;
+mod known_delays;
 mod pingpong;
-mod pool;
 mod response_head;
 mod timers;
 
 pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};
-pub use calibrate::{Calibrate, Pauses};
-pub use hostile::{Hostile, Kind};
-pub use http::{Http, HttpLimits};
-pub use pingpong::Pingpong;
-pub use pool::{
+pub use event_loops::{
     Handler, Listen, Next, ServeError, Shutdown, serve, serve_cache, serve_calibrate, serve_hostile, serve_http,
     serve_pingpong,
 };
+pub use hostile::{Hostile, Kind};
+pub use http::{Http, HttpLimits};
+pub use known_delays::{Calibrate, Pauses};
+pub use pingpong::Pingpong;

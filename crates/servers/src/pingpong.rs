@@ -3,7 +3,7 @@
 use net::{Conn, Data, Driver};
 use wire::pingpong::{self, WORD_BYTES};
 
-use crate::pool::{Handler, Next, send_or_close};
+use crate::event_loops::{Handler, Next, send_or_close};
 
 /// One thread of the ping-pong server.
 #[derive(Default)]

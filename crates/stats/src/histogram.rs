@@ -1,7 +1,7 @@
 //! Counts of durations in buckets whose width grows with the value.
 
 use crate::interval::Estimate;
-use crate::order;
+use crate::order_statistics;
 
 /// Largest value with a bucket, one hour in nanoseconds. Larger values are counted as saturated.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
@@ -241,12 +241,12 @@ impl Histogram {
         self.value_at_rank(rank.max(1))
     }
 
-    /// Distribution-free interval of quantile `q` from order statistics (see [`order::ranks`]). `effective_n` is the
+    /// Distribution-free interval of quantile `q` from order statistics (see [`order_statistics::ranks`]). `effective_n` is the
     /// number of independent values these are worth: [`Histogram::len`] if they are independent, less if neighbors are
     /// correlated. Fails with a message if these values cannot bound the quantile on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
-        let (low, high) = order::ranks(effective_n, q, level)?;
+        let (low, high) = order_statistics::ranks(effective_n, q, level)?;
         let value = |rank: u64| {
             let scaled = (u128::from(rank) * u128::from(self.len)).div_ceil(u128::from(effective_n));
             self.value_at_rank(scaled as u64).expect("ranks exist only in a sample that is not empty")

@@ -29,7 +29,7 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
         }
     }
     slopes.sort_by(f64::total_cmp);
-    let slope = crate::order::quantile(&slopes, 0.5)?;
+    let slope = crate::order_statistics::quantile(&slopes, 0.5)?;
 
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -178,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{KEYS_MAX, Permutation, Zipf, harmonic, log_uniform_age};
-    use crate::fit;
+    use crate::goodness_of_fit;
     use crate::random::Rng;
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
             });
             let shares = shares.collect::<Vec<_>>();
             if n > 1 {
-                let test = fit::chi_square(&counts, &shares).unwrap();
+                let test = goodness_of_fit::chi_square(&counts, &shares).unwrap();
                 assert!(test.p > 1e-3, "{n} {exponent}: {test:?}");
                 let other = Zipf::new(n, exponent + 0.02);
                 let wrong = (0..=heads).map(|k| {
@@ -234,7 +234,7 @@ mod tests {
                         1.0 - other.head_mass(heads as u64)
                     }
                 });
-                let wrong = fit::chi_square(&counts, &wrong.collect::<Vec<_>>()).unwrap();
+                let wrong = goodness_of_fit::chi_square(&counts, &wrong.collect::<Vec<_>>()).unwrap();
                 assert!(n < 10 || wrong.p < 1e-3, "{n} {exponent}: {wrong:?}");
             }
             let head = counts[..heads].iter().sum::<u64>() as f64 / f64::from(draws);
@@ -250,7 +250,7 @@ mod tests {
         let mut counts = vec![0_u64; 50];
         (0..200_000).for_each(|_| counts[log_uniform_age(most, &mut rng) as usize - 1] += 1);
         let share = |age| ((age as f64 + 1.0) / age as f64).ln() / (most as f64 + 1.0).ln();
-        let test = fit::chi_square(&counts, &(1..=most).map(share).collect::<Vec<_>>()).unwrap();
+        let test = goodness_of_fit::chi_square(&counts, &(1..=most).map(share).collect::<Vec<_>>()).unwrap();
         assert!(test.p > 1e-3, "{test:?}");
         assert_eq!(log_uniform_age(1, &mut rng), 1);
     }

@@ -1,6 +1,6 @@
 //! Decides when a study that runs in whole blocks has enough of them. Every point has a trial in every block and no
 //! point ends early, because trials without counterparts cannot be compared. The rules only consider interval widths,
-//! never which contender is ahead, so the tests of [`crate::claims`] keep their level.
+//! never which contender is ahead, so the tests of [`crate::ranking`] keep their level.
 
 use crate::interval::{self, Estimate};
 

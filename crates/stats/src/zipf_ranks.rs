@@ -78,7 +78,7 @@ impl ZipfRanks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::chi_square;
+    use crate::goodness_of_fit::chi_square;
 
     #[test]
     fn blocks_have_the_mass_of_their_ranks() {

@@ -9,15 +9,15 @@
 //!
 //! With the `sqlite3` shell: `select run, point, json_extract(record, '$.outcome.measured.requests') from trials`.
 
+mod check_printable;
 mod error;
 mod layout;
-mod owner;
-mod printable;
 pub mod run_file;
+mod run_lock;
 mod store;
 
 pub use error::StoreError;
 pub use layout::LAYOUT_VERSION;
-pub use owner::Owner;
 pub use run_file::RunFileError;
+pub use run_lock::Owner;
 pub use store::{Freed, RunSummary, Store};

@@ -373,7 +373,7 @@ fn parse<T: Json>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> 
         version.map_err(invalid).and_then(check_version).err().unwrap_or_else(|| invalid(error))
     })?;
     check_version(version(&found))?;
-    crate::printable::check(json).map_err(invalid)?;
+    crate::check_printable::check(json).map_err(invalid)?;
     Ok(found)
 }
 

@@ -13,8 +13,8 @@ use study::spec::Protocol;
 
 use crate::error::{BUSY_S, StoreError};
 use crate::layout::{self, Layout};
-use crate::owner::{self, Owner};
 use crate::run_file::{self, Check, Content, Line, RunFileError};
+use crate::run_lock::{self, Owner};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -164,12 +164,12 @@ impl Store {
 
     /// Locks a run until the owner is dropped. Fails with [`StoreError::Owned`] or [`StoreError::Lock`].
     pub fn own(&self, run: &str) -> Result<Owner> {
-        owner::take(run, &self.lock_of(run))
+        run_lock::take(run, &self.lock_of(run))
     }
 
     /// Whether a process has locked a run.
     pub fn is_owned(&self, run: &str) -> bool {
-        owner::is_taken(&self.lock_of(run))
+        run_lock::is_taken(&self.lock_of(run))
     }
 
     fn lock_of(&self, run: &str) -> PathBuf {

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use study::Record;
-use study::pool::{outline, pool};
+use study::pool_measurements::{outline, pool};
 use study::record::Measurement;
 
 #[derive(serde::Deserialize)]

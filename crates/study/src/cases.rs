@@ -1,14 +1,14 @@
 //! Cases of `quintain verify` (keys: [`keys::CASES`]): requests, their cuts, and responses, some from random values.
 
+pub mod expression;
 pub mod keys;
 mod parse;
-pub mod template;
 
+pub use expression::{Template, Value};
 pub use parse::{TEXT_MAX_BYTES, parse};
 use regex::bytes::Regex;
 use serde_json_path::JsonPath;
 use stats::random::Rng as Numbers;
-pub use template::{Template, Value};
 
 /// A case: requests on one connection.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and numbers.
 
-mod answer;
 mod factors;
 mod figures;
 mod http;
 mod journey;
 mod load;
 mod proxy;
+mod question;
 mod subject;
 mod trials;
 mod workload;
@@ -22,8 +22,8 @@ use subject::Cpus;
 
 use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section::{Section, Setting, Settings};
-use crate::source::{Profile, Study, in_profile};
-use crate::{keys, sets, template};
+use crate::study::{Profile, Study, in_profile};
+use crate::{factor_placeholders, keys, set_overrides};
 
 pub(crate) use subject::check_variants;
 pub use workload::parse as parse_workload;
@@ -67,7 +67,7 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
     let mut root = in_profile(&study.root, options.profile, &report);
-    sets::apply(&mut root, &options.sets, &report);
+    set_overrides::apply(&mut root, &options.sets, &report);
     let plan = plan_of(&root, &study.text, options, &report);
     report.finish().map(|()| plan)
 }
@@ -86,7 +86,7 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
     check_templates(root, &factors, &companions, report);
     check_use(root, &factors, report);
     let trials = trials::read(&top, options.profile);
-    let effects = answer::effects(&top);
+    let effects = question::effects(&top);
     Plan {
         study: options.name.clone(),
         question: question.unwrap_or_default(),
@@ -96,8 +96,8 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
         figures: figures::read(&top, &factors, &trials),
         tables: figures::tables(&top),
         slopes: slopes(&top),
-        answer: answer::answer(&top, &factors),
-        gate: answer::gate(&top, &factors, &trials),
+        answer: question::answer(&top, &factors),
+        gate: question::gate(&top, &factors, &trials),
         factors: factors.into_iter().map(|factor| factor.name).collect(),
         trials,
         effects,
@@ -262,21 +262,21 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
 
 /// Reports templates that name no factor, and templates of the lab where it fills none in.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
-    let ports = companions.iter().map(|(name, _)| template::port_of(name)).collect::<BTreeSet<_>>();
+    let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);
     // A misspelled `command` is one error, not two.
     let has_command = texts.iter().any(|(spot, ..)| *spot == Spot::Command);
     for (spot, text, place) in texts {
-        for (_, name) in template::templates(text) {
+        for (_, name) in factor_placeholders::templates(text) {
             let of_lab: &[&str] = match spot {
-                Spot::Command => &template::SUBJECT,
-                Spot::Environment | Spot::Companion => &[template::PORT],
+                Spot::Command => &factor_placeholders::SUBJECT,
+                Spot::Environment | Spot::Companion => &[factor_placeholders::PORT],
                 Spot::Journey => &journey::PORTS,
                 Spot::Proxy | Spot::Other => &[],
             };
             let is_filled = match spot {
                 Spot::Command | Spot::Environment if ports.contains(name) => true,
-                Spot::Proxy => template::is_reserved(name),
+                Spot::Proxy => factor_placeholders::is_reserved(name),
                 _ => of_lab.contains(&name),
             };
             if is_filled || factors.iter().any(|factor| factor.name == name) {
@@ -287,8 +287,8 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
             if ports.contains(name) {
                 let message = format!("`{written}` only works in the command and the environment of `[subject]`");
                 report.mistake(at, message, None);
-            } else if template::SUBJECT.contains(&name) {
-                let is_port = name == template::PORT;
+            } else if factor_placeholders::SUBJECT.contains(&name) {
+                let is_port = name == factor_placeholders::PORT;
                 let also = if is_port { ", `subject.environment` and the targets of a journey" } else { "" };
                 if has_command {
                     report.mistake(at, format!("`{written}` only works in `subject.command`{also}"), None);
@@ -310,7 +310,7 @@ fn lost(factor: &str, report: &Report) -> bool {
 
 /// Reports unused factors: their trials would differ only by chance and look like an effect.
 fn check_use(root: &Table, factors: &[Factor], report: &Report) {
-    let used = texts(root).into_iter().flat_map(|(_, text, _)| template::templates(text));
+    let used = texts(root).into_iter().flat_map(|(_, text, _)| factor_placeholders::templates(text));
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();
     for factor in factors {
         let name = factor.name.as_str();

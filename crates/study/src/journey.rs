@@ -5,8 +5,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub mod path;
-pub mod template;
+pub(crate) mod parse;
+pub mod placeholders;
+pub mod reply_path;
 
 /// The sequence of operations of a user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,9 @@
 //! JSON of stored and exchanged types. Serde's code is compiled in every crate that calls it, so others call these.
 
-use crate::node::{Order, Said};
+use crate::generator_messages::{Heard, Told};
+use crate::node_messages::{Order, Said};
 use crate::plan::Plan;
 use crate::record::{Calibration, Record, Run};
-use crate::seam::{Heard, Told};
 use crate::spec::LoadSpec;
 
 /// Whether a field has its default value, which is not stored.

@@ -1,14 +1,14 @@
 //! Declares every key of a study once: the parser takes types, ranges and defaults from here; hints, `quintain help
 //! study`, docs/reference/study.md and the JSON Schema are generated.
 
+pub mod allowed_words;
 mod tables;
 #[cfg(test)]
 mod tests;
-pub mod words;
 
 use std::fmt::Write as _;
 
-use config::show;
+use config::render_keys;
 use serde_json::Value;
 
 pub use config::{Key, Keys, Kind, Missing};
@@ -33,7 +33,7 @@ pub fn heading(keys: &Keys) -> String {
 
 /// Renders docs/reference/study.md.
 pub fn page() -> String {
-    let table = |keys: &Keys| format!("\n## {}\n\n{}", heading(keys), show::table(keys));
+    let table = |keys: &Keys| format!("\n## {}\n\n{}", heading(keys), render_keys::table(keys));
     let mut text = String::from(
         "# Keys of a study\n\nGenerated from crates/study/src/keys/tables.rs; `quintain help study` prints the same. A \
          study is a TOML file. Times have units (`300ms`, `5s`), counts and rates may (`50k`), fractions are `0.03` or \
@@ -42,18 +42,18 @@ pub fn page() -> String {
          file, and file names are relative to it. For a file in a directory `studies` this is the directory above, for \
          a study on stdin the working directory.\n",
     );
-    show::tables(&STUDY).into_iter().for_each(|keys| text += &table(keys));
+    render_keys::tables(&STUDY).into_iter().for_each(|keys| text += &table(keys));
     text.push_str("\n## Metrics\n\n| Name | Unit | Description |\n|---|---|---|\n");
     for metric in crate::METRICS {
         let _ = writeln!(text, "| `{}` | {} | {} |", metric.name, metric.unit, metric.text);
     }
-    show::tables(&JOURNEY).into_iter().for_each(|keys| text += &table(keys));
+    render_keys::tables(&JOURNEY).into_iter().for_each(|keys| text += &table(keys));
     text
 }
 
 /// The JSON Schema of a study, written as JSON or TOML.
 pub fn schema() -> Value {
-    show::schema(&STUDY, "Study", is_always)
+    render_keys::schema(&STUDY, "Study", is_always)
 }
 
 /// Whether a required key is required in every study: variants may supply missing keys, and a journey its protocol.

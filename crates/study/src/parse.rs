@@ -2,15 +2,15 @@
 //! fractions. Any value in `[subject]` or `[load]` can be a text in which `{factor}` stands for a level.
 //! [`crate::keys`] declares the keys, from which docs/reference/study.md is generated.
 
-mod journey;
-
+pub use crate::journey::parse::{
+    TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey,
+};
 use config::node;
 use config::{Diagnostic, Report};
-pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey};
 
 use crate::expand::{self, ExpandOptions};
-use crate::source::in_profile;
-pub use crate::source::{Profile, Study, TEXT_MAX_BYTES};
+use crate::study::in_profile;
+pub use crate::study::{Profile, Study, TEXT_MAX_BYTES};
 
 /// Parses a study and checks syntax, names, types, units, ranges and references in all profiles. Fails with all errors.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {

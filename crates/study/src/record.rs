@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buckets::Buckets;
-use crate::calls::Calls;
+use crate::call_log::Calls;
 use crate::cpu_profile::CpuProfile;
 use crate::plan::{Level, Plan};
 use crate::spec::{Connection, Protocol, Stage};
@@ -419,7 +419,7 @@ pub struct Agent {
     pub node: String,
     /// Its CPUs.
     pub cpus: Vec<u32>,
-    /// Its own measurement without windows, with coarse histograms ([`crate::pool::outline`]) and its part of the rate.
+    /// Its own measurement without windows, with coarse histograms ([`crate::pool_measurements::outline`]) and its part of the rate.
     pub measurement: Box<Measurement>,
     /// Counters of its machine's network stack from the start of the load to its end.
     pub network: NetworkCounters,

@@ -2,9 +2,9 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 
+use crate::generator_messages::{Heard, Told};
 use crate::keys;
-use crate::node::{Order, Said};
-use crate::seam::{Heard, Told};
+use crate::node_messages::{Order, Said};
 use crate::verification::Verification;
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 

@@ -2,8 +2,8 @@
 
 use config::{Fill, Filled, Invalid, Place};
 
+use crate::factor_placeholders;
 use crate::plan::Level;
-use crate::template;
 
 /// Maximum length of a value after filling, bytes.
 const VALUE_MAX_BYTES: usize = 4096;
@@ -23,19 +23,21 @@ pub(crate) struct Settings<'a>(pub(crate) &'a [Setting<'a>]);
 impl Fill for Settings<'_> {
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>> {
         let setting = |name: &str| self.0.iter().find(|setting| setting.factor == name);
-        let filled = template::fill(text, |name| setting(name).map(|setting| setting.level.to_string()));
+        let filled = factor_placeholders::fill(text, |name| setting(name).map(|setting| setting.level.to_string()));
         if filled.len() > VALUE_MAX_BYTES {
             let error = Invalid::new(format!("is longer than {VALUE_MAX_BYTES} bytes"));
             return Err(Some(if key == "body" { error.hint("put it in a file and set `body_file`") } else { error }));
         }
-        let is_ours = |name: &str| !template::is_reserved(name);
+        let is_ours = |name: &str| !factor_placeholders::is_reserved(name);
         // Errors in `"{clients}"` are reported at the level itself; missing factors have been reported.
-        let from = match template::templates(text).first() {
+        let from = match factor_placeholders::templates(text).first() {
             Some((span, factor)) if *span == (0..text.len()) && is_ours(factor) => {
                 let setting = setting(factor).ok_or(None)?;
                 Some((setting.place, format!("level `{}` of `{factor}`", setting.level)))
             }
-            Some(_) if template::templates(&filled).iter().any(|(_, name)| is_ours(name)) => return Err(None),
+            Some(_) if factor_placeholders::templates(&filled).iter().any(|(_, name)| is_ours(name)) => {
+                return Err(None);
+            }
             _ => None,
         };
         Ok(Filled { text: filled, from })

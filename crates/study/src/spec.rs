@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::journey::Journey;
+pub use crate::load_shape::Stage;
 pub use crate::protocol::{Dialect, Protocol};
-pub use crate::shape::Stage;
 use crate::workload::Workload;
 
 /// The version of [`LoadSpec`] and [`crate::record::Measurement`] that this build supports.
@@ -53,7 +53,7 @@ pub struct LoadSpec {
     /// [`LoadSpec::arrivals`] are the whole load's. Together, processes request what one with all workers would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Once connected, wait for [`Heard::Go`](crate::seam::Heard::Go) before the first request.
+    /// Once connected, wait for [`Heard::Go`](crate::generator_messages::Heard::Go) before the first request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate: bool,
     /// Log one of this many requests on average; 0: none.

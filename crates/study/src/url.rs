@@ -6,8 +6,8 @@ use std::net::Ipv6Addr;
 use config::Invalid;
 use config::nearest::did_you_mean;
 
-use crate::http;
 use crate::protocol::Protocol;
+use crate::validate_http;
 
 /// Maximum length of a host, bytes (RFC 1035, 2.3.4, as text without the last dot).
 const HOST_MAX_BYTES: usize = 253;
@@ -29,7 +29,7 @@ pub struct Url {
 
 /// Parses a URL. Fails at the first error. Messages never contain a password.
 pub fn parse(text: &str) -> Result<Url, Invalid> {
-    http::bounded("a URL", text)?;
+    validate_http::bounded("a URL", text)?;
     let no_host = |text: &str| {
         Invalid::new(format!("`{text}` has no host")).hint("a URL looks like `http://127.0.0.1:8080/path`")
     };
@@ -83,8 +83,8 @@ pub fn parse(text: &str) -> Result<Url, Invalid> {
             };
             return Err(Invalid::new(format!("`{path}`: {scheme} URLs have no path")).hint(hint));
         }
-        path if path.starts_with('/') => http::target(path)?,
-        path => http::target(&format!("/{path}"))?,
+        path if path.starts_with('/') => validate_http::target(path)?,
+        path => validate_http::target(&format!("/{path}"))?,
     };
     Ok(Url { protocol, host, port, target, fragment })
 }

@@ -1,9 +1,9 @@
 //! Codecs between bytes and messages, without sockets or clocks. Each reads one message at a time:
 //! [`pingpong`], [`http1`], [`memcached`], [`resp`], [`cache_http`].
 
-mod blocks;
+mod block_reader;
 pub mod cache_http;
-pub mod detect;
+pub mod detect_client;
 pub mod http1;
 pub mod memcached;
 pub mod number;

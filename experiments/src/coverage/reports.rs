@@ -2,8 +2,8 @@
 //! with the truth. Studies run in whole blocks at several places. The machine may change speed in spells, start servers
 //! in several ways, or have freak trials.
 
-use stats::claims::{self, Claims, Place};
 use stats::gate;
+use stats::ranking::{self, Claims, Place};
 use stats::stop_rule::{self, Decision, Rule};
 use stats::{Rng, pairs};
 
@@ -119,7 +119,7 @@ fn study(
             found[place][contender].push(Some(machine.trial(truths[contender])));
         }
         let width = || match is_comparison {
-            true => claims::comparison_width(&claims::claims(&found, &LOWER)),
+            true => ranking::comparison_width(&ranking::claims(&found, &LOWER)),
             false => {
                 let points = values(&found);
                 let pooled = stop_rule::pooled_relative_sd(points.iter().map(Vec::as_slice))?;
@@ -135,7 +135,7 @@ fn study(
     unreachable!("a study has a most of blocks")
 }
 
-const LOWER: claims::Rule = claims::Rule { higher_is_better: false, error: ERROR };
+const LOWER: ranking::Rule = ranking::Rule { higher_is_better: false, error: ERROR };
 
 fn values(places: &[Place]) -> Vec<Vec<f64>> {
     places.iter().flatten().map(|values| values.iter().flatten().copied().collect()).collect()
@@ -316,7 +316,7 @@ pub fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) 
 fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(0.03), min: stop_rule::FIRST_LOOK, max: 30 };
     let slower = |claims: &[Claims], truths: &[f64]| {
-        let wrong = |pair: &claims::Pair| {
+        let wrong = |pair: &ranking::Pair| {
             pair.larger(ERROR)
                 .is_some_and(|larger| (truths[pair.b] > truths[pair.a]) != larger || truths[pair.a] == truths[pair.b])
         };
@@ -326,7 +326,7 @@ fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         let (mut wrong_slower, mut best_lost) = (0u32, 0u32);
         let leads = count(reports, seed, |rng| {
             let (places, _) = study(&mut Machine::new(world, rng), 4, &truths, &rule, true);
-            let found = claims::claims(&places, &LOWER);
+            let found = ranking::claims(&places, &LOWER);
             wrong_slower += u32::from(slower(&found, &truths));
             best_lost += found.iter().filter(|claims| !claims.may_be_best.contains(&0)).count() as u32;
             found.iter().any(|claims| claims.leads)
@@ -351,7 +351,7 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     ] {
         let share = count(reports, seed + 77, |rng| {
             let (places, _) = study(&mut Machine::new(world, rng), 1, &truths, &rule, true);
-            let ratio = claims::claims(&places, &LOWER)[0].pairs[0].typical;
+            let ratio = ranking::claims(&places, &LOWER)[0].pairs[0].typical;
             ratio.is_some_and(|ratio| ratio.low <= 1.05 && 1.05 <= ratio.high)
         });
         let what = format!("the ratio's interval holds the truth, {name}");

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ::config::Kind::{Bytes, Count, Flag, Form, Fraction, List, LongDuration, Named, Table, Tables, Text, Word};
 use ::config::Missing::{Is, Means, Mistake};
 use ::config::keys::{key, words};
-use ::config::show::{self, tables};
+use ::config::render_keys::{self, tables};
 use ::config::{Keys, Kind, Missing};
 use contract::monitor::Side;
 
@@ -245,7 +245,7 @@ pub fn reference() -> String {
         name @ ("consuming" | "providing") => format!("`[[{name}]]`"),
         name => format!("`[{name}]`"),
     };
-    let table = |keys| format!("\n### {}\n\n{}", heading(keys), show::table(keys));
+    let table = |keys| format!("\n### {}\n\n{}", heading(keys), render_keys::table(keys));
     let tables = tables(&ADAPTER).into_iter().map(table).collect::<String>();
     format!(
         "Generated from contracts/adapter/src/config/keys.rs: `cargo run -p adapter --example reference`. Times have units (`250ms`, `30s`, `2h`, `7d`), \

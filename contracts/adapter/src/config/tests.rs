@@ -103,13 +103,13 @@ fn the_reference_is_what_is_declared() {
 
 #[test]
 fn examples_and_defaults_may_stand_where_they_are_shown() {
-    assert_eq!(::config::examples::mistakes(&ADAPTER), Vec::<String>::new());
+    assert_eq!(::config::check_examples::mistakes(&ADAPTER), Vec::<String>::new());
 }
 
 /// Sets each key to a date, which is wrong for all, and expects an error about it.
 #[test]
 fn every_declared_key_is_read() {
-    for keys in ::config::show::tables(&ADAPTER) {
+    for keys in ::config::render_keys::tables(&ADAPTER) {
         for wrong in keys.keys {
             let value = |key: &::config::Key| match key.name {
                 name if name == wrong.name => "1979-05-27",

@@ -3,7 +3,7 @@ use hyper::header::{CONNECTION, HeaderName, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Method, Request, Response};
 
 use crate::body::Body;
-use crate::call::Hop;
+use crate::in_flight_call::Hop;
 use crate::pool::{GREETING, META};
 
 /// Marks a byte that a field value cannot contain. Each byte of a block has its highest bit

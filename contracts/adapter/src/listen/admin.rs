@@ -7,8 +7,8 @@ use config::printable;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::app::App;
 use crate::body::{Body, respond};
+use crate::shared_state::App;
 
 pub(crate) async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Response<Body> {
     const TEXT: &str = "text/plain; charset=utf-8";

@@ -11,10 +11,10 @@ use redb::{Database, ReadableDatabase};
 
 use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
+use crate::background_thread::Worker;
 use crate::config::StoreSettings;
 use crate::metrics::Metrics;
 use crate::reports::Note;
-use crate::worker::Worker;
 
 /// Time from a failed write to the next one. Each failure reopens the file, which reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });

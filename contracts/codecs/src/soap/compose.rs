@@ -2,7 +2,7 @@ use std::fmt::{self, Write};
 
 use base64::Engine;
 
-use super::types::{Builtin, ComplexId, Field, Message, Type, Wsdl};
+use super::schema::{Builtin, ComplexId, Field, Message, Type, Wsdl};
 use super::xml::Escaped;
 use crate::value::{ComposeError, Value};
 

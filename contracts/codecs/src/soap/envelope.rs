@@ -1,7 +1,7 @@
 //! SOAP 1.1 envelopes, read as requests and responses. Source: <https://www.w3.org/TR/2000/NOTE-SOAP-20000508/>.
 
-use super::types::{Message, Operation, Type, Wsdl};
-use super::view::View;
+use super::schema::{Message, Operation, Type, Wsdl};
+use super::value_view::View;
 use super::xml::{Document, Limits};
 
 /// The namespace of SOAP 1.1.

@@ -1,8 +1,8 @@
 use super::cursor::{Protocol, WireType};
-use super::error::Limits;
+use super::limits::Limits;
 use super::message::{Framing, Header, MessageKind};
 use super::schema::{Requirement, Schema, StructId, StructKind, Type};
-use super::view::wire_type;
+use super::value_view::wire_type;
 use crate::value::{ComposeError, Value};
 
 /// A message: a call with its arguments, or a reply with its result. Fields are written in the order of their numbers.

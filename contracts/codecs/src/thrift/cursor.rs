@@ -1,4 +1,4 @@
-use super::error::Stop;
+use super::limits::Stop;
 use crate::mistake::DecodeError;
 
 /// How values are encoded.

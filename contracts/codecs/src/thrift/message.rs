@@ -1,8 +1,8 @@
+use super::check_structure::Walk;
 use super::cursor::{Cursor, NEGATIVE, Protocol};
-use super::error::{Limits, Stop};
+use super::limits::{Limits, Stop};
 use super::schema::{Method, Schema, StructId};
-use super::view::View;
-use super::walk::Walk;
+use super::value_view::View;
 use crate::mistake::DecodeError;
 
 /// Whether a message's length precedes it.

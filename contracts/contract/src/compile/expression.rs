@@ -1,6 +1,6 @@
 use regex_lite::RegexBuilder;
 
-use crate::code::{Code, Id, Op};
+use crate::compiled_code::{Code, Id, Op};
 use crate::finding::{Findings, Span, suggestion};
 use crate::functions::{self, ArgKind, Function};
 use crate::syntax::{Binary, Expr, ExprKind, Name};

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::{Items, NESTING_MAX, Outcome, Run, Why};
-use crate::code::Id;
-use crate::tape::{Node, Value};
+use crate::compiled_code::Id;
+use crate::message_values::{Node, Value};
 
 impl<'a> Run<'a> {
     pub(super) fn shown(&mut self, at: Id, value: Value<'a>) -> Outcome<&'a str> {

@@ -1,9 +1,9 @@
 use std::cmp::Ordering;
 
 use super::{Items, NESTING_MAX, Outcome, Run, Why};
-use crate::code::Id;
+use crate::compiled_code::Id;
+use crate::message_values::{Node, Value};
 use crate::syntax::Binary;
-use crate::tape::{Node, Value};
 
 impl<'a> Run<'a> {
     pub(super) fn compare(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<bool> {

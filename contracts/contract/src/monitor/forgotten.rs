@@ -1,4 +1,4 @@
-use super::entry_log::Key;
+use super::log_structured_map::Key;
 
 const BYTES_MAX: usize = 1 << 20;
 

@@ -12,8 +12,8 @@ use crate::clause::{Clause, ServiceId};
 use crate::compile::is_secret_name;
 use crate::eval::excerpt::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop};
+use crate::message_values::Value;
 use crate::syntax::Direction;
-use crate::tape::Value;
 
 const LINKS_MAX: usize = 32;
 

@@ -1,5 +1,5 @@
+use super::call::{Call, StepOutput, Ticket};
 use super::entry::{Entry, NameId, Origin, key_of};
-use super::event::{Call, StepOutput, Ticket};
 use super::store::{Key, Store};
 use super::{EndpointState, Monitor, Promise, Step};
 use crate::clause::ServiceId;

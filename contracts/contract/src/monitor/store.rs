@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 
-pub use super::entry_log::Key;
-use super::entry_log::{BYTES_MAX, Log};
 pub use super::forgotten::Forgotten;
+pub use super::log_structured_map::Key;
+use super::log_structured_map::{BYTES_MAX, Log};
 
 /// A key-value store of service entries. Losing an entry makes blame less precise but never fails a call. Names are
 /// endpoints, services, labels and addresses; entries refer to them by number.

@@ -6,9 +6,9 @@ use study::Objective;
 use study::objective::Condition;
 use study::record::{Limit, Measurement};
 
-use crate::bottleneck::allowed_shortfall;
-use crate::histogram;
 use crate::latency::{self, Latency};
+use crate::load_verdict::allowed_shortfall;
+use crate::merge_histograms;
 use crate::number::{percent, quantity};
 use crate::value;
 
@@ -114,11 +114,11 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             let q = value::quantile_of(metric)?;
             let latency = Latency::of(measurement)?;
             let point = latency.estimate().quantile(q)?;
-            if !latency.is_enough(&point, stats::order::samples_needed(q, LEVEL)) {
+            if !latency.is_enough(&point, stats::order_statistics::samples_needed(q, LEVEL)) {
                 return None;
             }
             let windows =
-                windows.iter().map(|window| histogram::from_record(&window.latency)).collect::<Option<Vec<_>>>();
+                windows.iter().map(|window| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
             let answered = latency.answered();
             bounded(condition, point, answered.quantile(q), || {
                 windows.and_then(|windows| found(batch::quantile(&windows, answered, q, LEVEL)))

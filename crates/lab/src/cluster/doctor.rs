@@ -19,7 +19,7 @@ const MTU_BYTES: u64 = 1500;
 pub struct ExaminedNode {
     /// The machine.
     pub node: Node,
-    /// Identifies the machine: [`study::node::Hello::boot_id`].
+    /// Identifies the machine: [`study::node_messages::Hello::boot_id`].
     pub boot_id: String,
     /// Half of the shortest round trip, ns.
     pub clock_error_ns: u64,

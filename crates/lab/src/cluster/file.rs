@@ -6,11 +6,11 @@ use std::time::Duration;
 use config::Kind::{Flag, Form, Tables, Text, Word};
 use config::Missing::{Is, Means, Mistake};
 use config::keys::{key, words};
-use config::show::{self, tables};
+use config::render_keys::{self, tables};
 use config::{Diagnostic, Keys, Kind, Report, Section, node};
 use study::record::Role;
 
-use crate::cpus;
+use crate::cpu_list;
 
 const WITHIN: Duration = Duration::from_secs(20);
 /// Maximum number of machines in a cluster.
@@ -80,10 +80,10 @@ const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load
 const LAUNCHER: Kind = Word("launcher", || words(LAUNCHERS));
 const OWN_LAUNCHER: Kind = Word("launcher", || words(OWN_LAUNCHERS));
 const START: Kind = Form("a command with `{node}` in it", |text| {
-    study::words::split(text).is_ok_and(|words| words.iter().any(|word| word.contains("{node}")))
+    study::shell_words::split(text).is_ok_and(|words| words.iter().any(|word| word.contains("{node}")))
 });
 const NAME: Kind = Form("a name of letters, digits, `.`, `-`, `_` and `:`", is_name);
-const CPUS: Kind = Form("CPUs such as `0-3,8`", |text| cpus::parse(text).is_ok_and(|cpus| !cpus.is_empty()));
+const CPUS: Kind = Form("CPUs such as `0-3,8`", |text| cpu_list::parse(text).is_ok_and(|cpus| !cpus.is_empty()));
 const SSH: Kind = Form("a name for ssh, such as `ubuntu@10.0.0.12`", |text| {
     let (user, host) = text.split_once('@').unwrap_or(("user", text));
     is_name(user) && is_name(host)
@@ -138,7 +138,7 @@ pub fn reference() -> String {
         "Generated from crates/lab/src/cluster/file.rs: `cargo run -p lab --example cluster_reference`.\n".to_owned();
     for keys in tables(&CLUSTER) {
         let name = if keys.name.is_empty() { "The file".to_owned() } else { format!("`[[{}]]`", keys.name) };
-        text += &format!("\n### {name}\n\n{}", show::table(keys));
+        text += &format!("\n### {name}\n\n{}", render_keys::table(keys));
     }
     text
 }
@@ -153,7 +153,7 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     if section.has("launcher") && section.has("start") {
         section.mistake("launcher", "`start` and `launcher` exclude each other", None);
     }
-    let start = section.text("start").and_then(|text| study::words::split(&text).ok());
+    let start = section.text("start").and_then(|text| study::shell_words::split(&text).ok());
     let launcher = section.choice("launcher", LAUNCHERS).unwrap_or(Launcher::Auto);
     let launcher = if start.is_some() { Launcher::Start } else { launcher };
     let within = section.duration_ns("within").map_or(WITHIN, Duration::from_nanos);
@@ -180,7 +180,7 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
     let (name, role) = (host.text("name"), host.choice("role", ROLES));
     let text = |key| host.given(key, host.text(key));
     let (address, quintain, directory, ssh) = (text("address"), text("quintain"), text("directory"), text("ssh"));
-    let cpus = host.given("cpus", host.text("cpus").and_then(|list| cpus::parse(&list).ok()));
+    let cpus = host.given("cpus", host.text("cpus").and_then(|list| cpu_list::parse(&list).ok()));
     let launcher = host.given("launcher", host.choice("launcher", OWN_LAUNCHERS));
     let name = name?;
     Some(HostPlan {

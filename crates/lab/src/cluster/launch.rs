@@ -3,18 +3,18 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use study::node::{Hello, PROTOCOL, Said};
+use study::node_messages::{Hello, PROTOCOL, Said};
 use study::record::Role;
-use study::words;
+use study::shell_words;
 
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
-use crate::cluster::gang::{self, Gang};
-use crate::cluster::link::Link;
-use crate::cluster::tls::Pipes;
+use crate::cluster::join::Pipes;
+use crate::cluster::launch_together::{self, Gang};
+use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
-use crate::end::{End, saying};
 use crate::process::{Exit, Launch, Supervisor};
-use crate::{clock, cpus};
+use crate::trial_end::{End, saying};
+use crate::{clock, cpu_list};
 
 const DEPLOY: Duration = Duration::from_secs(120);
 /// Directory of copies in the user's home there; each is named by its hash.
@@ -80,7 +80,7 @@ fn together(
     }
     let machines = mine.iter().filter_map(|(host, address)| Some((*host, *address.as_ref().ok()?)));
     let programs = mine.iter().map(|(host, _)| node(hosts, host, reach)).collect::<Vec<_>>();
-    let started = gang::start(hosts, &machines.collect::<Vec<_>>(), &programs, deadline, reach, supervisor);
+    let started = launch_together::start(hosts, &machines.collect::<Vec<_>>(), &programs, deadline, reach, supervisor);
     match started {
         Ok((gang, joined)) => Ok((Some(gang), joined)),
         Err(_) if (reach.interrupted)() => Err(ClusterError::Interrupted),
@@ -142,7 +142,8 @@ pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
         let machines = remote.clone().count();
         // mpirun accepts only names and IPv4 addresses.
         let fits = remote.clone().all(|host| !host.ssh.as_ref().unwrap_or(&host.address).contains(['@', ':']));
-        hosts.launcher = if fits && gang::is_better(machines, reach) { Launcher::Mpirun } else { Launcher::Ssh };
+        hosts.launcher =
+            if fits && launch_together::is_better(machines, reach) { Launcher::Mpirun } else { Launcher::Ssh };
     }
 }
 
@@ -172,7 +173,7 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     let mut command = node(hosts, host, reach);
     command.push("--stdio".to_owned());
     if launcher(hosts, host) != Launcher::Local {
-        let words = format!("exec {}", words::join(&command));
+        let words = format!("exec {}", shell_words::join(&command));
         command = ssh(host.ssh.as_deref().unwrap_or(&host.address), &words);
     }
     let launch = Launch { talk: true, ..Launch::new(&command, Path::new("/")) };
@@ -209,8 +210,8 @@ fn cpus_of(host: &HostPlan, hello: &Hello) -> Result<Vec<study::record::Cpu>, St
     if missing.is_empty() {
         return Ok(all.iter().filter(|cpu| wanted.contains(&cpu.index)).copied().collect());
     }
-    let has = cpus::format(&all.iter().map(|cpu| cpu.index).collect::<Vec<_>>());
-    Err(format!("`cpus` names CPU {}, which is not there: it has {has}", cpus::format(&missing)))
+    let has = cpu_list::format(&all.iter().map(|cpu| cpu.index).collect::<Vec<_>>());
+    Err(format!("`cpus` names CPU {}, which is not there: it has {has}", cpu_list::format(&missing)))
 }
 
 fn check(hello: &Hello, reach: &Reach<'_>) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! `quintain node`: the process on each machine of a cluster. It carries out [`study::node::Order`]s with the same code
+//! `quintain node`: the process on each machine of a cluster. It carries out [`study::node_messages::Order`]s with the same code
 //! that a lab without a cluster runs. It ends, with everything it has started, once its lab is gone.
 
 use std::io;
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use study::node::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped};
+use study::node_messages::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped};
 use study::record::{BuildOutcome, NetworkCounters, Probe};
 use study::spec::LoadSpec;
 
-use crate::end::End;
 use crate::generator::Generator;
-use crate::lines::{Lines, Writer, parse};
-use crate::load::Engine;
+use crate::json_lines::{Lines, Writer, parse};
+use crate::load_side::Engine;
 use crate::process::{Supervisor, wait_readable};
-use crate::server::{Ground, Kept};
+use crate::server_side::{Seen, Side, Subject};
 use crate::spinner::Spinner;
-use crate::subject::{Seen, Side, Subject};
-use crate::{build, clock, network};
+use crate::start_server::{Ground, Kept};
+use crate::trial_end::End;
+use crate::{build, clock, network_counters};
 
 /// Time to end children once the lab is gone. The watchdog and the kernel end the rest.
 const ENDING: Duration = Duration::from_secs(2);
@@ -145,7 +145,7 @@ impl Node<'_> {
     }
 
     fn load(&self, spec: &LoadSpec) -> Result<(), End> {
-        let counters = || network::read(Path::new("/proc/self/net"));
+        let counters = || network_counters::read(Path::new("/proc/self/net"));
         let before = counters();
         let mut generator = match Generator::start(self.supervisor, spec, &spec.cpus, &self.options.directory) {
             Ok(generator) => Some(generator),
@@ -176,7 +176,7 @@ impl Node<'_> {
                         if let Some(generator) = &mut generator {
                             generator.end(Duration::from_nanos(patience_ns))?;
                         }
-                        let between = |(before, after)| network::between(before, after);
+                        let between = |(before, after)| network_counters::between(before, after);
                         let network = before.zip(counters()).map(between).unwrap_or_default();
                         self.lab.say(&Said::Unloaded { network });
                         return Ok(());

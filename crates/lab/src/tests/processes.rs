@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::{alive, eventually, here, number_in, stand_in};
 use crate::process::{Child, Exit, Launch, Supervisor, command, hears_sigterm};
 use crate::ready::{self, NotReady};
-use study::words;
+use study::shell_words;
 
 const LONG: Duration = Duration::from_secs(20);
 
 fn spawn(supervisor: &Supervisor, command: &str) -> Child {
-    supervisor.spawn(Launch::new(&words::split(command).unwrap(), Path::new("/"))).unwrap()
+    supervisor.spawn(Launch::new(&shell_words::split(command).unwrap(), Path::new("/"))).unwrap()
 }
 
 fn supervisor(folder: &Path) -> Supervisor {
@@ -22,9 +22,10 @@ fn process_is_pinned_tied_and_captured() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
     let cpu = crate::host::read(Path::new("/")).cpus.last().unwrap().index;
-    let words =
-        words::split("/bin/sh -c 'grep Cpus_allowed_list: /proc/self/status; echo $X; pwd; echo last >&2; exit 3'")
-            .unwrap();
+    let words = shell_words::split(
+        "/bin/sh -c 'grep Cpus_allowed_list: /proc/self/status; echo $X; pwd; echo last >&2; exit 3'",
+    )
+    .unwrap();
     let environment = BTreeMap::from([("X".to_owned(), "a b".to_owned())]);
     let launch = Launch { cpus: &[cpu], environment: &environment, ..Launch::new(&words, folder.path()) };
     let mut child = supervisor.spawn(launch).unwrap();

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::check::{Check, code};
+use super::failure::Trouble;
 use super::server::{Client, Server, reason};
-use super::trouble::Trouble;
 use rows::{Answer, HttpRow, Row, Rows, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::check::{Check, code};
+use super::failure::Trouble;
 use super::server::Server;
-use super::trouble::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

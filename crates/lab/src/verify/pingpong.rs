@@ -3,8 +3,8 @@
 use std::thread;
 
 use super::check::{Check, code};
+use super::failure::{END, Trouble};
 use super::server::{Server, expect_words};
-use super::trouble::{END, Trouble};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -1,6 +1,6 @@
 use std::io::Read;
 
-use super::page::Page;
+use super::expected_response::Page;
 use super::response::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
 use super::server::{Client, reason};
 

@@ -1,6 +1,6 @@
 //! Reads HTTP/1.1 as strictly as RFC 9112 allows, without the generator's codec: it also judges quintain's server.
 
-use super::trouble::excerpt;
+use super::failure::excerpt;
 
 pub(super) const HEAD_MAX: usize = 64 * 1024;
 pub(super) const BODY_MAX: usize = 16 << 20;

@@ -13,11 +13,11 @@ use study::record::{FailureKind, SubjectUse};
 use study::verification::{Miss, Suite};
 
 use super::Target;
-use super::page::{Page, get};
-use super::trouble::{END, NotStarted, Trouble, excerpt};
-use crate::end::End;
+use super::expected_response::{Page, get};
+use super::failure::{END, NotStarted, Trouble, excerpt};
 use crate::process::{Child, Supervisor, pid_of};
-use crate::server::{Ground, Kept, Started};
+use crate::start_server::{Ground, Kept, Started};
+use crate::trial_end::End;
 use crate::{clock, procfs, ready};
 
 /// Time limit of every connect, read and write of a client.
@@ -198,9 +198,9 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
     let second_port = ready::free_port().map_err(no_port)?;
     let ground = Ground { supervisor, kept: &home.kept, directory, interrupted: home.interrupted };
-    let names = |name: &str| crate::subject::port_of(name, second_port, &[]);
+    let names = |name: &str| crate::server_side::port_of(name, second_port, &[]);
     let plan = ProcessPlan { port, ..plan.process.clone() };
-    let server = crate::server::Server { names: &names, ..crate::server::Server::new(&plan, ground) };
+    let server = crate::start_server::Server { names: &names, ..crate::start_server::Server::new(&plan, ground) };
     match server.start(&mut SubjectUse::default()) {
         Ok(Started { child, port, .. }) => Ok((child, (Ipv4Addr::LOCALHOST, port).into())),
         Err(End::Interrupted) => Err(NotStarted::Interrupted),

@@ -8,7 +8,7 @@ use codecs::soap::{self, Wsdl};
 use codecs::thrift::{self, Framing, Header, MessageKind, Protocol};
 use codecs::value::Value;
 use regex::bytes::Regex;
-use study::journey::path::{self, Path};
+use study::journey::reply_path::{self, Path};
 use study::journey::{Call, Schema, Step as Written};
 use study::{Journey, spec, url};
 use wire::http1::RequestMethod;
@@ -230,7 +230,7 @@ impl Program {
         let said = match &step.body {
             Body::Rest { status: right, .. } => {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
-                    return Err((Fault::Status, study::http::unexpected_status(status, right)));
+                    return Err((Fault::Status, study::validate_http::unexpected_status(status, right)));
                 }
                 let is_read = |(_, taken, _): &(usize, Taken, String)| matches!(taken, Taken::Reply(_));
                 if step.take.iter().any(is_read) || !step.expect.is_empty() {
@@ -241,7 +241,7 @@ impl Program {
             }
             Body::Thrift { schema, method, .. } => {
                 if status != 200 {
-                    return Err((Fault::Status, study::http::unexpected_status(status, &[200])));
+                    return Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])));
                 }
                 thrift_reply(schema, method, body, sequence)?
             }
@@ -274,7 +274,7 @@ impl Program {
 
 /// `None` if the schema has errors, which go to `mistakes`.
 fn load_schema(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
-    let own = codecs::schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
+    let own = codecs::built_in_schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
     if text.is_empty() {
         mistakes.push(format!("schema `{}`: cannot read the file `{}`", schema.name, schema.file));
@@ -342,7 +342,7 @@ fn prepare_step(
     };
     let mut expect = Vec::new();
     for (text, argument) in &step.expect {
-        match (path::parse(text), names.argument(argument)) {
+        match (reply_path::parse(text), names.argument(argument)) {
             (Ok(path), Ok(given)) => expect.push((path, text.clone(), given)),
             (path, given) => path.err().into_iter().chain(given.err()).for_each(&mut told),
         }
@@ -372,13 +372,13 @@ fn prepare_step(
 }
 
 fn taken(text: &str) -> Result<Taken, String> {
-    if let Some(pattern) = path::pattern(text) {
+    if let Some(pattern) = reply_path::pattern(text) {
         return Regex::new(pattern).map(Taken::Match).map_err(|error| error.to_string());
     }
-    let path = path::parse(text)?;
+    let path = reply_path::parse(text)?;
     Ok(match (path.root.as_str(), path.parts.as_slice()) {
-        ("header", [path::Part::Field(name)]) => Taken::Header(name.clone()),
-        ("cookie", [path::Part::Field(name)]) => Taken::Cookie(name.clone()),
+        ("header", [reply_path::Part::Field(name)]) => Taken::Header(name.clone()),
+        ("cookie", [reply_path::Part::Field(name)]) => Taken::Cookie(name.clone()),
         _ => Taken::Reply(path),
     })
 }
@@ -470,7 +470,7 @@ fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8], s
 fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> OrFault<Value> {
     // A fault has status 500 (SOAP 1.1, section 6.2) and carries more information than the status.
     if status != 200 && status != 500 {
-        return Err((Fault::Status, study::http::unexpected_status(status, &[200])));
+        return Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])));
     }
     let wrong = |error: soap::SoapError| (Fault::Body, error.to_string());
     let envelope = soap::Envelope::parse(body, &soap::Limits::DEFAULT).map_err(wrong)?;
@@ -480,7 +480,7 @@ fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]
             Err((Fault::ErrorAnswer, format!("`{}` failed: {}: {why}", operation.name, fault.code_name())))
         }
         soap::Response::Returned { .. } if status != 200 => {
-            Err((Fault::Status, study::http::unexpected_status(status, &[200])))
+            Err((Fault::Status, study::validate_http::unexpected_status(status, &[200])))
         }
         soap::Response::Returned { result, all } => Ok(result.unwrap_or(all).to_value()),
     }

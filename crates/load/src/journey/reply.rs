@@ -1,7 +1,7 @@
 //! Finds values in replies by path and compares them with expectations.
 
 use codecs::value::Value;
-use study::journey::path::{Part, Path};
+use study::journey::reply_path::{Part, Path};
 
 /// Maximum length of a value in a message, in characters.
 const SHOWN: usize = 60;
@@ -96,7 +96,7 @@ fn show(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use study::journey::path;
+    use study::journey::reply_path;
 
     use super::*;
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn taken(text: &str) -> String {
-        match extract(&path::parse(text).unwrap(), text, &reply(), &mut |count| count - 1) {
+        match extract(&reply_path::parse(text).unwrap(), text, &reply(), &mut |count| count - 1) {
             Ok(value) => show(&value),
             Err(error) => error,
         }
@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn compares_values_with_expectations() {
-        let told = |text: &str, expected: Value| expect(&path::parse(text).unwrap(), text, &expected, &reply()).err();
+        let told =
+            |text: &str, expected: Value| expect(&reply_path::parse(text).unwrap(), text, &expected, &reply()).err();
         assert_eq!(told("result.total", Value::Integer(2)), None);
         assert_eq!(told("count(result.notes)", Value::Integer(2)), None);
         assert_eq!(told("result", Value::record([("total", Value::Integer(2))])), None, "records may have more");

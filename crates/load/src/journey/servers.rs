@@ -10,9 +10,9 @@ use study::url::{self, Url};
 use crate::escape::{self, Escape};
 use crate::recorder::{Fault, OrFault};
 use crate::run::resolve;
-use crate::server::Server;
-use crate::supervise::LoadError;
+use crate::server_address::Server;
 use crate::tls::Connector;
+use crate::worker_threads::LoadError;
 
 /// Maximum number of servers of a worker, because responses can name any.
 const SERVERS_MAX: usize = 1024;

@@ -23,9 +23,9 @@ use super::values::Values;
 use crate::measurement::merged;
 use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Fault, OrFault};
-use crate::server::Server;
-use crate::supervise::LoadError;
+use crate::server_address::Server;
 use crate::worker::Done;
+use crate::worker_threads::LoadError;
 
 /// Maximum length of a request, and of the body of a response.
 pub(crate) const MESSAGE_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;

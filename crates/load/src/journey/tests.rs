@@ -16,7 +16,7 @@ use study::Journey;
 use study::record::{LoggedSession, Measurement};
 use study::spec::{LoadSpec, Stop, Target, Warmup};
 
-use crate::check::tests::spec;
+use crate::check_spec::tests::spec;
 
 /// Method, target and host of each request that a service received.
 type Log = Arc<Mutex<Vec<String>>>;

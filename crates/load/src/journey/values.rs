@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use codecs::value::Value;
 use stats::Rng;
-use study::journey::{Argument, template};
+use study::journey::{Argument, placeholders};
 
 use crate::escape::{self, Escape, Syntax};
 
@@ -55,18 +55,18 @@ impl Names {
     }
 
     pub(crate) fn template(&self, text: &str) -> Result<Template, String> {
-        let piece = |part: template::Part| {
+        let piece = |part: placeholders::Part| {
             Ok(match part {
-                template::Part::Text(text) => Piece::Text(text),
-                template::Part::Number { times } => Piece::Number(times),
-                template::Part::Random { length } => Piece::Random(length),
-                template::Part::Name(name) => {
+                placeholders::Part::Text(text) => Piece::Text(text),
+                placeholders::Part::Number { times } => Piece::Number(times),
+                placeholders::Part::Random { length } => Piece::Random(length),
+                placeholders::Part::Name(name) => {
                     let slot = self.0.iter().position(|known| *known == name);
                     Piece::Slot(slot.ok_or_else(|| format!("undefined name `{name}`"))?, Escape::None)
                 }
             })
         };
-        template::parts(text)?.into_iter().map(piece).collect::<Result<_, String>>().map(Template)
+        placeholders::parts(text)?.into_iter().map(piece).collect::<Result<_, String>>().map(Template)
     }
 
     pub(crate) fn argument(&self, argument: &Argument) -> Result<Given, String> {

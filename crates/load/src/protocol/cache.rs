@@ -9,11 +9,11 @@ use net::Nanos;
 use stats::Rng;
 use study::Workload;
 
-use super::keys::{Keys, Shared};
+use super::key_states::{Keys, Shared};
 use super::{CacheOutcome, Cause, Class, Difference, Parsed, Protocol};
+use crate::operation_stream::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 use crate::recorder::{Fault, OrFault};
-use crate::trace::Tape;
-use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
+use crate::trace_distributor::Tape;
 
 const SUSPECTS: &str = "was the cache empty, or filled by another seed or workload?";
 const ERROR_BYTES: usize = 120;
@@ -404,7 +404,7 @@ impl<C: Codec> Protocol for Cache<C> {
             Source::TraceOp(tape) => {
                 let traced = tape.next().expect("no more are requested than are available");
                 self.shared.sent(&traced);
-                let crate::trace::TraceOp { kind, key, value_bytes, ttl_s, new, key_bytes, .. } = traced;
+                let crate::trace_distributor::TraceOp { kind, key, value_bytes, ttl_s, new, key_bytes, .. } = traced;
                 let ttl_s = if C::HAS_TTL { ttl_s } else { 0 };
                 (Operation { kind, key, value_bytes, ttl_s, new }, key_bytes)
             }

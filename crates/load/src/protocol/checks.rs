@@ -6,8 +6,8 @@ use regex::bytes::Regex;
 use serde_json::Value;
 use serde_json_path::JsonPath;
 use stats::random::mix;
+use study::request_values::has_values;
 use study::spec::Expect;
-use study::values::has_values;
 
 use super::variation::{Values, Varied};
 

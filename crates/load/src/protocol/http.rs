@@ -325,7 +325,7 @@ impl Protocol for Http {
             Problem::Check(text) => text,
             Problem::Framing(error) => error.to_string(),
             Problem::Status(status) => {
-                study::http::unexpected_status(status, self.statuses.as_deref().unwrap_or_default())
+                study::validate_http::unexpected_status(status, self.statuses.as_deref().unwrap_or_default())
             }
             Problem::Body { status, bytes, difference } => {
                 let expected = self.body.as_deref().unwrap_or_default();

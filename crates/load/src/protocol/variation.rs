@@ -8,7 +8,7 @@ use net::{Nanos, thread};
 use stats::popularity::Zipf;
 use stats::random::mix;
 use stats::{Rng, ZipfRanks};
-use study::values::{Field, Part, RowOrder, has_values};
+use study::request_values::{Field, Part, RowOrder, has_values};
 use wire::number;
 
 use crate::escape::{self, Escape, Syntax};
@@ -213,7 +213,7 @@ impl Varied {
 
     fn pieces(&mut self, text: &str, syntax: Syntax, values: &mut Values<'_>) -> Result<Vec<Piece>, String> {
         let (mut pieces, mut before) = (Vec::new(), String::new());
-        for part in study::values::parts(text).map_err(|error| error.in_one_line())? {
+        for part in study::request_values::parts(text).map_err(|error| error.in_one_line())? {
             match part {
                 Part::Text(text) | Part::Field(text, Field::Braces) => {
                     let text = if matches!(part, Part::Text(_)) { text } else { "{{" };
@@ -342,7 +342,7 @@ impl<'a> Values<'a> {
             }
             Field::Csv { file, column, order } => {
                 let path = Path::new(self.directory).join(&file);
-                study::values::read_column(&path, &column, in_header, add)?;
+                study::request_values::read_column(&path, &column, in_header, add)?;
                 if order == RowOrder::Once {
                     let rows = table.ends.len() as u64;
                     self.rows_once = Some(self.rows_once.map_or(rows, |least| least.min(rows)));
@@ -358,7 +358,7 @@ impl<'a> Values<'a> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use stats::fit::chi_square;
+    use stats::goodness_of_fit::chi_square;
     use study::spec::{Connection, Expect, HttpRequest};
 
     use super::super::{Http, Protocol};

@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use net::Nanos;
-use stats::volley::Moments;
+use stats::volley_stop_rule::Moments;
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup, even_share};
 
 use super::Task;
 use crate::arrivals::Timetable;
 use crate::censored::Waits;
 use crate::coordinator::{Control, Gauge, NEVER};
-use crate::phase_tracker::PhaseTracker;
+use crate::coordinator_link::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 

@@ -7,7 +7,7 @@ use net::{Conn, Nanos};
 use study::spec::Connection;
 
 use super::Task;
-use crate::phase_tracker::PhaseTracker;
+use crate::coordinator_link::PhaseTracker;
 use crate::tls::Session;
 
 /// Connects in progress per worker, limited so that no accept queue overflows.

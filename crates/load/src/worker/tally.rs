@@ -5,7 +5,7 @@ use study::spec::{Stop, Target};
 use super::Task;
 use super::connections::{Connections, Flight, State};
 use crate::censored::Waits;
-use crate::phase_tracker::PhaseTracker;
+use crate::coordinator_link::PhaseTracker;
 use crate::protocol::{CacheOutcome, Last, Protocol};
 use crate::recorder::{Answered, Fault, Log, Recorder};
 

@@ -1,6 +1,6 @@
 use std::io;
 
-use super::link::Owner;
+use super::connection_end::Owner;
 use super::{Connection, Listening, Note, Phase, Sim};
 use crate::address::Address;
 use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nanos, SendError};

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use clap::ValueEnum;
 
 use crate::cli::{InitArgs, InitKind, port};
-use crate::message::{Result, usage};
+use crate::command_result::{Result, usage};
 use crate::output;
 
 pub(super) fn missing(args: &mut InitArgs) -> Result<()> {
@@ -62,7 +62,7 @@ fn until<T>(
     loop {
         output::ask(&format!("{question}{choice}: "));
         let mut line = String::new();
-        let read = input.read_line(&mut line).map_err(crate::message::machine)?;
+        let read = input.read_line(&mut line).map_err(crate::command_result::machine)?;
         if read == 0 {
             return Err(usage(format!("no reply to `{question}`")).hint("reply, or pass flags: `quintain init --help`"));
         }

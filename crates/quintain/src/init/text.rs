@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use study::shell_words;
 use study::spec::Protocol;
-use study::words;
 
 use super::Draft;
 use crate::cli::{HttpArgs, InitKind};
@@ -18,7 +18,7 @@ fn text(value: &str) -> String {
 }
 
 fn program(command: &str) -> String {
-    let words = words::split(command).unwrap_or_default();
+    let words = shell_words::split(command).unwrap_or_default();
     let is_script = |word: &&String| !word.starts_with('-') && Path::new(word).extension().is_some();
     let script = words.get(1).filter(is_script).filter(|_| !words[0].contains('/'));
     let named = script.or(words.first()).map(Path::new).and_then(Path::file_name);

@@ -114,8 +114,8 @@ fn pages_have_a_line_per_point_and_all_terminal_text() {
     }
     assert!(!page.contains('●'), "bars are for terminals");
     // Two machines, but a single run has no line.
-    assert_eq!(figure::history(&history, POINTS, figure::Detail::FULL).len(), 1);
-    let drawing = &figure::history(&history, 1, figure::Detail::FULL)[0];
+    assert_eq!(figures::history(&history, POINTS, figures::Detail::FULL).len(), 1);
+    let drawing = &figures::history(&history, 1, figures::Detail::FULL)[0];
     assert_eq!(
         drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>(),
         ["clients 40", "clients 40, quick"]

@@ -7,10 +7,10 @@ pub(crate) mod tests;
 use analysis::findings::Findings;
 use askama::Template;
 
-use crate::chart;
-use crate::chart::style::{self, Background};
 use crate::document::Document;
-use crate::figure::{self, Detail, Drawing};
+use crate::figures::{self, Detail, Drawing};
+use crate::panel;
+use crate::panel::style::{self, Background};
 use crate::sections;
 
 /// Maximum size of a page in bytes: pages are mailed and opened on phones.
@@ -34,8 +34,8 @@ pub struct HtmlError {
 
 /// Renders every figure as an SVG file: stem of its name and content.
 pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, String)> {
-    let drawings = figure::figures(findings, Detail::FULL);
-    drawings.iter().map(|drawing| (drawing.name.clone(), figure::svg_file(drawing, background))).collect()
+    let drawings = figures::figures(findings, Detail::FULL);
+    drawings.iter().map(|drawing| (drawing.name.clone(), figures::svg_file(drawing, background))).collect()
 }
 
 /// Renders the report as one page below [`PAGE_LIMIT`], without external resources and complete without scripts.
@@ -43,7 +43,7 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
 /// Studies with very many design points lose tooltips and curve points, then figures, then rows; the page lists the
 /// omissions. The other renderers have no limit. Fails with [`HtmlError`] if the template fails.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
-    page(&sections::document(findings), |detail| figure::figures(findings, detail))
+    page(&sections::document(findings), |detail| figures::figures(findings, detail))
 }
 
 pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
@@ -164,20 +164,20 @@ impl Drawing {
     }
 
     fn hollow_svg(&self) -> String {
-        figure::key_svg(self.keys.first().map_or(0, |key| key.series), figure::Face::Hollow)
+        figures::key_svg(self.keys.first().map_or(0, |key| key.series), figures::Face::Hollow)
     }
 
     fn panel_svgs(&self) -> Vec<String> {
-        let panel = |panel: &chart::Panel| {
+        let panel = |panel: &panel::Panel| {
             let title = if panel.title.is_empty() { String::new() } else { format!(": {}", panel.title) };
-            chart::panel_svg(panel, &format!("{}{title}", self.title))
+            panel::panel_svg(panel, &format!("{}{title}", self.title))
         };
         self.panels.iter().map(panel).chain(self.flames.iter().map(|flame| flame.svg(&self.title))).collect()
     }
 }
 
-impl figure::Key {
+impl figures::Key {
     fn svg(&self) -> String {
-        figure::key_svg(self.series, self.face)
+        figures::key_svg(self.series, self.face)
     }
 }

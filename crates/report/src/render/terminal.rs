@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use analysis::visible;
 
 use crate::document::{Block, Document, Reach, Room, Section, Table};
-use crate::paint::{Paint, Style, columns, wrap};
+use crate::terminal_style::{Paint, Style, columns, wrap};
 
 /// Question, answer and the short blocks of every section. A table that is too wide omits columns and lists them.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
@@ -121,8 +121,8 @@ pub(crate) fn table(table: &Table, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::Style;
-    use crate::paint::columns;
     use crate::terminal;
+    use crate::terminal_style::columns;
     use analysis::analyze;
     use fixtures as example;
     use insta::assert_snapshot;

@@ -1,8 +1,8 @@
-use analysis::display_names::serde_name;
 use analysis::effects::{change, source_name};
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
 use analysis::group::{distinct, grouped};
 use analysis::number;
+use analysis::wording::serde_name;
 use study::plan::{Design, Level};
 
 use crate::document::{Block, Head, Section, Table};

@@ -1,6 +1,6 @@
 use analysis::Findings;
 use analysis::number;
-use study::words::join;
+use study::shell_words::join;
 
 use crate::document::{Block, Section};
 

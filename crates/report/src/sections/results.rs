@@ -3,7 +3,7 @@ use analysis::{FailedRequests, hangs, label, number};
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
-use crate::sections::tables;
+use crate::sections::extra_tables;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("results", "Results");
@@ -16,12 +16,14 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.all(Block::Note(unanswered));
     }
     section.all(Block::Note(stopped(f)));
-    let asked = tables::searches(f).into_iter().chain(f.tables.iter().map(|table| tables::table(f, table)));
-    for table in asked.chain(tables::miss_causes(f)).chain(tables::operations(f)).chain(tables::generators(f)) {
+    let asked = extra_tables::searches(f).into_iter().chain(f.tables.iter().map(|table| extra_tables::table(f, table)));
+    for table in
+        asked.chain(extra_tables::miss_causes(f)).chain(extra_tables::operations(f)).chain(extra_tables::generators(f))
+    {
         section.all(Block::Table(table));
     }
     let others = other_metrics(f).map(|table| ("Other metrics".to_owned(), table));
-    for (title, table) in tables::search_steps(f).into_iter().chain(others) {
+    for (title, table) in extra_tables::search_steps(f).into_iter().chain(others) {
         section.long(Block::Fold(title, vec![Block::Table(table)]));
     }
     if let Some(table) = variances(f) {

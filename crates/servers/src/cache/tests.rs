@@ -9,7 +9,7 @@ use net::{Config, Driver, Nanos};
 
 use super::connection::Connection;
 use super::*;
-use crate::pool;
+use crate::event_loops;
 
 const S: Nanos = 1_000_000_000;
 const MS: Nanos = 1_000_000;
@@ -112,7 +112,7 @@ impl World {
                 server.refused(driver, conn)
             }
         };
-        let turned = pool::turn(&mut self.driver, &mut self.server, Some(wake), accept, || {}, |_, _| {});
+        let turned = event_loops::turn(&mut self.driver, &mut self.server, Some(wake), accept, || {}, |_, _| {});
         self.wake = turned.unwrap().0;
         assert!(self.server.core.out.is_empty(), "responses are left over");
         let of =

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use wire::http1::{Memo, RequestMethod, ResponseReader};
 
 use super::*;
-use crate::pool::{self, Handler};
+use crate::event_loops::{self, Handler};
 
 const S: Nanos = 1_000_000_000;
 const MS: Nanos = 1_000_000;
@@ -133,7 +133,7 @@ impl World {
         let accept = |driver: &mut Sim, http: &mut Http, conn| {
             if http.connections.open < connections { http.accepted(driver, conn) } else { http.refused(driver, conn) }
         };
-        let turned = pool::turn(&mut self.driver, &mut self.http, Some(wake), accept, || {}, |_, _| {});
+        let turned = event_loops::turn(&mut self.driver, &mut self.http, Some(wake), accept, || {}, |_, _| {});
         self.wake = turned.unwrap().0;
         self.largest_out = self.largest_out.max(self.http.out.capacity());
         assert!(self.http.out.is_empty(), "responses are left over");

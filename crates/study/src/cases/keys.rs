@@ -3,7 +3,7 @@
 use config::keys::Kind::{Count, Either, Flag, List, Named, Table, Tables, Text, Word};
 use config::keys::Missing::{self, Is, Means, Mistake};
 use config::keys::{key, words};
-use config::show;
+use config::render_keys;
 use config::{Keys, Kind};
 use serde_json::json;
 
@@ -135,6 +135,6 @@ pub fn heading(keys: &Keys) -> String {
 /// Replaces the key tables of docs/reference/verify.md and keeps the text above them.
 pub fn page(file: &str) -> String {
     let (text, _) = file.split_once("\n### ").unwrap_or((file, ""));
-    let table = |keys: &'static Keys| format!("\n### {}\n\n{}", heading(keys), show::table(keys));
-    text.trim_end().to_owned() + "\n" + &show::tables(&CASES).into_iter().map(table).collect::<String>()
+    let table = |keys: &'static Keys| format!("\n### {}\n\n{}", heading(keys), render_keys::table(keys));
+    text.trim_end().to_owned() + "\n" + &render_keys::tables(&CASES).into_iter().map(table).collect::<String>()
 }

@@ -4,10 +4,10 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json_path::JsonPath;
 
 use super::SPLIT_MAX_BYTES;
+use super::expression::{Template, Value, is_name};
 use super::keys::{CASES, CONNECTIONS, SPLITS};
-use super::template::{Template, Value, is_name};
 use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
-use crate::http::numeric_statuses;
+use crate::validate_http::numeric_statuses;
 
 /// Maximum length of a case file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
@@ -200,7 +200,8 @@ fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     let Some(table) = section.section(key) else { return Vec::new() };
     let header = |entry: &node::Entry| {
         let value = table.text(&entry.key)?;
-        let name = crate::http::field_name(&entry.key).map_err(|error| section.report.invalid(entry.key_place, error));
+        let name = crate::validate_http::field_name(&entry.key)
+            .map_err(|error| section.report.invalid(entry.key_place, error));
         Some((name.ok()?, entry.key_place, value))
     };
     table.table.iter().filter_map(header).collect()
@@ -246,7 +247,7 @@ fn request(section: &Section, names: &Names) -> Option<Request> {
 }
 
 fn http(section: &Section, names: &Names) -> Send {
-    let method = section.text_as("method", crate::http::method).unwrap_or_default();
+    let method = section.text_as("method", crate::validate_http::method).unwrap_or_default();
     let path = section.text_as("path", |text| {
         if text.bytes().any(|byte| byte.is_ascii_control()) || text.split('{').next().unwrap_or_default().contains(' ')
         {
@@ -350,7 +351,7 @@ mod tests {
 
     #[test]
     fn examples_are_valid_values() {
-        assert_eq!(config::examples::mistakes(&CASES), Vec::<String>::new());
+        assert_eq!(config::check_examples::mistakes(&CASES), Vec::<String>::new());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use config::node::{Entry, Node, Table, Value};
 use config::{Place, Report};
 
 use crate::expand::ExpandOptions;
+use crate::factor_placeholders;
 use crate::plan::Level;
-use crate::template;
 
 const LEVEL_MAX_BYTES: usize = 256;
 
@@ -35,11 +35,11 @@ pub(crate) fn read(root: &Table, options: &ExpandOptions, report: &Report) -> Ve
 
 fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
     let Entry { key, key_place, node } = entry;
-    if !template::is_name(key) || template::is_reserved(key) {
+    if !factor_placeholders::is_name(key) || factor_placeholders::is_reserved(key) {
         let message = format!("`{}` is not a valid factor name", key.escape_debug());
         let hint = match key.as_str() {
-            template::PORT => "`{port}` is the server's port",
-            key if template::is_reserved(key) => "it is reserved: the lab sets it when it starts a proxy",
+            factor_placeholders::PORT => "`{port}` is the server's port",
+            key if factor_placeholders::is_reserved(key) => "it is reserved: the lab sets it when it starts a proxy",
             _ => "use a letter, then letters, digits, `_` or `-`, so that `{name}` can refer to it",
         };
         report.mistake(*key_place, message, hint.to_owned());
@@ -85,7 +85,7 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
                 "is too long: at most 256 bytes"
             } else if level.chars().any(char::is_control) {
                 "contains a control character"
-            } else if template::templates(level).iter().any(|(_, name)| *name != template::PORT) {
+            } else if factor_placeholders::templates(level).iter().any(|(_, name)| *name != factor_placeholders::PORT) {
                 "contains a template; levels are not expanded"
             } else {
                 return Some((Level::Text(level.clone()), item.place));

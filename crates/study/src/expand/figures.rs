@@ -2,7 +2,7 @@ use config::Invalid;
 use config::keys::word_of;
 
 use crate::expand::factors::Factor;
-use crate::keys::words::FIGURES;
+use crate::keys::allowed_words::FIGURES;
 use crate::metric::Metric;
 use crate::plan::{Figure, FigureKind, Table, TableKind, TrialRule};
 use crate::section::Section;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use config::Invalid;
 use config::node::Value;
 
-use crate::http;
+use crate::keys::allowed_words::CONNECTIONS;
 use crate::keys::load_keys;
-use crate::keys::words::CONNECTIONS;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
+use crate::request_values::{self, with_names};
 use crate::section::Section;
 use crate::spec::{ClientCertificate, Connection, Expect, HttpRequest, Protocol, Tls};
-use crate::values::{self, with_names};
+use crate::validate_http;
 
 const REQUESTS_MAX: usize = 1000;
 
@@ -76,8 +76,8 @@ fn request(
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let common = common.iter().filter(|(name, _)| !is_own(name)).cloned().collect::<Vec<_>>();
     let weight = section.keys.get("weight").and_then(|_| section.small("weight"));
-    let method = section.text_as("method", http::method);
-    let path = section.text_as("path", http::target);
+    let method = section.text_as("method", validate_http::method);
+    let path = section.text_as("path", validate_http::target);
     let plan = HttpRequestPlan {
         weight: weight.unwrap_or(1),
         method: method.unwrap_or_default(),
@@ -116,13 +116,17 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
     };
     let request = HttpRequest { weight: plan.weight, method, target, headers, body };
     let to_close = "for one connection per request, set `connection = \"per-request\"`";
-    http::mistakes(&request, connection, to_close).into_iter().for_each(|(field, error)| mistake(field, error));
+    validate_http::mistakes(&request, connection, to_close)
+        .into_iter()
+        .for_each(|(field, error)| mistake(field, error));
 }
 
 fn named_values(load: &Section) -> BTreeMap<String, String> {
     let Some(table) = load.section("values") else { return BTreeMap::new() };
     let form = |name: &str| {
-        table.text_as(name, |form| values::check_named(name, form).map(|()| form.to_owned())).unwrap_or_default()
+        table
+            .text_as(name, |form| request_values::check_named(name, form).map(|()| form.to_owned()))
+            .unwrap_or_default()
     };
     table.table.keys().map(|name| (name.to_owned(), form(name))).collect()
 }
@@ -132,12 +136,12 @@ fn headers(section: &Section) -> Vec<(String, String)> {
     let Some(fields) = section.section("headers") else { return all };
     for entry in fields.table.iter() {
         let Some(value) = fields.text_or_integer(&entry.key) else { continue };
-        match http::field_name(&entry.key) {
+        match validate_http::field_name(&entry.key) {
             Err(error) => fields.report.invalid(entry.key_place, error),
             Ok(name) if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) => {
                 fields.report.mistake(entry.key_place, format!("duplicate header `{name}`"), None);
             }
-            Ok(name) => match http::field_value(&name, &value) {
+            Ok(name) => match validate_http::field_value(&name, &value) {
                 Ok(value) => all.push((name, value)),
                 Err(error) => fields.report.invalid(entry.node.place, error),
             },
@@ -201,13 +205,13 @@ fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpReq
     }
     let json = load.section("expect_json").map_or_else(Vec::new, |paths| {
         let keys = paths.table.keys().map(str::to_owned).collect::<Vec<_>>();
-        let value = |path: String| Some((paths.text_as(&path, |text| http::json_check(&path, text))?, path));
+        let value = |path: String| Some((paths.text_as(&path, |text| validate_http::json_check(&path, text))?, path));
         keys.into_iter().filter_map(value).map(|(text, path)| (path, with_names(&text, values))).collect()
     });
     let body = load.text("expect_body").map(|text| with_names(&text, values).into_bytes());
-    let matches = load.text_as("expect_matches", http::regex);
-    let length = load.text_as("expect_length", http::length_range);
-    let check_one_in = load.fraction("check").filter(|share| *share < 1.0).map_or(0, http::one_in);
+    let matches = load.text_as("expect_matches", validate_http::regex);
+    let length = load.text_as("expect_length", validate_http::length_range);
+    let check_one_in = load.fraction("check").filter(|share| *share < 1.0).map_or(0, validate_http::one_in);
     Expect { status: statuses(load), body, json, matches, length, check_one_in }
 }
 
@@ -215,7 +219,7 @@ fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpReq
 fn statuses(load: &Section) -> Option<Vec<u16>> {
     let node = &load.table.get("expect_status")?.node;
     if let Value::Text(_) = &node.value {
-        return load.text_as("expect_status", http::statuses);
+        return load.text_as("expect_status", validate_http::statuses);
     }
     let items = match &node.value {
         Value::List(items) => items.as_slice(),
@@ -236,7 +240,7 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
                 continue;
             }
         };
-        match http::statuses(&text) {
+        match validate_http::statuses(&text) {
             Ok(statuses) => all.extend(statuses),
             Err(error) => load.report.invalid(item.place, error),
         }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use config::Invalid;
 
 use crate::journey::PRESETS;
+use crate::keys::allowed_words::IDENTITIES;
 use crate::keys::load_keys;
-use crate::keys::words::IDENTITIES;
 use crate::plan::JourneyPlan;
 use crate::section::Section;
 use crate::spec::Protocol;
-use crate::{template, url};
+use crate::{factor_placeholders, url};
 
 /// Keys that do not apply to journeys, besides those of HTTP and caches.
 const FOREIGN: [&str; 5] = ["backend", "search", "capacity", "server_name", "resume"];
@@ -54,14 +54,14 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
 
 /// Templates that the lab fills in `targets` and `resolve`: the port for the generator's connections and the server's
 /// port; in `resolve` only, the port of the first proxy's resolver.
-pub(super) const PORTS: [&str; 3] = [template::PORT, "subject_port", "admin_port"];
+pub(super) const PORTS: [&str; 3] = [factor_placeholders::PORT, "subject_port", "admin_port"];
 
 /// Scheme, host and port. A template may stand for the port.
 fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, Invalid> {
-    if let Some((_, name)) = template::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
+    if let Some((_, name)) = factor_placeholders::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
         return Err(Invalid::new(format!("`{{{name}}}` only works in `resolve`")));
     }
-    let filled = template::fill(text, |_| Some("1".to_owned()));
+    let filled = factor_placeholders::fill(text, |_| Some("1".to_owned()));
     let url = url::parse(&filled)?;
     if !schemes.contains(&url.protocol) || url.target != "/" || filled.ends_with('/') {
         let names = schemes.iter().map(|protocol| format!("`{}://host:port`", protocol.scheme())).collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use super::http;
 use super::journey;
 use super::subject;
 use super::workload;
-use crate::keys::words::{ARRIVALS, BACKENDS, LOOPS, RULES, STOP_RULES, WARMUP_RULES};
+use crate::keys::allowed_words::{ARRIVALS, BACKENDS, LOOPS, RULES, STOP_RULES, WARMUP_RULES};
 use crate::limits::WARMUP_NS;
 use crate::load_rules;
 use crate::objective::Objective;

@@ -7,11 +7,11 @@ use config::nearest::suggestion;
 
 use crate::expand::factors::Factor;
 use crate::expand::subject;
+use crate::factor_placeholders;
 use crate::plan::Level;
 use crate::process::CompanionPlan;
 use crate::proxy::{DIRECT, ProxyPlan, THROUGH};
 use crate::section::{Section, Settings};
-use crate::template;
 
 const CHAIN_MAX: usize = 8;
 
@@ -104,8 +104,9 @@ pub(super) fn companions<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {
         section.report.mistake(section.place, format!("more than {COMPANIONS_MAX} companions"), None);
     }
     companions.retain(|(name, section)| {
-        let port = template::port_of(name);
-        let is_valid = template::is_name(&port) && !template::PROXY_PORTS.contains(&port.as_str());
+        let port = factor_placeholders::port_of(name);
+        let is_valid =
+            factor_placeholders::is_name(&port) && !factor_placeholders::PROXY_PORTS.contains(&port.as_str());
         if is_valid {
             section.check_keys();
         } else {
@@ -122,8 +123,10 @@ pub(super) fn companions<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {
 }
 
 fn taken_names() -> String {
-    let names =
-        template::PROXY_PORTS.iter().filter_map(|name| name.strip_suffix(template::PORT_OF)).collect::<BTreeSet<_>>();
+    let names = factor_placeholders::PROXY_PORTS
+        .iter()
+        .filter_map(|name| name.strip_suffix(factor_placeholders::PORT_OF))
+        .collect::<BTreeSet<_>>();
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -8,13 +8,13 @@ use config::node::Table;
 
 use crate::expand::factors::{self, Factor};
 use crate::expand::{ExpandOptions, optional, port};
-use crate::keys::words::ENGINES;
+use crate::factor_placeholders::{self, PORT};
+use crate::keys::allowed_words::ENGINES;
 use crate::plan::{ProcessPlan, SubjectPlan, VerifyPlan};
 use crate::process::{ContainerPlan, is_image};
 use crate::section::Section;
-use crate::source::{Profile, in_profile};
-use crate::template::{self, PORT};
-use crate::words;
+use crate::shell_words;
+use crate::study::{Profile, in_profile};
 
 pub(super) const VARIED: [&str; 2] = ["subject", "load"];
 
@@ -85,7 +85,7 @@ pub(super) fn process(section: &Section, needs_port: bool, hint: &str) -> Proces
 }
 
 fn takes_port(command: &str, environment: &BTreeMap<String, String>) -> bool {
-    let has_port = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
+    let has_port = |text: &str| factor_placeholders::templates(text).iter().any(|(_, name)| *name == PORT);
     has_port(command) || environment.values().any(|value| has_port(value))
 }
 
@@ -112,7 +112,7 @@ fn cpus(subject: &Section) -> Cpus {
 
 fn check_words(section: &Section, key: &str, command: &str) {
     if !command.trim().is_empty()
-        && let Err(error) = words::check(command)
+        && let Err(error) = shell_words::check(command)
     {
         section.report.invalid(section.place_of(key), error.of(&format!("`{}.{key}`", section.name)));
     }
@@ -197,7 +197,7 @@ fn container(section: &Section) -> Option<ContainerPlan> {
         section.mistake("image", message, hint);
     }
     let options = optional(section, "options").unwrap_or_default();
-    match words::arguments(&options) {
+    match shell_words::arguments(&options) {
         Err(error) => section.report.invalid(section.place_of("options"), error.of(&format!("`{name}.options`"))),
         Ok(words) => {
             for (option, instead) in

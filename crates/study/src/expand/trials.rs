@@ -1,7 +1,7 @@
 use crate::gate::COMPARED;
 use crate::plan::TrialRule;
 use crate::section::Section;
-use crate::source::Profile;
+use crate::study::Profile;
 
 const COMPARISON: f64 = 0.03;
 /// Minimum number of blocks; with fewer, no difference between two points is claimed.

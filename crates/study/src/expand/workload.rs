@@ -4,10 +4,10 @@ use config::nearest::suggestion;
 use config::node::{self, Value};
 use config::{Diagnostic, Invalid, Place, Report};
 
-use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};
+use crate::keys::allowed_words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};
 use crate::keys::{STUDY, WORKLOAD};
 use crate::section::{Section, Setting, Settings};
-use crate::source::TEXT_MAX_BYTES;
+use crate::study::TEXT_MAX_BYTES;
 use crate::workload::{
     KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
 };

@@ -6,7 +6,7 @@ use super::Kind::{
     Variants, Word,
 };
 use super::Missing::{Is, Means, Mistake};
-use super::{Keys, Kind, Missing, words};
+use super::{Keys, Kind, Missing, allowed_words};
 use crate::limits::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
 use crate::workload::trace::{KEY_LEAST_BYTES, TTL_MAX_S};
 use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
@@ -38,13 +38,13 @@ const SHARE: Kind = Number(0.0, 1.0);
 const PARAMETER: Kind = Number(-1e12, 1e12);
 const STATUS: Kind = Count(100, 599);
 const STATUSES: Kind = Kind::other("a string such as `\"2xx\"`");
-const STEADY: Kind = Word("warm-up", words::steady);
+const STEADY: Kind = Word("warm-up", allowed_words::steady);
 const OF_CAPACITY: Kind = Kind::other("a fraction of the capacity, such as `\"80%\"`");
 const WEIGHTED_LENGTHS: Kind = Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`");
 const JSON: Kind = Kind::other("a string, a number, a list, a table");
 const COMPANIONS: Kind = Named(&Table(&COMPANION));
-const POLICY: Kind = Word("policy", words::policies);
-const METRIC: Kind = Word("metric", words::metrics);
+const POLICY: Kind = Word("policy", allowed_words::policies);
+const METRIC: Kind = Word("metric", allowed_words::metrics);
 const FACTOR: Kind = Name("factor");
 const LEVELS: Kind =
     Other("a list of numbers and words, or `\"auto\"`: powers of two up to the CPUs that the generator leaves", || {
@@ -64,7 +64,7 @@ pub static STUDY: Keys = Keys {
         key("question", Text, "\"Which server is fastest?\"", Mistake).text("the question the study answers"),
         key("answer", Table(&ANSWER), "{ asks = \"values\" }", Means("inferred from factors and figures"))
             .text("the kind of answer wanted"),
-        key("design", Word("design", words::designs), "\"full\"", Is("\"full\""))
+        key("design", Word("design", allowed_words::designs), "\"full\"", Is("\"full\""))
             .text("which combinations of levels are measured: all, or one change at a time from the first level of each factor, which is blind to interactions"),
         key("subject", Table(&SUBJECT), "{ command = \"my-server -p {port}\" }", Mistake).text("the server"),
         key("proxy", Named(&Table(&PROXY)), "{ haproxy = { command = \"haproxy -db -f {folder}/haproxy.cfg\" } }", NONE)
@@ -96,7 +96,7 @@ static ANSWER: Keys = Keys {
     name: "answer",
     text: "The kind of answer wanted; `quintain check` prints the question a study will answer",
     keys: &[
-        key("asks", Word("question", words::questions), "\"best\"", Mistake)
+        key("asks", Word("question", allowed_words::questions), "\"best\"", Mistake)
             .text("which level is best; what a proxy adds to `direct`; growth with a numeric factor; the highest rate that meets an objective; which factors matter; only the values"),
         key("of", FACTOR, "\"server\"", Means("the one that fits")).text("the factor in question"),
     ],
@@ -113,7 +113,7 @@ static SUBJECT: Keys = Keys {
         key("engine", ENGINE, "\"podman\"", Is("\"auto\"")).text(ENGINE_TEXT),
         key("publish", PORT, "6379", Means("the network of the host")).text(PUBLISH_TEXT),
         key("options", Text, "\"--memory 1g\"", NONE).text(OPTIONS_TEXT),
-        key("cpus", Either(&[CPUS, Word("number of CPUs", words::all_cpus), Table(&UP_TO)]), "2", Is("1"))
+        key("cpus", Either(&[CPUS, Word("number of CPUs", allowed_words::all_cpus), Table(&UP_TO)]), "2", Is("1"))
             .text("CPUs of the server: a number; `{ up_to = 8 }`, fewer if the generator leaves fewer; `\"all\"` that the generator leaves"),
         key("directory", Text, "\"subjects/mine\"", Means("the study's"))
             .text("working directory, relative to the study's"),
@@ -130,7 +130,7 @@ static SUBJECT: Keys = Keys {
 
 const IMAGE: Kind = Text;
 const IMAGE_TEXT: &str = "image of a container to run the server in; never pulled";
-const ENGINE: Kind = Word("container engine", words::engines);
+const ENGINE: Kind = Word("container engine", allowed_words::engines);
 const ENGINE_TEXT: &str = "program that starts containers; `auto`: the first of podman and docker that can";
 const PUBLISH_TEXT: &str =
     "port that the server listens on in a container with a network of its own, published on the host: measured with it";
@@ -154,7 +154,7 @@ static PROXY: Keys = Keys {
         key("files", Named(&Text), "{ \"haproxy.cfg\" = \"studies/haproxy.cfg\" }", NONE)
             .text("files created in `{folder}`: name and source file, with templates expanded"),
         key("calls", Text, "\"calls.csv\"", NONE).text("file in `{folder}` to which it logs its calls"),
-        key("cpus", Either(&[CPUS, Word("place", words::cpus_of_subject)]), "1", Is("\"subject\""))
+        key("cpus", Either(&[CPUS, Word("place", allowed_words::cpus_of_subject)]), "1", Is("\"subject\""))
             .text("its own CPUs, reserved at every design point, or the server's"),
         key("port", PORT, "8443", Means("a free port")).text("a fixed port"),
         key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\"")).text("time limit to listen on its port"),
@@ -190,18 +190,19 @@ pub static LOAD: Keys = Keys {
     name: "load",
     text: "The load: protocol, clients, rate, duration",
     keys: &[
-        key("protocol", Word("protocol", words::protocols), "\"pingpong\"", Mistake).text("protocol of the load"),
+        key("protocol", Word("protocol", allowed_words::protocols), "\"pingpong\"", Mistake)
+            .text("protocol of the load"),
         key("clients", Count(1, CLIENTS_MAX as u64), "40", Mistake).text("number of connections"),
         key("threads", Count(1, THREADS_MAX as u64), "2", Means("one per CPU")).text("worker threads of the generator"),
         key("cpus", CPUS, "1", Means("all that the server leaves")).text("CPUs of the generator"),
         key("share_cpus", Flag, "true", Is("false")).text("whether the generator may use the server's CPUs"),
-        key("backend", Word("backend", words::backends), "\"epoll\"", Is("\"auto\""))
+        key("backend", Word("backend", allowed_words::backends), "\"epoll\"", Is("\"auto\""))
             .text("I/O backend of the generator"),
-        key("loop", Word("loop", words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
+        key("loop", Word("loop", allowed_words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
             .text("closed: the next request is sent after the response; open: when it is due"),
         key("rate", Either(&[Rate, OF_CAPACITY]), "\"10k\"", Means("required in an open loop"))
             .text("requests per second over all clients; of a journey, journeys per second"),
-        key("arrivals", Word("arrival process", words::arrivals), "\"constant\"", Is("\"poisson\""))
+        key("arrivals", Word("arrival process", allowed_words::arrivals), "\"constant\"", Is("\"poisson\""))
             .text("arrival process of an open loop"),
         key("think", Duration(0, HOUR), "\"1ms\"", Is("\"0s\""))
             .text("closed loop: think time between a response and the next request, or between journeys"),
@@ -239,7 +240,7 @@ pub static LOAD: Keys = Keys {
             .text("HTTP: fraction of the responses whose JSON, length and regular expression are checked"),
         key("pipeline", Count(1, PIPELINE_MAX as u64), "16", Is("1"))
             .text("HTTP and caches: requests in flight per connection"),
-        key("connection", Word("connection use", words::connections), "\"per-request\"", Is("\"keep-alive\""))
+        key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
             .text("HTTP: whether connections are reused"),
         key("values", Named(&Text), "{ user = \"csv:users.csv:email\", order = \"seq:1000\" }", NONE)
             .text("HTTP: names for values, `{{user}}`"),
@@ -260,7 +261,7 @@ pub static LOAD: Keys = Keys {
             .text("journeys: URLs of the services, by name"),
         key("resolve", Text, "\"http://127.0.0.1:{admin_port}\"", NONE).text("journeys: URL of the resolver"),
         key("keep_calls", Flag, "true", Is("false")).text("journeys: whether every call is recorded"),
-        key("identities", Word("identities of a journey", words::identities), "\"reused\"", Is("\"fresh\""))
+        key("identities", Word("identities of a journey", allowed_words::identities), "\"reused\"", Is("\"fresh\""))
             .text("journeys: whether each journey has a new user"),
         key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
     ],
@@ -275,7 +276,7 @@ static STOP: Keys = Keys {
         key("relative", RELATIVE, "0.01", NONE)
             .text("when the mean latency of this trial is known to within this fraction"),
         key("level", LEVEL, "0.99", Is("0.95")).text("with `relative`: confidence level of the interval"),
-        key("rule", Word("stop rule", words::rules), "\"volley\"", NONE).text("volley's stop rule"),
+        key("rule", Word("stop rule", allowed_words::rules), "\"volley\"", NONE).text("volley's stop rule"),
         key("round", REQUESTS, "100_000", Is("1_000_000")).text("with `rule`: requests per round"),
         key("half_width", Duration(1, S), "\"2us\"", Is("\"5us\""))
             .text("with `rule`: target half-width of the interval"),
@@ -374,8 +375,13 @@ static WORKLOAD_KEYS: Keys = Keys {
     keys: &[
         key("count", Count(0, KEYS_MAX), "100_000", Means("the preset's, otherwise 100,000, or 0 with `reuse`"))
             .text("number of keys; with `reuse`, those that exist at the start"),
-        key("popularity", Word("popularity distribution", words::popularities), "\"zipf\"", OF_PRESET_OR_UNIFORM)
-            .text("popularity of the keys; with `reuse`, ranks are ages, newest first"),
+        key(
+            "popularity",
+            Word("popularity distribution", allowed_words::popularities),
+            "\"zipf\"",
+            OF_PRESET_OR_UNIFORM,
+        )
+        .text("popularity of the keys; with `reuse`, ranks are ages, newest first"),
         key("exponent", Number(0.0, 20.0), "0.99", OF_PRESET_OR_REQUIRED).text("`zipf`: exponent"),
         key("hot_keys", Count(0, KEYS_MAX), "1000", OF_PRESET_OR_REQUIRED).text("`hot-set`: number of hot keys"),
         key("hot_share", SHARE, "0.9", OF_PRESET_OR_REQUIRED).text("`hot-set`: share of operations on hot keys"),
@@ -383,8 +389,13 @@ static WORKLOAD_KEYS: Keys = Keys {
             .text("operations after which other keys become popular"),
         key("reuse", SHARE, "0.96", Means("the preset's, otherwise a fixed population"))
             .text("probability that an operation uses an earlier key instead of a new one"),
-        key("new", Word("operation on a new key", words::new_keys), "\"set\"", Means("the preset's, otherwise `any`"))
-            .text("with `reuse`: first operation on a new key"),
+        key(
+            "new",
+            Word("operation on a new key", allowed_words::new_keys),
+            "\"set\"",
+            Means("the preset's, otherwise `any`"),
+        )
+        .text("with `reuse`: first operation on a new key"),
         key("one_hit", SHARE, "0.1", Means("the preset's, otherwise 0"))
             .text("share of operations on keys used only once"),
         key("invalidation", SHARE, "0.05", Means("the preset's, otherwise 0"))
@@ -406,8 +417,13 @@ static VALUES: Keys = Keys {
             .text("length distribution"),
         key("max", Bytes(0, VALUE_MAX_BYTES), "\"64KiB\"", Means("the preset's, otherwise 1 MiB"))
             .text("maximum length; longer values are cut"),
-        key("length", Word("value length", words::lengths), "\"per-set\"", Means("the preset's, otherwise `per-key`"))
-            .text("whether the length of a value is fixed per key or drawn at each SET"),
+        key(
+            "length",
+            Word("value length", allowed_words::lengths),
+            "\"per-set\"",
+            Means("the preset's, otherwise `per-key`"),
+        )
+        .text("whether the length of a value is fixed per key or drawn at each SET"),
     ],
 };
 
@@ -416,7 +432,7 @@ static LAW: Keys = Keys {
     name: "size",
     text: "A distribution of lengths in bytes: `law` and its parameters",
     keys: &[
-        key("law", Word("length distribution", words::laws), "\"gamma\"", Mistake).text("distribution"),
+        key("law", Word("length distribution", allowed_words::laws), "\"gamma\"", Mistake).text("distribution"),
         key("bytes", PARAMETER, "100", NONE).text("with `constant`"),
         key("low", PARAMETER, "10", NONE).text("with `uniform` and `bimodal`: the lower length"),
         key("high", PARAMETER, "1000", NONE).text("with `uniform` and `bimodal`: the higher length"),
@@ -437,7 +453,8 @@ static TAIL: Keys = Keys {
     name: "size.tail",
     text: "The distribution of lengths not in `values`: as `size`, except `empirical`, with a weight",
     keys: &[
-        key("law", Word("length distribution", words::laws_of_tails), "\"pareto\"", Mistake).text("distribution"),
+        key("law", Word("length distribution", allowed_words::laws_of_tails), "\"pareto\"", Mistake)
+            .text("distribution"),
         key("bytes", PARAMETER, "100", NONE).text("as in `size`"),
         key("low", PARAMETER, "10", NONE).text("as in `size`"),
         key("high", PARAMETER, "1000", NONE).text("as in `size`"),
@@ -457,8 +474,8 @@ static TRACE: Keys = Keys {
     text: "A recorded trace",
     keys: &[
         key("file", Text, "\"cluster52.zst\"", Mistake).text("trace file, plain or compressed with zstd"),
-        key("format", Word("trace format", words::formats), "\"twitter\"", Mistake).text("file format"),
-        key("gaps", Word("gap rule", words::gaps), "\"recorded\"", Is("\"none\""))
+        key("format", Word("trace format", allowed_words::formats), "\"twitter\"", Mistake).text("file format"),
+        key("gaps", Word("gap rule", allowed_words::gaps), "\"recorded\"", Is("\"none\""))
             .text("`recorded`: send operations at their recorded times; `none`: at the rate of the load"),
         key("speed", Number(1e-6, 1e6), "10", Is("1")).text("with `recorded`: speed-up factor"),
     ],
@@ -504,7 +521,7 @@ static GATE: Keys = Keys {
         .text("limits that fail a candidate; `1.05` and `+5%` are relative to the baseline, `5ms` and, of shares, `0.1%` are values"),
         key("allow_errors", Fraction(0.0, 0.5), "\"0.1%\"", Is("0.0"))
             .text("how much the candidate's share of failed requests may exceed the baseline's; more fails it"),
-        key("undecided", Word("outcome", words::undecided), "\"fail\"", Is("\"pass\""))
+        key("undecided", Word("outcome", allowed_words::undecided), "\"fail\"", Is("\"pass\""))
             .text("result for a candidate shown neither to fail nor to pass: exit code 0, 1, or 125, which makes `git bisect run` skip the commit"),
     ],
 };
@@ -519,15 +536,20 @@ static EFFECTS: Keys = Keys {
 static SLOPES: Keys = Keys {
     name: "slopes",
     text: "Trends over the requests of a trial",
-    keys: &[key("over_requests", List(&Word("series", words::over_requests)), "[\"latency\", \"proxy_rss\"]", Mistake)
-        .text("series to analyze")],
+    keys: &[key(
+        "over_requests",
+        List(&Word("series", allowed_words::over_requests)),
+        "[\"latency\", \"proxy_rss\"]",
+        Mistake,
+    )
+    .text("series to analyze")],
 };
 
 static FIGURE: Keys = Keys {
     name: "figure",
     text: "A figure",
     keys: &[
-        key("kind", Word("figure kind", words::figures), "\"line\"", Mistake).text("kind of figure"),
+        key("kind", Word("figure kind", allowed_words::figures), "\"line\"", Mistake).text("kind of figure"),
         key("x", FACTOR, "\"cores\"", Means("nothing"))
             .text("factor on the x axis; for a miss-ratio curve, the memory limits"),
         key("y", Either(&[METRIC, List(&METRIC)]), "\"throughput\"", NO_METRIC).text(

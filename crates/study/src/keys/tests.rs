@@ -1,12 +1,12 @@
-use config::examples::{self, read};
-use config::{Report, Section, node, show};
+use config::check_examples::{self, read};
+use config::{Report, Section, node, render_keys};
 
 use super::*;
 
 #[test]
 fn examples_and_defaults_may_stand_where_they_are_shown() {
     for root in [&STUDY, &JOURNEY] {
-        assert_eq!(examples::mistakes(root), Vec::<String>::new());
+        assert_eq!(check_examples::mistakes(root), Vec::<String>::new());
     }
 }
 
@@ -29,13 +29,13 @@ fn changed_declaration_changes_all_outputs() {
     let told = report.finish().unwrap_err();
     assert_eq!(told[0].message, "unknown key `custmers` in `load`");
     assert_eq!(told[0].hint.as_deref(), Some("did you mean `customers`?"));
-    assert!(show::table(other).contains("| `customers` | who comes | a count, 3 to 7 | required | `40` |"));
-    let help = show::help(other, Some("load"), |keys| keys.name.to_owned()).unwrap();
+    assert!(render_keys::table(other).contains("| `customers` | who comes | a count, 3 to 7 | required | `40` |"));
+    let help = render_keys::help(other, Some("load"), |keys| keys.name.to_owned()).unwrap();
     assert!(
         help.contains("customers = 40\n") && help.contains("who comes") && help.contains("a count, 3 to 7"),
         "{help}"
     );
-    let schema = show::schema(other, "Study", |_, _| true);
+    let schema = render_keys::schema(other, "Study", |_, _| true);
     let property = &schema["properties"]["customers"];
     assert_eq!((&property["description"], &property["anyOf"][0]["maximum"]), (&"who comes".into(), &7.into()));
     assert!(schema["properties"]["clients"].is_null());
@@ -54,7 +54,7 @@ fn ranges_are_formatted_with_units() {
         (Kind::Number(-1e12, 1e12), "-1e12 to 1e12"),
         (Kind::Bytes(0, 64 << 20), "at most 64 MiB"),
         (
-            Kind::Either(&[Kind::Count(1, 4096), Kind::Word("place", words::cpus_of_subject)]),
+            Kind::Either(&[Kind::Count(1, 4096), Kind::Word("place", allowed_words::cpus_of_subject)]),
             "1 to 4,096, or \"subject\"",
         ),
         (Kind::Text, ""),

@@ -1,7 +1,7 @@
 //! Reads a client's responses to `get` with one key, `set` and `delete` from one connection.
 
 use super::Limits;
-use crate::blocks::{BlockReader, Event, Next, StreamError};
+use crate::block_reader::{BlockReader, Event, Next, StreamError};
 use crate::number;
 
 /// The request that a response belongs to.

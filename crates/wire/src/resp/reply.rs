@@ -1,7 +1,7 @@
 //! Reads RESP2 replies. Arrays are errors, because quintain's requests never cause one.
 
 use super::Limits;
-use crate::blocks::{BlockReader, Event, Next, StreamError};
+use crate::block_reader::{BlockReader, Event, Next, StreamError};
 use crate::number;
 
 /// A reply.

@@ -8,10 +8,10 @@ use study::plan::{Figure, FigureKind, Level};
 use study::record::{Finding, FindingState, IdlePolicy};
 
 use super::{PAGE_LIMIT, figure_svgs, html};
-use crate::chart::Layer;
-use crate::chart::scale::Scale;
-use crate::chart::style::Background;
-use crate::figure::{self, Detail};
+use crate::figures::{self, Detail};
+use crate::panel::Layer;
+use crate::panel::scale::Scale;
+use crate::panel::style::Background;
 use analysis::findings::{
     Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, MetricInfo, Row, RowState, TrialFinding, Warning,
 };
@@ -53,7 +53,7 @@ fn machines_and_generators_of_a_cluster() {
 fn an_interaction_joins_levels_with_units() {
     let (run, records) = example::builds();
     let findings = analysis::analyze(&run, &records);
-    let drawings = figure::figures(&findings, Detail::FULL);
+    let drawings = figures::figures(&findings, Detail::FULL);
     let words = &drawings[0];
     assert_eq!(
         (words.name.as_str(), words.title.as_str()),
@@ -209,7 +209,7 @@ fn assert_sound(page: &str) {
 }
 
 fn assert_in_bounds(f: &Findings) {
-    for drawing in figure::figures(f, Detail::FULL) {
+    for drawing in figures::figures(f, Detail::FULL) {
         for panel in drawing.panels.iter().flat_map(|panel| panel.all()) {
             let lying = matches!(panel.y.scale, Scale::Slots { .. });
             let within = |scale: &Scale, value: f64| {
@@ -288,7 +288,7 @@ fn example_page_has_answer_and_tables() {
 #[test]
 fn every_measured_point_has_its_marker_with_its_bar() {
     let f = volley();
-    for drawing in figure::figures(&f, Detail::FULL).iter().filter(|drawing| drawing.name.contains("-line-")) {
+    for drawing in figures::figures(&f, Detail::FULL).iter().filter(|drawing| drawing.name.contains("-line-")) {
         let layers = drawing.panels.iter().flat_map(|panel| &panel.layers);
         let marks = layers
             .filter_map(|layer| if let Layer::Marks { marks, .. } = layer { Some(marks) } else { None })
@@ -310,8 +310,8 @@ fn a_figure_has_the_level_that_it_asks_for() {
     let mut f = volley();
     let wanted = |interval| Figure { interval, ..figure(FigureKind::Line, "latency_mean") };
     f.figures = vec![wanted(0.95), wanted(0.99)];
-    let drawings = figure::figures(&f, Detail::FULL);
-    let width = |drawing: &figure::Drawing| {
+    let drawings = figures::figures(&f, Detail::FULL);
+    let width = |drawing: &figures::Drawing| {
         let Layer::Marks { marks, .. } = &drawing.panels[0].layers[0] else { panic!("{:?}", drawing.panels[0].layers) };
         marks[0].bar.map(|(low, high)| high - low).unwrap()
     };
@@ -327,7 +327,7 @@ fn idle_policies_are_separate_series() {
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
     f.figures = every_kind();
     f.probes = None;
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     for drawing in drawings.iter().filter(|drawing| !drawing.keys.is_empty()) {
         let labels: Vec<&str> = drawing.keys.iter().map(|key| key.label.as_str()).collect();
         assert_eq!(labels.len(), 6, "{}", drawing.name);
@@ -342,7 +342,7 @@ fn draws_fits_through_their_points() {
     let f = analysis::analyze(&run, &records);
     assert_sound(&html(&f).unwrap());
     assert_in_bounds(&f);
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     let line = drawings.iter().find(|drawing| drawing.name.contains("line-throughput")).unwrap();
     let fits =
         line.panels[0].layers.iter().filter(|layer| matches!(layer, Layer::Fit { points, .. } if points.len() > 30));
@@ -367,7 +367,7 @@ fn draws_trials_with_fit_and_hollow_generator_bound_ones() {
     ] {
         assert!(page.contains(text), "`{text}`");
     }
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     let scatter = drawings.iter().find(|drawing| drawing.name.contains("scatter")).unwrap();
     assert!(
         scatter.caption.ends_with("Dotted: the fitted Universal Scalability Law; shaded: its interval."),
@@ -386,7 +386,7 @@ fn draws_trials_with_fit_and_hollow_generator_bound_ones() {
     // A single generator-bound trial is hollow, even if its row is not marked.
     let mut few = f.clone();
     few.rows[0].trials[2].marks = vec![Mark::GeneratorBound];
-    let drawings = figure::figures(&few, Detail::FULL);
+    let drawings = figures::figures(&few, Detail::FULL);
     let Layer::Marks { marks, .. } = &drawings[0].panels[0].layers[2] else { panic!() };
     assert_eq!(marks.iter().filter(|mark| mark.hollow).count(), 9);
 }
@@ -397,7 +397,7 @@ fn several_metrics_are_series_of_their_own() {
     let quantiles = ["latency_p90", "latency_p99", "latency_p999"].map(str::to_owned).to_vec();
     let wanted = Figure { x: Some("cores".to_owned()), y_more: quantiles, ..figure(FigureKind::Line, "latency_p50") };
     f.figures = vec![wanted.clone()];
-    let drawing = &figure::figures(&f, Detail::FULL)[0];
+    let drawing = &figures::figures(&f, Detail::FULL)[0];
     let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
     assert_eq!(labels, ["p50", "p90", "p99", "p99.9"]);
     assert_eq!(drawing.title, "Median latency, p90 latency, p99 latency, p99.9 latency over cores");
@@ -425,13 +425,13 @@ fn several_metrics_are_series_of_their_own() {
     // With one level left, or two idle policies, each still has its place and series.
     let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
-    let drawing = &figure::figures(&f, Detail::FULL)[0];
+    let drawing = &figures::figures(&f, Detail::FULL)[0];
     let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
     assert_eq!(labels[..3], ["p50, idle machine", "p50, idle spin", "p90, idle machine"]);
     let mut one = volley();
     one.rows.retain(|row| row.factors["cores"] == Level::Integer(1));
     one.figures = vec![wanted];
-    let drawing = &figure::figures(&one, Detail::FULL)[0];
+    let drawing = &figures::figures(&one, Detail::FULL)[0];
     assert!(drawing.panels.iter().all(|panel| panel.y.scale == Scale::Slots { count: 4 }));
     assert_in_bounds(&one);
 }
@@ -441,7 +441,7 @@ fn draws_a_single_level_with_names() {
     let mut f = volley();
     f.rows.retain(|row| row.factors["cores"] == Level::Integer(1));
     f.figures = vec![Figure { x: Some("cores".to_owned()), ..figure(FigureKind::Line, "throughput") }];
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     for panel in &drawings[0].panels {
         assert_eq!(panel.y.scale, Scale::Slots { count: 3 });
         assert!(panel.layers.iter().all(|layer| matches!(layer, Layer::Marks { joined: false, .. })));
@@ -577,15 +577,15 @@ fn trials_without_values_have_no_marker() {
         f.rows.iter().flat_map(|row| &row.trials).filter(|trial: &&TrialFinding| trial.failed.is_some()).count();
     assert!(failed > 0, "the example has failed trials");
     let measured: usize = f.rows.iter().map(|row| row.n).sum();
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     let timeline = drawings.iter().find(|drawing| drawing.name.contains("timeline")).unwrap();
     let layers = timeline.panels.iter().flat_map(|panel| &panel.layers);
     let marks: usize = layers.map(|layer| if let Layer::Marks { marks, .. } = layer { marks.len() } else { 0 }).sum();
     assert_eq!(marks, measured);
 }
 
-fn names(drawing: &figure::Drawing) -> Vec<String> {
-    let of_panel = |panel: &crate::chart::Panel| {
+fn names(drawing: &figures::Drawing) -> Vec<String> {
+    let of_panel = |panel: &crate::panel::Panel| {
         let slots = [&panel.x, &panel.y].into_iter().flat_map(|axis| axis.major.iter().map(|(_, label)| label.clone()));
         let ends = panel.names.iter().map(|(_, name)| name.clone());
         slots.chain(ends).chain([panel.title.clone()]).collect::<Vec<_>>()
@@ -607,7 +607,7 @@ fn figures_do_not_name_constant_factors() {
             Err(_) => level.clone(),
         };
         let named = |text: &str| fixed.iter().any(|pair| text.contains(&shown(pair)));
-        for drawing in figure::figures(&f, Detail::FULL) {
+        for drawing in figures::figures(&f, Detail::FULL) {
             let named = names(&drawing).into_iter().filter(|text| named(text)).collect::<Vec<_>>();
             assert_eq!(named, Vec::<String>::new(), "{} of {}", drawing.name, f.study);
         }
@@ -636,7 +636,7 @@ fn a_contender_has_one_colour_in_all_figures() {
         by(None, None, FigureKind::Ecdf),
     ];
     let mut colours = BTreeMap::<String, std::collections::BTreeSet<usize>>::new();
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     for key in drawings.iter().flat_map(|drawing| &drawing.keys) {
         colours.entry(key.label.clone()).or_default().insert(key.series);
     }
@@ -672,7 +672,7 @@ fn long_names_are_not_cut() {
         let texts = svg.split("<text").skip(1).filter_map(|text| text.split_once('>')?.1.split_once("</text>"));
         texts.map(|(text, _)| text).collect::<String>().replace(' ', "")
     };
-    for (drawing, (name, svg)) in figure::figures(&f, Detail::FULL).iter().zip(figure_svgs(&f, Background::Light)) {
+    for (drawing, (name, svg)) in figures::figures(&f, Detail::FULL).iter().zip(figure_svgs(&f, Background::Light)) {
         let texts = drawn(&svg);
         assert!(!svg.contains('…'), "{name}");
         for text in names(drawing).into_iter().filter(|text| text.len() > 20) {
@@ -698,7 +698,7 @@ fn limits_trial_timelines_to_keep_pages_small() {
         };
         trial.columns = (0..120).map(column).collect();
     }
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     let inside = drawings.last().unwrap();
     assert_eq!((inside.panels.len(), f.rows.len()), (12, 16));
     assert_eq!(inside.notes[0], "Not drawn, to keep the page small: go, cores 16; and 3 more up to go, cores 40.");
@@ -719,8 +719,9 @@ fn limits_trial_timelines_to_keep_pages_small() {
 fn latency_over_rate_joins_shares_and_searches() {
     let (run, records) = example::capacity();
     let mut f = analysis::analyze(&run, &records);
-    let drawn =
-        |f: &Findings| figure::figures(f, Detail::FULL).into_iter().find(|drawing| drawing.name.ends_with("over-rate"));
+    let drawn = |f: &Findings| {
+        figures::figures(f, Detail::FULL).into_iter().find(|drawing| drawing.name.ends_with("over-rate"))
+    };
     let drawing = drawn(&f).unwrap();
     let titles = drawing.panels.iter().map(|panel| panel.title.as_str()).collect::<Vec<_>>();
     assert_eq!(titles, ["p50", "p99", "p99.9"]);
@@ -764,7 +765,7 @@ fn axes_of_quantities_have_no_negative_values() {
             estimate.high = 3.6 * estimate.point;
         }
     }
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     let of_quantities = ["-line-throughput", "-line-latency_mean", "-over-rate", "-inside", "-steps"];
     let drawings = drawings.iter().filter(|drawing| of_quantities.iter().any(|name| drawing.name.ends_with(name)));
     let mut axes = 0;
@@ -795,7 +796,7 @@ fn only_results_and_their_figures_are_unfolded() {
         assert_eq!(page.matches(&format!("<summary><h2 id=\"{anchor}\"")).count(), 1, "{anchor}");
     }
     assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
-    let drawings = figure::figures(&f, Detail::FULL);
+    let drawings = figures::figures(&f, Detail::FULL);
     let supporting = drawings.iter().filter(|drawing| drawing.supporting).map(|drawing| drawing.title.as_str());
     let supporting = supporting.collect::<Vec<_>>();
     for title in ["Trials over time, by throughput", "Latency by quantile"] {

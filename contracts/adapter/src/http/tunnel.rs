@@ -1,0 +1,117 @@
+//! The forward proxy's tunnels: `CONNECT host:port`.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio_rustls::TlsAcceptor;
+
+use crate::body::Body;
+use crate::config::ProtocolKind;
+use crate::dial::Whom;
+use crate::endpoint::{Endpoint, Scheme};
+use crate::in_flight_call::{Hop, ListenerKind};
+use crate::metrics::Skip;
+use crate::refusal::{Refusal, Unchecked};
+use crate::shared_state::App;
+use crate::stream::Stream;
+
+/// The first byte of a TLS handshake. Source: RFC 8446, section 5.1.
+const HANDSHAKE: &[u8] = &[22];
+
+/// Opens a tunnel to an allowed endpoint. Messages to a known service are checked: Thrift, HTTP, and HTTPS if the
+/// certificate of `tls.listen` covers its host. Other bytes are passed and counted.
+pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Response<Body> {
+    let told = |code: StatusCode, text: String| {
+        Response::builder().status(code).body(Body::of(text)).expect("a status is valid")
+    };
+    let Some(endpoint) = request.uri().authority().map(|authority| authority.as_str().to_owned()) else {
+        return told(StatusCode::BAD_REQUEST, "CONNECT needs `host:port`\n".to_owned());
+    };
+    if !app.dial.may(&endpoint) {
+        crate::metrics::count(&app.watch.metrics.dials_refused);
+        return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
+    }
+    let refused = |refusal: &Refusal| told(refusal.request_status(), format!("{}\n", refusal.text()));
+    let service = match app.watch.service_or_refusal(&endpoint) {
+        Ok(service) => service,
+        Err(refusal) => return refused(&refusal),
+    };
+    // A tunnel outlives its HTTP connection, so it needs its own slot.
+    let Ok(slot) = app.slots.clone().try_acquire_owned() else {
+        crate::metrics::count(&app.watch.metrics.connections_over);
+        return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
+    };
+    let is_thrift = service.is_some_and(|service| service.family == ProtocolKind::Thrift);
+    let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
+    let is_plain = app.watch.routes.has(Scheme::Http, &endpoint);
+    let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.watch.routes.has(Scheme::Https, &endpoint)).cloned();
+    if !is_plain
+        && ends_tls.is_none()
+        && app.watch.routes.has(Scheme::Https, &endpoint)
+        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Encrypted)
+    {
+        return refused(&refusal);
+    }
+    let upstream = if is_thrift || is_plain || ends_tls.is_some() {
+        None
+    } else {
+        match app.dial.connect(&endpoint, Whom::Plain).await {
+            Ok(stream) => Some(stream),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return told(StatusCode::FORBIDDEN, format!("{error}\n"));
+            }
+            Err(error) => return told(StatusCode::BAD_GATEWAY, format!("cannot reach `{endpoint}`: {error}\n")),
+        }
+    };
+    let app = app.clone();
+    tokio::spawn(async move {
+        let _slot = slot;
+        let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
+        let mut client = Stream::new(TokioIo::new(upgraded));
+        // A tunnel reports failure only by ending.
+        let _ = match upstream {
+            Some(mut upstream) => {
+                app.watch.metrics.skip(Skip::Encrypted);
+                crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
+            }
+            None if is_thrift => {
+                crate::thrift::serve(&app, client, Hop::from_party(Scheme::Tcp, &endpoint, &endpoint), false).await
+            }
+            None => within(app, client, endpoint, is_plain, ends_tls).await,
+        };
+    });
+    Response::new(Body::default())
+}
+
+/// Serves a tunnel to an authority with known endpoints over HTTP. Boxed, because it recurses into `http::serve`.
+fn within(
+    app: Arc<App>,
+    mut client: Stream,
+    authority: String,
+    is_plain: bool,
+    ends_tls: Option<TlsAcceptor>,
+) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> {
+    let hop = |scheme| ListenerKind::Service(Hop::from_party(scheme, &authority, &authority));
+    let (plain, within_tls) = (hop(Scheme::Http), hop(Scheme::Https));
+    Box::pin(async move {
+        // The client sends first, in HTTP and in TLS.
+        match (client.begins_with(HANDSHAKE, app.limits.idle).await?, ends_tls) {
+            (true, Some(acceptor)) => {
+                let client = Stream::new(app.shaken(acceptor.accept(client)).await?);
+                crate::http::serve(&app, client, within_tls).await
+            }
+            (false, _) if is_plain => crate::http::serve(&app, client, plain).await,
+            // TLS to an endpoint over plain HTTP, or the reverse.
+            _ if app.watch.refuse_unchecked(Unchecked::Encrypted).is_some() => Ok(()),
+            _ => {
+                let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
+                app.watch.metrics.skip(Skip::Encrypted);
+                crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
+            }
+        }
+    })
+}

@@ -1,0 +1,276 @@
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use contract::metadata::{self, CallContext, Identified, RequestMetadata};
+use contract::monitor::{Call, Outcome, Ticket};
+
+use crate::call_log::Line;
+use crate::decode::{Op, Reply, Request, Service};
+use crate::dial::Whom;
+use crate::endpoint::Scheme;
+use crate::metrics::{Skip, count};
+use crate::refusal::Refusal;
+use crate::shared_monitor::Judged;
+use crate::shared_state::App;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server { peers: bool },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Caller {
+    /// No caller: the client side.
+    Nobody,
+    /// The owner of a certificate, by its first DNS name.
+    Certified(String),
+    /// A caller without a certificate, by its address.
+    Unproved(SocketAddr),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum ListenerKind {
+    /// Thrift without a scheme, otherwise HTTP.
+    Service(Hop),
+    Proxy,
+    Admin,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Hop {
+    pub(crate) side: Side,
+    pub(crate) scheme: Scheme,
+    /// The endpoint's name in contracts. For a listener over HTTP, the authority of its endpoints.
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) forward: String,
+    pub(crate) caller: Caller,
+}
+
+impl Hop {
+    /// Calls of the adapter's party, whose services have the address `forward`.
+    pub(crate) fn from_party(scheme: Scheme, endpoint: &str, forward: &str) -> Self {
+        let (side, caller) = (Side::Client, Caller::Nobody);
+        Self { side, scheme, endpoint: endpoint.into(), forward: forward.to_owned(), caller }
+    }
+
+    pub(crate) fn whom(&self) -> Whom {
+        if self.scheme == Scheme::Https { Whom::Tls } else { Whom::Plain }
+    }
+
+    pub(crate) fn accepts_adapters(&self) -> bool {
+        self.side == Side::Server { peers: true }
+    }
+}
+
+/// A call that the contract lists, from its request until its reply.
+pub(crate) struct InFlightCall {
+    pub(crate) app: Arc<App>,
+    hop: Arc<Hop>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) op: Arc<Op>,
+    ticket: Option<Ticket>,
+    sent: Option<RequestMetadata>,
+    got: Vec<Identified>,
+    since: Instant,
+    pub(crate) line: Line,
+}
+
+impl InFlightCall {
+    /// Starts a call. `since` is the time at which the request had arrived.
+    pub(crate) fn new(
+        app: &Arc<App>,
+        hop: &Arc<Hop>,
+        service: &Arc<Service>,
+        op: Arc<Op>,
+        number: u64,
+        since: Instant,
+    ) -> Self {
+        let side = if hop.side == Side::Client { "client" } else { "server" };
+        let line = Line { call: number, side, operation: op.name.clone(), ..Line::default() };
+        let (app, hop, service) = (app.clone(), hop.clone(), service.clone());
+        Self { app, hop, service, op, ticket: None, sent: None, got: Vec::new(), since, line }
+    }
+
+    fn call<'c>(&'c self, args: &'c [contract::Value<'c>]) -> Call<'c> {
+        Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
+    }
+
+    /// The facts about the call that both ends know. `sender`: the label of the caller's adapter.
+    fn context<'c>(&'c self, sender: &'c str) -> CallContext<'c> {
+        CallContext { receiver: &self.hop.endpoint, service: &self.service.name, sender }
+    }
+
+    /// Handles the arrival of the request. `block`: its metadata. `to_adapter`: whether the next
+    /// hop is an adapter. Returns the metadata to send with it.
+    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
+        let (watch, args) = (&self.app.watch, request.values());
+        let output = match self.hop.side {
+            Side::Client => {
+                watch.step(self.line.call, false, |monitor, now_s| monitor.request_sent(self.call(&args), now_s))
+            }
+            Side::Server { peers } => {
+                let metadata = block.filter(|_| peers).and_then(|block| self.request_metadata(block));
+                self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
+                watch.step(self.line.call, false, |monitor, now_s| {
+                    monitor.request_received(self.call(&args), metadata.as_ref(), now_s)
+                })
+            }
+        }?;
+        self.ticket = output.ticket;
+        let Some(metadata) = output.request else { return Ok(None) };
+        if !to_adapter {
+            // The other side's adapter could not be reached, so this adapter does its part.
+            return self.alone(&args).map(|()| None);
+        }
+        let bytes = metadata::encode_request(&metadata, self.context(&watch.label));
+        self.line.metadata_bytes += bytes.len();
+        self.sent = Some(metadata);
+        Ok(Some(bytes))
+    }
+
+    fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Refusal> {
+        let Some(mut ticket) = self.ticket.take() else { return Ok(()) };
+        let watch = &self.app.watch;
+        let checked =
+            watch.step(self.line.call, false, |monitor, now_s| monitor.go_alone(self.call(args), &mut ticket, now_s));
+        self.ticket = Some(ticket);
+        checked.map(drop)
+    }
+
+    /// Handles a request that went to the service itself, because its adapter had ended.
+    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Refusal> {
+        self.sent = None;
+        self.line.metadata_bytes = 0;
+        self.alone(&request.values())
+    }
+
+    /// The metadata that another adapter sent with its request, if the sender is trusted.
+    fn request_metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
+        let metadata = metadata::decode_request(block, self.context(""));
+        let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
+            Caller::Certified(name) => bound(metadata, name),
+            Caller::Nobody | Caller::Unproved(_) => metadata,
+        });
+        self.count_refused(believed)
+    }
+
+    /// The metadata that another adapter sent with its reply, or `None` if it is invalid.
+    fn reply_metadata(&self, block: &[u8]) -> Option<Vec<Identified>> {
+        let entries = metadata::decode_reply(block, self.context(&self.app.watch.label));
+        self.count_refused(entries.filter(|entries| has_labels(entries)))
+    }
+
+    fn count_refused<T>(&self, metadata: Option<T>) -> Option<T> {
+        if metadata.is_none() {
+            count(&self.app.watch.metrics.metadata_refused);
+        }
+        metadata
+    }
+
+    /// Whether the caller may be the sender that its metadata names, and all labels are valid.
+    fn is_believed(&self, metadata: &RequestMetadata) -> bool {
+        let sender = &metadata.sender;
+        let may_be = match &self.hop.caller {
+            Caller::Certified(name) => name == sender,
+            // The adapter of a party that calls itself connects from one of its own sockets.
+            Caller::Unproved(from) if *sender == self.app.watch.label => {
+                self.app.dial.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
+            }
+            Caller::Nobody | Caller::Unproved(_) => sender != metadata::UNKNOWN && metadata::is_label(sender),
+        };
+        may_be && metadata.invoked.iter().all(|label| metadata::is_label(label)) && has_labels(&metadata.entries)
+    }
+
+    /// Whether the reply must be read because a clause refers to it.
+    pub(crate) fn reads_reply(&self) -> bool {
+        self.ticket.is_some() && self.op.reads_reply
+    }
+
+    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Judged {
+        let Some(ticket) = self.ticket.take() else { return Ok(None) };
+        let (watch, args, sender) = (&self.app.watch, request.values(), ticket.sender.clone());
+        let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
+        let output = match self.hop.side {
+            Side::Client => {
+                // A reply from an adapter without metadata introduces nothing.
+                let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
+                self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
+                let metadata = block.and_then(|block| self.reply_metadata(block));
+                let output = watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
+                    monitor.reply_received(self.call(&args), ticket, outcome, metadata.as_deref(), now_s)
+                });
+                self.got = metadata.unwrap_or_default();
+                output
+            }
+            Side::Server { .. } => watch.step(self.line.call, reply.may_be_undecided, |monitor, now_s| {
+                monitor.reply_sent(self.call(&args), ticket, outcome, now_s)
+            }),
+        }?;
+        let Some(entries) = output.reply else { return Ok(None) };
+        let bytes = metadata::encode_reply(&entries, self.context(&sender));
+        self.line.metadata_bytes += bytes.len();
+        Ok(Some(bytes))
+    }
+
+    /// Handles a reply that an adapter on the other side will not treat as one.
+    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Refusal> {
+        if let Some(ticket) = &mut self.ticket {
+            ticket.enhanced = false;
+        }
+        self.sent = None;
+        self.reply(request, reply, None).map(drop)
+    }
+
+    pub(crate) fn is_enhanced(&self) -> bool {
+        self.ticket.as_ref().is_some_and(|ticket| ticket.enhanced)
+    }
+
+    pub(crate) fn pause(&mut self) {
+        self.line.own_ns += self.lap_ns();
+    }
+
+    pub(crate) fn resume(&mut self) {
+        self.line.waited_ns += self.lap_ns();
+    }
+
+    /// Time since the last call. Restarts the clock.
+    fn lap_ns(&mut self) -> u64 {
+        let now = crate::clock::now();
+        now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64
+    }
+
+    pub(crate) fn skipped(&mut self, skip: Skip) {
+        self.line.skip = Some(skip);
+        self.app.watch.metrics.skip(skip);
+    }
+
+    /// Ends the call. `extra_bytes`: bytes between the adapters beyond the messages themselves.
+    pub(crate) fn end(mut self, extra_bytes: i64) {
+        self.pause();
+        let metrics = &self.app.watch.metrics;
+        metrics.call(self.line.own_ns);
+        metrics.metadata_bytes.fetch_add(self.line.metadata_bytes as u64, Ordering::Relaxed);
+        let Some(calls) = &self.app.calls else { return };
+        let whip = |peers| self.sent.as_ref().map_or(0, |sent| metadata::whip_bytes(sent, &self.got, peers));
+        let (whip_bytes, whip_bytes_with_peers) = (whip(false), whip(true));
+        let line = Line { whip_bytes, whip_bytes_with_peers, extra_bytes, ..self.line };
+        let _ = calls.messages.send(self.app.with_totals(line));
+    }
+}
+
+fn has_labels(entries: &[Identified]) -> bool {
+    entries.iter().flat_map(|entry| &entry.labels).all(|label| metadata::is_label(label))
+}
+
+/// Restricts metadata to what its sender may vouch for: itself, by its certificate's `name`.
+fn bound(mut metadata: RequestMetadata, name: &str) -> RequestMetadata {
+    metadata.invoked.retain(|label| label == name);
+    // An entry without labels means that the sender has forgotten who vouched.
+    for entry in metadata.entries.iter_mut().filter(|entry| !entry.labels.is_empty()) {
+        entry.labels = vec![name.to_owned()];
+    }
+    metadata
+}

@@ -1,0 +1,75 @@
+use crate::clause::ServiceId;
+use crate::contract::OperationId;
+use crate::message_values::Value;
+use crate::metadata::{Identified, RequestMetadata};
+
+use super::report::{Kind, Report};
+use super::store::Key;
+
+/// A call and its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The endpoint of the request.
+    pub endpoint: &'a str,
+    /// The operation, of the service that [`super::Monitor::standing`] returned.
+    pub operation: OperationId,
+    /// Its arguments, in the order of [`crate::Contract::params`].
+    pub args: &'a [Value<'a>],
+}
+
+/// The outcome of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    /// The result, exception or fault.
+    pub value: Value<'a>,
+    /// Whether it is a declared exception or a fault, which `on_error` applies to.
+    pub is_error: bool,
+}
+
+impl Outcome<'_> {
+    pub(super) fn kind(self) -> Kind {
+        if self.is_error { Kind::Exception } else { Kind::Postcondition }
+    }
+}
+
+/// State of a call until its reply: the paper's request entry. Dropping it is safe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ticket {
+    /// The invoked entry, or `None` if its index has no value.
+    pub(crate) entry: Option<Key>,
+    pub(crate) index: Option<String>,
+    pub(crate) secret: bool,
+    /// The labels that vouched for the entry at the time of the request.
+    pub(crate) labels: Vec<u32>,
+    /// Whether the vouching labels were forgotten, or the index is unknown.
+    pub(crate) is_orphan: bool,
+    /// Whether the other side of the call has an adapter. Without one, the call also checks its clauses.
+    pub enhanced: bool,
+    pub(crate) bypassed: bool,
+    /// The other side's adapter: its label or address.
+    pub(crate) other: Option<u32>,
+    /// The label of the adapter that sent the request, or `unknown`: [`crate::metadata::CallContext::sender`] at both
+    /// ends.
+    pub sender: String,
+}
+
+impl Ticket {
+    pub(super) fn unvouched(sender: String) -> Self {
+        Self { labels: vec![0], is_orphan: true, sender, ..Self::default() }
+    }
+}
+
+/// The results of one message.
+#[derive(Clone, Debug, Default)]
+pub struct StepOutput {
+    /// Endpoints to intercept from now on, and their services.
+    pub intercepts: Vec<(String, ServiceId)>,
+    /// Reports to write.
+    pub reports: Vec<Report>,
+    /// State for the reply. Only requests have one.
+    pub ticket: Option<Ticket>,
+    /// Metadata to send with the request, if it goes to the adapter at [`super::Monitor::peer`].
+    pub request: Option<RequestMetadata>,
+    /// Metadata to send with the reply, if the calling adapter sent some with its request.
+    pub reply: Option<Vec<Identified>>,
+}

@@ -1,0 +1,407 @@
+//! The report of a load without a study (`quintain load`), with intervals over its own seconds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use stats::Bound;
+use stats::batch::Batches;
+use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
+use study::spec::{Connection, Protocol};
+
+use crate::cache_report::{self, CacheReport};
+
+use crate::findings::{AgentFinding, Clock, Estimate};
+use crate::latency::{self, Latency};
+use crate::load_fail_if::LoadLimit;
+use crate::load_parts::{self, JourneyReport, OperationReport, SpreadNs, StageReport, known_quantile, spread};
+use crate::value::{self, LOAD_LEVEL};
+use crate::{generator_verdicts, hangs, merge_histograms, verdict};
+
+/// Version of [`LoadReport`].
+pub const LOAD_VERSION: u32 = 1;
+/// Reported quantiles: name and fraction.
+pub const LOAD_QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// Output of `quintain load --json`. Scripts may rely on these keys; new ones may be added.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LoadReport {
+    /// Format version, [`LOAD_VERSION`].
+    pub version: u32,
+    /// Target of the load, as the user named it.
+    pub target: String,
+    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, its first target as named.
+    pub address: String,
+    /// Protocol of the load.
+    pub protocol: Protocol,
+    /// I/O backend of the generator.
+    pub backend: String,
+    /// Number of connections.
+    pub clients: u32,
+    /// Number of generator threads.
+    pub threads: u32,
+    /// Maximum number of requests in flight per connection.
+    pub pipeline: u32,
+    /// Lifetime of a connection.
+    pub connection: Connection,
+    /// Requests with a valid response within the timeout while measuring.
+    pub requests: u64,
+    /// Requests with a valid response during the warm-up; not part of any other figure.
+    pub warmup_requests: u64,
+    /// Requests sent but without a response when measuring ended.
+    pub unfinished: u64,
+    /// Requests written during the load: `warmup_requests`, `requests`, errors of both that concern written requests,
+    /// `asked_again` and `left_in_flight`.
+    pub sent: u64,
+    /// Requests resent because their connection closed after the response to an earlier request; not errors.
+    pub asked_again: u64,
+    /// Requests in flight when the load ended and not counted elsewhere; the server may have received them.
+    pub left_in_flight: u64,
+    /// Errors while measuring, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// The first error of each kind that carries a message.
+    pub error_examples: BTreeMap<String, String>,
+    /// Responses by HTTP status, among `requests`, `errors` or `late_answers`; empty for other protocols.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Length of the measured time, s.
+    pub duration_s: f64,
+    /// Valid responses per second.
+    pub rate_per_s: f64,
+    /// Offered rate, per second; `null` for a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// Bytes received while measuring.
+    pub received_bytes: u64,
+    /// Bytes received per second.
+    pub transfer_bytes_per_s: f64,
+    /// Latency, ns.
+    pub latency_ns: LatencyNs,
+    /// Time from requesting a connection until it is open, ns; includes connections opened before measuring.
+    pub connect_ns: SpreadNs,
+    /// Responses whose whole body was checked.
+    #[serde(skip_serializing_if = "study::is_default")]
+    pub checked: u64,
+    /// Time from the write of a request to the first part of its response, ns, of responses that
+    /// arrived in several parts; `null` if there are none.
+    pub first_byte_ns: Option<SpreadNs>,
+    /// Duration of TLS handshakes, ns; `null` without TLS.
+    pub handshake_ns: Option<SpreadNs>,
+    /// TLS handshakes that resumed a session.
+    pub resumed: u64,
+    /// Connections reopened after the other side closed them.
+    pub reconnects: u64,
+    /// The generator; for several machines, all generators together.
+    pub generator: Generator,
+    /// Results per generator, if the load came from several machines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentFinding>,
+    /// Intervals by batch means or order statistics: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They
+    /// cover the seconds of this load: another period or another start of the server may differ.
+    pub intervals: BTreeMap<String, IntervalOrNote>,
+    /// Responses after the timeout: errors of kind `timeout` whose latency counts in the quantiles.
+    pub late_answers: u64,
+    /// Scheduled requests that were never sent.
+    pub unsent: u64,
+    /// Requests that were due and had no response, valid or not, when measuring ended.
+    pub censored: CensoredReport,
+    /// Requests in flight as counted, mean over time.
+    pub in_flight_mean: f64,
+    /// Clients in back-off (the generator's pause before it reopens a lost connection), mean over time.
+    pub in_backoff_mean: f64,
+    /// Requests in flight by Little's law: total service time over measured time, without failed requests.
+    pub in_flight_by_latency: f64,
+    /// Why the load ended.
+    pub stop_reason: String,
+    /// Closing line of Volley, computed by its own rule.
+    pub volley: Option<Volley>,
+    /// Hits over GETs of a cache; `null` for other protocols and without GETs.
+    pub hit_ratio: Option<f64>,
+    /// Results of a cache workload; `null` for other loads.
+    pub cache: Option<CacheReport>,
+    /// Results per operation of a journey; `null` for other loads.
+    pub journey: Option<JourneyReport>,
+    /// Requests of a mix by method and target; empty for other loads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<OperationReport>,
+    /// Stages of a load whose rate changes; empty for other loads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageReport>,
+    /// Conditions of `--fail-if` and their outcomes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LoadLimit>,
+    /// Warnings, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Requests that were due and had no response when measuring ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CensoredReport {
+    /// Sent but without a response. In a closed loop nearly every client has one.
+    pub in_flight: u64,
+    /// Longest wait of these requests, ns.
+    pub in_flight_waited_ns: Option<u64>,
+    /// Due but not sent; open loop only.
+    pub unsent: u64,
+    /// Longest wait of these requests, ns.
+    pub unsent_waited_ns: Option<u64>,
+    /// Whether the server stopped responding on all connections until the end.
+    pub hung: bool,
+}
+
+/// Latency of a load, ns. A quantile with too few responses is `null`: it would only repeat the maximum.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LatencyNs {
+    /// Mean, from the exact sum.
+    pub mean: Option<f64>,
+    /// Standard deviation over requests.
+    pub stdev: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// p90.
+    pub p90: Option<f64>,
+    /// p95.
+    pub p95: Option<f64>,
+    /// p99.
+    pub p99: Option<f64>,
+    /// p99.9.
+    pub p999: Option<f64>,
+    /// Maximum, exact.
+    pub max: Option<u64>,
+    /// Values above, such as `p99`, that are lower bounds because requests still waited when measuring ended.
+    pub at_least: BTreeSet<String>,
+    /// Start of a latency: `service` (the write) or `response` (the intended send time).
+    pub clock: Clock,
+}
+
+/// Resources used by the generator, and whether it was the limit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Generator {
+    /// CPU time of its threads while measuring, s, with polling for the next send; by `requests` the cost of each.
+    pub cpu_s: f64,
+    /// CPU time of its process from start to end, s.
+    pub process_cpu_s: f64,
+    /// CPU utilization of the busiest thread while measuring, a fraction, without polling for the next send.
+    pub busy: Option<f64>,
+    /// The limit: `subject` if clients waited while the generator had spare CPU time; the server's is not observed.
+    pub limited_by: Limit,
+    /// Whether the path to the server was not measured, so that `subject` means the server or the path to it.
+    pub path_unknown: bool,
+    /// Reasons for the limit.
+    pub reasons: Vec<String>,
+}
+
+/// An interval, or why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum IntervalOrNote {
+    /// Point, bounds and level; `n` is the number of batches, or of effective samples for a quantile.
+    Interval(Estimate),
+    /// Reason for the missing interval.
+    Note {
+        /// For example `not enough data for an interval: ...`.
+        note: String,
+    },
+}
+
+/// Reports a load, without limits. `agents` are its generators if it came from several machines.
+pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
+    let of_all = verdict::judge_load(measurement);
+    let path_unknown = is_elsewhere(&measurement.address);
+    let (mut verdict, agents, warnings) = generator_verdicts::of_load(of_all, measurement, agents);
+    if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
+        verdict.reasons.push("the path to the server was not measured".to_owned());
+    }
+    let of_all = verdict::measurement_warnings(measurement, crate::hangs::Waits::default());
+    let latency = Latency::of(measurement);
+    let duration_s = measurement.duration_ns as f64 / 1e9;
+    let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
+    LoadReport {
+        version: LOAD_VERSION,
+        target: target.to_owned(),
+        address: measurement.address.clone(),
+        protocol: measurement.protocol,
+        backend: measurement.backend.clone(),
+        clients: measurement.clients,
+        threads: measurement.threads,
+        pipeline: measurement.pipeline,
+        connection: measurement.connection,
+        requests: measurement.requests,
+        warmup_requests: measurement.warmup_requests,
+        unfinished: measurement.unfinished,
+        sent: measurement.sent,
+        asked_again: measurement.asked_again,
+        left_in_flight: measurement.left_in_flight,
+        errors: measurement.errors.clone(),
+        error_examples: measurement.error_examples.clone(),
+        statuses: measurement.statuses.clone(),
+        duration_s,
+        rate_per_s: measurement.rate_per_s(),
+        offered_per_s: measurement.offered_per_s,
+        received_bytes: measurement.received_bytes,
+        transfer_bytes_per_s: a_second(measurement.received_bytes as f64),
+        connect_ns: spread(&measurement.connect),
+        checked: measurement.checked,
+        first_byte_ns: measurement.first_byte.as_ref().map(spread),
+        handshake_ns: measurement.handshake.as_ref().map(spread),
+        resumed: measurement.resumed,
+        reconnects: measurement.reconnects,
+        latency_ns: latency_ns(measurement, latency.as_ref()),
+        generator: Generator {
+            cpu_s: measurement.workers.iter().map(|worker| worker.cpu_ns).sum::<u64>() as f64 / 1e9,
+            process_cpu_s: measurement.process_cpu_ns as f64 / 1e9,
+            busy: verdict::generator_busy(measurement),
+            limited_by: verdict.limited_by,
+            path_unknown,
+            reasons: verdict.reasons,
+        },
+        agents,
+        intervals: intervals(measurement, latency.as_ref()),
+        late_answers: measurement.late_answers,
+        unsent: measurement.unsent,
+        censored: censored(measurement),
+        in_flight_mean: measurement.in_flight_mean,
+        in_backoff_mean: measurement.in_backoff_mean,
+        in_flight_by_latency: Some(a_second(
+            (measurement.service.sum + crate::cache_report::caused(measurement).0) / 1e9,
+        ))
+        .filter(|n| n.is_finite())
+        .unwrap_or(0.0),
+        stop_reason: measurement.stop_reason.clone(),
+        volley: measurement.volley,
+        hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
+        cache: measurement.cache.as_deref().map(cache_report::report),
+        journey: measurement.journey.as_deref().map(load_parts::journey),
+        by_request: load_parts::operations(&measurement.by_request),
+        stages: load_parts::stages(measurement),
+        limits: Vec::new(),
+        warnings: of_all.into_iter().chain(warnings).map(|warning| warning.text).collect(),
+    }
+}
+
+/// Whether an address leads to another machine, as far as the address shows.
+pub fn is_elsewhere(address: &str) -> bool {
+    if address.is_empty() || address.starts_with("unix:") {
+        return false;
+    }
+    match address.parse::<SocketAddr>() {
+        Ok(address) => !address.ip().to_canonical().is_loopback(),
+        Err(_) => address.rsplit_once(':').map_or(address, |(host, _)| host) != "localhost",
+    }
+}
+
+fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs {
+    let found = latency.map(Latency::estimate);
+    let mut at_least = BTreeSet::new();
+    let mut told = |name: &str, bound: Option<Bound>| {
+        if bound.is_some_and(|bound| bound.at_least) {
+            at_least.insert(name.to_owned());
+        }
+        bound.map(|bound| bound.value).filter(|value| value.is_finite())
+    };
+    // Unlike quantiles, lower bounds with few responses do not repeat the maximum.
+    let mut quantile = |name: &str, q: f64| {
+        let (latency, found) = latency.zip(found.as_ref())?;
+        let known = known_quantile(latency.answered(), q).is_some();
+        told(name, found.quantile(q).filter(|bound| known || bound.at_least))
+    };
+    let [p50, p90, p95, p99, p999] = LOAD_QUANTILES.map(|(name, q)| quantile(&name.replace('.', ""), q));
+    let mean = told("mean", latency::mean(measurement));
+    let max = told("max", found.and_then(|found| found.max()));
+    let stdev = stdev(measurement.latency()).filter(|_| !at_least.contains("mean"));
+    let max = max.map(|max| max as u64).or(measurement.latency().max);
+    LatencyNs { mean, stdev, p50, p90, p95, p99, p999, max, at_least, clock: value::clock(measurement) }
+}
+
+fn censored(measurement: &Measurement) -> CensoredReport {
+    let longest = |part: fn(&Censored) -> &Histogram| part(measurement.censored.as_deref()?).max;
+    CensoredReport {
+        in_flight: measurement.unfinished,
+        in_flight_waited_ns: longest(|censored| &censored.in_flight),
+        unsent: measurement.unsent,
+        unsent_waited_ns: longest(|censored| &censored.unsent),
+        hung: hangs::hung(measurement, crate::hangs::Waits::default()).is_some(),
+    }
+}
+
+/// Sample standard deviation from exact sums.
+fn stdev(stored: &Histogram) -> Option<f64> {
+    let n = stored.count as f64;
+    let variance = (stored.sum_of_squares - stored.sum * stored.sum / n) / (n - 1.0);
+    (stored.count > 1 && variance.is_finite()).then(|| variance.max(0.0).sqrt())
+}
+
+fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<String, IntervalOrNote> {
+    let windows = value::timed_windows(measurement).unwrap_or_else(|| {
+        let window_s = measurement.window_ns as f64 / 1e9;
+        value::whole_windows(measurement).iter().map(|window| (window, window_s)).collect()
+    });
+    // Windows only contain responses, so they give no interval if waiting requests change a value.
+    let or_note = |found: Result<Batches, String>, is_moved: bool| {
+        let found = match () {
+            () if !measurement.shape.is_empty() => {
+                Err("the rate changed during the load, so its seconds are not alike")
+            }
+            () if is_moved => Err("not enough data for an interval: requests still waiting at the end would change it"),
+            () => Ok(found),
+        };
+        match found.map_err(str::to_owned).flatten() {
+            Ok(batches) => IntervalOrNote::Interval(batches.estimate),
+            Err(note) => IntervalOrNote::Note { note },
+        }
+    };
+    let is_moved = |bound: Option<Bound>, answered| bound.is_some_and(|bound| latency::is_moved(&bound, answered));
+    let counts = windows.iter().map(|(window, seconds)| (window.requests as f64, *seconds)).collect::<Vec<_>>();
+    let sums = windows.iter().map(|(window, _)| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
+    let is_mean_moved = is_moved(latency::mean(measurement), measurement.latency().mean());
+    let mut intervals = BTreeMap::from([
+        ("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), false)),
+        ("latency_ns_mean".to_owned(), or_note(stats::batch::ratio(&sums, LOAD_LEVEL), is_mean_moved)),
+    ]);
+    let windows =
+        windows.iter().map(|(window, _)| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
+    if let (Some(windows), Some(latency)) = (windows, latency) {
+        let (whole, estimate) = (latency.answered(), latency.estimate());
+        for (name, q) in LOAD_QUANTILES {
+            let found = stats::batch::quantile(&windows, whole, q, LOAD_LEVEL);
+            let found = or_note(found, is_moved(estimate.quantile(q), whole.quantile(q)));
+            intervals.insert(format!("latency_ns_{}", name.replace('.', "")), found);
+        }
+    }
+    intervals
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::{Outcome, Window};
+
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn rate_interval_contains_the_rate() {
+        let mut record = example::volley().1.into_iter().find(|record| record.measurement().is_some()).unwrap();
+        let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        let window = |requests| Window { requests, errors: 0, latency: Histogram::default() };
+        measurement.window_ns = 100_000_000;
+        measurement.windows = [vec![window(25); 3], vec![window(0)], vec![window(25); 35], vec![window(13)]].concat();
+        measurement.duration_ns = 3_950_000_000;
+        measurement.requests = 38 * 25 + 13;
+        let report = load(measurement, &[], "");
+        let IntervalOrNote::Interval(found) = &report.intervals["rate_per_s"] else { panic!("{:?}", report.intervals) };
+        assert!((found.point - report.rate_per_s).abs() < 1e-9, "{found:?} beside {}", report.rate_per_s);
+        assert!(found.low < report.rate_per_s - 1.0 && report.rate_per_s + 1.0 < found.high, "{found:?}");
+    }
+
+    #[test]
+    fn deviation_is_the_sample_deviation() {
+        let mut histogram = stats::Histogram::new();
+        // numpy.std([2, 4, 4, 4, 5, 5, 7, 9], ddof=1) is 2.138089935299395.
+        [2, 4, 4, 4, 5, 5, 7, 9].into_iter().for_each(|value| histogram.record(value));
+        let stored = study::record::Histogram::from(&histogram);
+        assert!((stdev(&stored).unwrap() - 2.138_089_935_299_395).abs() < 1e-12);
+        assert_eq!(stdev(&study::record::Histogram::default()), None);
+        let broken = study::record::Histogram { sum: f64::NAN, ..stored };
+        assert_eq!(stdev(&broken), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Searches without a study (`quintain load --find`), for a server that is already running.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use stats::search::{self, Outcome, Trial};
+use study::plan::SearchPlan;
+use study::record::{Measurement, Step};
+
+use super::judge::{Judged, judge};
+use super::{found, rate, rules, step_and_trial};
+use crate::findings::{Mark, SearchFinding, SearchStep};
+use crate::verdict;
+use crate::wording::serde_name;
+
+/// Version of [`FindReport`].
+pub const FIND_VERSION: u32 = 1;
+
+/// Output of `quintain load --find --json`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FindReport {
+    /// Format version, [`FIND_VERSION`].
+    pub version: u32,
+    /// Target of the load, as the user named it.
+    pub target: String,
+    /// The range found, and the steps to it.
+    pub search: SearchFinding,
+    /// Warnings, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A search in progress with its trials so far.
+#[derive(Clone, Debug)]
+pub struct Search {
+    plan: SearchPlan,
+    trials: Vec<Trial>,
+    steps: Vec<SearchStep>,
+}
+
+impl Search {
+    /// Starts a search without trials.
+    pub fn new(plan: SearchPlan) -> Self {
+        Self { plan, trials: Vec::new(), steps: Vec::new() }
+    }
+
+    /// Returns the number of trials so far.
+    pub fn len(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// Whether there are no trials yet.
+    pub fn is_empty(&self) -> bool {
+        self.trials.is_empty()
+    }
+
+    /// Returns the next step; `None` if the search is complete.
+    pub fn next(&self, time_is_over: bool) -> Option<Step> {
+        match search::next(&rules(&self.plan), &self.trials, time_is_over) {
+            search::Next::Trial(step) => Some(step),
+            search::Next::Done(_) => None,
+        }
+    }
+
+    /// Adds the measurement of a step and describes the result in one line.
+    pub fn measured(&mut self, step: Step, measurement: &Measurement) -> String {
+        // The server's CPUs are not observed, so only the generator can be recognized as the limit.
+        let limit = verdict::judge_load(measurement).limited_by;
+        let judged = judge(&self.plan.objective, measurement, Some(limit), None);
+        self.add(step, judged, Some(measurement.rate_per_s()))
+    }
+
+    /// Adds a step under which the server failed, and describes it in one line.
+    pub fn broke(&mut self, step: Step, why: &str) -> String {
+        self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
+    }
+
+    fn add(&mut self, step: Step, judged: Judged, reached_per_s: Option<f64>) -> String {
+        let order = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        let (told, trial) = step_and_trial(&self.plan.objective, order, step, judged, reached_per_s);
+        self.trials.push(trial);
+        let line = step_text(&told);
+        self.steps.push(told);
+        line
+    }
+
+    /// Returns the result so far.
+    pub fn finding(&self, time_is_over: bool) -> SearchFinding {
+        found(&self.plan, &self.trials, self.steps.clone(), time_is_over, Mark::GeneratorBound)
+    }
+}
+
+/// Describes a step in one line: `bisect 120 k/s: holds (p99 2.10 ms)`.
+pub(super) fn step_text(step: &SearchStep) -> String {
+    let for_what = serde_name(step.purpose);
+    match step.rate_per_s {
+        None => format!("{for_what}: {}", step.why),
+        Some(rate_per_s) => format!("{for_what} {}: {} ({})", rate(rate_per_s), step.verdict.text(), step.why),
+    }
+}
+
+/// Builds the report of a search. `warnings`: further warnings of the caller.
+pub fn find(search: SearchFinding, target: &str, warnings: Vec<String>) -> FindReport {
+    FindReport { version: FIND_VERSION, target: target.to_owned(), search, warnings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn server_that_breaks_fails_the_rate() {
+        let (run, _) = example::capacity();
+        let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
+        let mut search = Search::new(SearchPlan { from_per_s: Some(1000.0), ..plan });
+        let step = search.next(false).unwrap();
+        assert_eq!(search.broke(step, "connection refused"), "bracket 1.000 k/s: fails (connection refused)");
+    }
+}

@@ -1,0 +1,54 @@
+//! Checks declarations for tests: every example and default must be a valid value of its key.
+
+use std::borrow::Cow;
+
+use crate::error_report::Report;
+use crate::keys::{Key, Keys, Kind, Missing};
+use crate::node;
+use crate::place::Place;
+use crate::render_keys::tables;
+use crate::section::Section;
+
+/// Errors in the examples and defaults of all tables below `root`, and keys declared twice.
+pub fn mistakes(root: &'static Keys) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for keys in tables(root) {
+        for (index, key) in keys.keys.iter().enumerate() {
+            if keys.keys[..index].iter().any(|other| other.name == key.name) {
+                wrong.push(format!("`{}` declares `{}` twice", keys.name, key.name));
+            }
+            wrong.extend(read(keys, key, key.example));
+            if let Missing::Is(default) = key.missing {
+                wrong.extend(read(keys, key, default));
+            }
+        }
+    }
+    wrong
+}
+
+/// Reads `key = value` as declared and returns the errors. For kinds with alternatives, checks only the key's name.
+pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
+    let text = format!("{} = {value}", key.name);
+    let report = Report::new("the example", &text, &[]);
+    let root = node::document(&text, &report);
+    let (name, table) = (keys.name.to_owned(), Cow::Borrowed(&root));
+    let section = Section { name, table, keys, place: Place::default(), fill: (), report: &report };
+    section.check_keys();
+    match &key.kind {
+        Kind::Text | Kind::Form(..) | Kind::Name(_) => drop(section.text(key.name)),
+        Kind::Flag => drop(section.flag(key.name)),
+        Kind::Count(..) => drop(section.count(key.name)),
+        Kind::Bytes(..) => drop(section.bytes(key.name)),
+        Kind::Duration(..) | Kind::LongDuration(..) => drop(section.duration_ns(key.name)),
+        Kind::Rate => drop(section.rate_per_s(key.name)),
+        Kind::Fraction(..) => drop(section.fraction(key.name)),
+        Kind::Number(..) => drop(section.number(key.name)),
+        Kind::Word(..) => drop(section.word(key.name)),
+        Kind::List(Kind::Text | Kind::Form(..)) => drop(section.texts(key.name)),
+        Kind::List(Kind::Word(..)) => drop(section.choices(key.name)),
+        Kind::Table(_) | Kind::Named(_) | Kind::Variants => drop(section.section(key.name).map(|inner| inner.name)),
+        Kind::Tables(_) => drop(section.tables(key.name, "each").len()),
+        Kind::List(_) | Kind::Other(..) | Kind::Either(_) => {}
+    }
+    report.finish().map_or_else(|mistakes| mistakes.iter().map(ToString::to_string).collect(), |()| Vec::new())
+}

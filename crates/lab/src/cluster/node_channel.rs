@@ -1,0 +1,201 @@
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use study::node_messages::{Order, SILENCE_MAX, Said};
+
+use crate::clock;
+use crate::json_lines::{Lines, Writer};
+use crate::process::{Child, wait_readable};
+use crate::trial_end::{End, saying};
+
+const LOOK: Duration = Duration::from_millis(50);
+const ENDED: &str = "its connection ended";
+/// Time to wait for the exit status of a lost node's process.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Number of round trips; the shortest determines the clock offset.
+const PINGS: u32 = 100;
+
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) writer: Writer,
+    lines: RefCell<Lines>,
+    /// The same pipe as `lines`, for polling.
+    handle: OwnedFd,
+    said: RefCell<VecDeque<Said>>,
+    heard: Cell<Instant>,
+    /// Process started here for the node: the node itself or the client that reaches its machine.
+    process: Option<RefCell<Child>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offset {
+    /// The node's clock minus the lab's, ns.
+    pub(crate) ns: i64,
+    /// Half of the round trip, ns.
+    pub(crate) error_ns: u64,
+}
+
+impl Offset {
+    pub(crate) fn there(self, ns: u64) -> u64 {
+        ns.saturating_add_signed(self.ns)
+    }
+
+    pub(crate) fn here(self, ns: u64) -> u64 {
+        ns.saturating_add_signed(-self.ns)
+    }
+
+    /// From a ping sent at `asked_ns` and heard at `heard_ns` (lab time); the node responded at `there_ns` (node time).
+    fn of(asked_ns: u64, there_ns: u64, heard_ns: u64) -> Self {
+        let round_trip_ns = heard_ns.saturating_sub(asked_ns);
+        let middle = i128::from(asked_ns) + i128::from(round_trip_ns / 2);
+        let ns = i64::try_from(i128::from(there_ns) - middle).unwrap_or(i64::MAX);
+        Self { ns, error_ns: round_trip_ns.div_ceil(2) }
+    }
+}
+
+impl Link {
+    pub(crate) fn new(
+        name: String,
+        input: impl Into<OwnedFd>,
+        output: impl Into<OwnedFd>,
+        process: Option<Child>,
+    ) -> io::Result<Self> {
+        let output = output.into();
+        let handle = output.try_clone()?;
+        Ok(Self {
+            name,
+            writer: Writer::new(input, SILENCE_MAX)?,
+            lines: RefCell::new(Lines::of(output)),
+            handle,
+            said: RefCell::default(),
+            heard: Cell::new(clock::now()),
+            process: process.map(RefCell::new),
+        })
+    }
+
+    pub(crate) fn say(&self, order: &Order) -> Result<(), End> {
+        self.writer.say(order).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => self.lost(ENDED),
+            _ => self.lost(&format!("cannot send a message to it: {error}")),
+        })
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+
+    /// Reads the available messages once; waits if there are none.
+    fn read(&self) -> Result<(), End> {
+        let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
+        let Some(said) = said else { return Err(self.lost(ENDED)) };
+        self.heard.set(clock::now());
+        for said in said {
+            match said {
+                Said::Alive {} => {}
+                Said::Refused(text) => return Err(self.lost(&format!("it refused an order: {text}"))),
+                said => self.said.borrow_mut().push_back(said),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take(&self) -> Result<Vec<Said>, End> {
+        while self.is_readable(Duration::ZERO) {
+            self.read()?;
+        }
+        self.watch()?;
+        Ok(self.said.borrow_mut().drain(..).collect())
+    }
+
+    pub(crate) fn watch(&self) -> Result<(), End> {
+        let silent = clock::now() - self.heard.get();
+        if silent > SILENCE_MAX && !self.is_readable(Duration::ZERO) {
+            return Err(self.lost(&format!("no word for {:.1} s", silent.as_secs_f64())));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn silent(&self) -> Duration {
+        if self.is_readable(Duration::ZERO) { Duration::ZERO } else { clock::now() - self.heard.get() }
+    }
+
+    fn is_readable(&self, timeout: Duration) -> bool {
+        wait_readable(&[self.handle()], timeout)[0]
+    }
+
+    pub(crate) fn ask<T>(
+        &self,
+        order: &Order,
+        interrupted: &dyn Fn() -> bool,
+        pick: impl FnMut(Said) -> Option<T>,
+    ) -> Result<T, End> {
+        self.say(order)?;
+        self.wait(None, interrupted, pick)
+    }
+
+    pub(crate) fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        interrupted: &dyn Fn() -> bool,
+        mut pick: impl FnMut(Said) -> Option<T>,
+    ) -> Result<T, End> {
+        loop {
+            let mut said = self.take()?.into_iter();
+            if let Some(wanted) = said.find_map(&mut pick) {
+                // Later messages are kept for the next caller.
+                self.said.borrow_mut().extend(said);
+                return Ok(wanted);
+            }
+            if interrupted() {
+                return Err(End::Interrupted);
+            }
+            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
+                return Err(self.lost("it did not respond in time"));
+            }
+            self.is_readable(LOOK);
+        }
+    }
+
+    pub(crate) fn offset(&self, interrupted: &dyn Fn() -> bool) -> Result<Offset, End> {
+        let mut best: Option<Offset> = None;
+        for _ in 0..PINGS {
+            let asked_ns = clock::monotonic_ns();
+            let there_ns = self.ask(&Order::Ping { at_ns: asked_ns }, interrupted, |said| match said {
+                Said::Pong { at_ns, here_ns } if at_ns == asked_ns => Some(here_ns),
+                _ => None,
+            })?;
+            let offset = Offset::of(asked_ns, there_ns, clock::monotonic_ns());
+            best = best.filter(|best| best.error_ns <= offset.error_ns).or(Some(offset));
+        }
+        Ok(best.unwrap_or_default())
+    }
+
+    pub(crate) fn lost(&self, why: &str) -> End {
+        let process = self.process.as_ref().map(|process| {
+            let mut process = process.borrow_mut();
+            let exit = process.wait(LAST_WORDS).map(|exit| format!(" ({exit})"));
+            exit.unwrap_or_default() + &saying(&process.last_words())
+        });
+        End::Lost(format!("lost {}: {why}{}", self.name, process.unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pings a node that is `ahead` at lab time 1000, on ways of `there` and `back`: the error covers the offset.
+    #[test]
+    fn offset_is_correct_within_its_error() {
+        for (ahead, there, back) in [(0, 10, 10), (1_000_000_000_000, 30, 10), (-900, 0, 7), (5, 2_000_000, 0)] {
+            let answered = 1000_u64 + there;
+            let offset = Offset::of(1000, answered.saturating_add_signed(ahead), answered + back);
+            assert!(offset.ns.abs_diff(ahead) <= offset.error_ns, "{offset:?} for {ahead}");
+            assert_eq!(offset.error_ns, (there + back).div_ceil(2));
+            assert_eq!(offset.here(offset.there(123_456)), 123_456);
+        }
+    }
+}

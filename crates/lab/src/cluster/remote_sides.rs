@@ -1,0 +1,181 @@
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use study::generator_messages::{Announced, Heard, Span, Told};
+use study::node_messages::{Order, Said, Serve, Standing, Stopped};
+use study::record::NodeClock;
+use study::spec::LoadSpec;
+
+use crate::clock;
+use crate::cluster::Member;
+use crate::cluster::node_channel::{Link, Offset};
+use crate::load_side::{Engine, RemoteFacts, broken};
+use crate::server_side::{NotStarted, Seen, Side};
+use crate::trial_end::End;
+
+pub(crate) struct RemoteServer<'a> {
+    link: &'a Link,
+    interrupted: &'a dyn Fn() -> bool,
+    offset: Offset,
+    seen: Seen,
+    standing: Standing,
+}
+
+impl<'a> RemoteServer<'a> {
+    pub(crate) fn start(link: &'a Link, order: &Serve, interrupted: &'a dyn Fn() -> bool) -> Result<Self, NotStarted> {
+        let started = link.offset(interrupted).and_then(|offset| {
+            let order = Order::Serve(Box::new(order.clone()));
+            let started = link.ask(&order, interrupted, |said| match said {
+                Said::Standing(standing) => Some(Ok(standing)),
+                Said::Failed(stopped) => Some(Err(stopped)),
+                _ => None,
+            })?;
+            Ok((offset, started))
+        });
+        match started {
+            Ok((offset, Ok(standing))) => Ok(Self { link, interrupted, offset, seen: Seen::default(), standing }),
+            Ok((_, Err(mut stopped))) => {
+                let end = stopped.failure.take().map(End::Failed);
+                Err((end.unwrap_or_else(|| link.lost("it could not start the server and does not say why")), stopped))
+            }
+            Err(end) => Err((end, Box::default())),
+        }
+    }
+}
+
+impl Side for RemoteServer<'_> {
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.link.handle()]
+    }
+
+    fn prepare(&mut self) -> Option<Instant> {
+        None
+    }
+
+    fn look(&mut self, _readable: &[bool]) -> Result<Seen, End> {
+        for said in self.link.take()? {
+            match said {
+                Said::Taken { end: false } => self.seen.began = true,
+                Said::Taken { end: true } => self.seen.ended = true,
+                Said::Ended {} => self.seen.exited = true,
+                _ => {}
+            }
+        }
+        Ok(self.seen)
+    }
+
+    fn announce(&mut self, moments: Announced) -> Result<(), End> {
+        let there = |ns| self.offset.there(ns);
+        let moments = Announced { from_ns: there(moments.from_ns), until_ns: moments.until_ns.map(there) };
+        self.link.say(&Order::Announced(moments))
+    }
+
+    fn measured(&mut self, span: Span) -> Result<(), End> {
+        let span = Span { from_ns: self.offset.there(span.from_ns), until_ns: self.offset.there(span.until_ns) };
+        self.link.say(&Order::Measured(span))
+    }
+
+    fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
+        self.link.ask(&Order::Stop { failed: has_failed }, self.interrupted, |said| match said {
+            Said::Stopped(stopped) => Some(*stopped),
+            _ => None,
+        })
+    }
+}
+
+pub(crate) struct RemoteGenerator<'a> {
+    member: &'a Member,
+    interrupted: &'a dyn Fn() -> bool,
+    cpus: Vec<u32>,
+    pub(super) offset: Offset,
+    has_measured: bool,
+    has_ended: bool,
+}
+
+impl<'a> RemoteGenerator<'a> {
+    pub(super) fn start(member: &'a Member, spec: &LoadSpec, interrupted: &'a dyn Fn() -> bool) -> Result<Self, End> {
+        let offset = member.link.offset(interrupted)?;
+        member.link.say(&Order::Load(Box::new(spec.clone())))?;
+        Ok(Self { member, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
+    }
+
+    fn here(&self, told: Told) -> Told {
+        let here = |ns| self.offset.here(ns);
+        match told {
+            Told::Announced(moments) => {
+                Told::Announced(Announced { from_ns: here(moments.from_ns), until_ns: moments.until_ns.map(here) })
+            }
+            Told::Measured(span) => Told::Measured(Span { from_ns: here(span.from_ns), until_ns: here(span.until_ns) }),
+            Told::Measurement(mut measurement) => {
+                measurement.began_ns = here(measurement.began_ns);
+                Told::Measurement(measurement)
+            }
+            Told::Error(text) => Told::Error(format!("{}: {text}", self.member.name)),
+            Told::Unreachable(text) => Told::Unreachable(format!("{}: {text}", self.member.name)),
+            told @ (Told::Progress(_) | Told::Connected(_)) => told,
+        }
+    }
+}
+
+impl Engine for RemoteGenerator<'_> {
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.member.link.handle()
+    }
+
+    fn hear(&mut self) -> Result<Vec<Told>, End> {
+        let mut all = Vec::new();
+        for said in self.member.link.take()? {
+            match said {
+                Said::Generator(told) => {
+                    self.has_measured |= matches!(told, Told::Measurement(_));
+                    all.push(self.here(told));
+                }
+                // A generator exits after its measurement; that is not an error.
+                Said::Broken(text) if !self.has_measured => {
+                    return Err(broken(format!("{}: {text}", self.member.name)));
+                }
+                _ => {}
+            }
+        }
+        Ok(all)
+    }
+
+    fn tell(&mut self, heard: Heard) -> Result<(), End> {
+        let heard = match heard {
+            Heard::Go { at_ns } => Heard::Go { at_ns: self.offset.there(at_ns) },
+            Heard::Read {} => heard,
+        };
+        self.member.link.say(&Order::Heard(heard))
+    }
+
+    fn watch(&self) -> Result<(), End> {
+        self.member.link.watch()
+    }
+
+    fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End> {
+        self.has_ended = true;
+        let order = Order::Unload { patience_ns: clock::nanos(patience) };
+        let pick = |said| if let Said::Unloaded { network } = said { Some(network) } else { None };
+        let network = self.member.link.ask(&order, self.interrupted, pick)?;
+        let after = self.member.link.offset(self.interrupted)?;
+        let clock = NodeClock {
+            offset_ns: self.offset.ns,
+            error_ns: self.offset.error_ns,
+            after_offset_ns: Some(after.ns),
+            after_error_ns: Some(after.error_ns),
+        };
+        Ok(Some(RemoteFacts { node: self.member.name.clone(), cpus: self.cpus.clone(), network, clock }))
+    }
+}
+
+impl Drop for RemoteGenerator<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let _ = self.member.link.say(&Order::Unload { patience_ns: 0 });
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Profiles the server in one extra trial per design point, which disturbs and leaves no record.
+
+use study::cpu_profile::CpuProfile;
+use study::plan::Plan;
+use study::record::{Outcome, Record};
+use study::spec::Stop;
+
+use crate::hooks::{LabError, Options, Progress};
+use crate::perf::Perf;
+use crate::process::capture;
+use crate::run::Spinners;
+use crate::trial::{Bench, Trial};
+use crate::trial_end::End;
+
+/// Minimum duration of a timed trial for a profile, because samples are sparse.
+const DURATION_MIN_NS: u64 = 2_000_000_000;
+
+/// Why no server of this run can be profiled, and the fix; `None`: no known obstacle.
+pub fn no_profile(options: &Options) -> Option<String> {
+    if options.cluster.is_some() {
+        return Some("the server runs on another machine: `perf` samples only processes of this one; run without `--cluster` or `--hosts`".to_owned());
+    }
+    let hint =
+        "`perf` is not installed: it comes with linux-perf (Debian), linux-tools (Ubuntu) or perf (Fedora, Arch)";
+    capture(&["perf", "--version"], &options.directory).is_none().then(|| hint.to_owned())
+}
+
+/// Profiles every design point measured in `records`; a failed trial leaves a reason. Stops when interrupted.
+pub fn profile(
+    plan: &Plan,
+    records: &[Record],
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress),
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Vec<CpuProfile>, LabError> {
+    let last =
+        |point: usize| records.iter().rev().find(|record| record.point == point && record.measurement().is_some());
+    let points = (0..plan.points.len())
+        .filter(|point| !plan.comes_first(*point))
+        .filter_map(|point| Some((point, last(point)?)));
+    let points = points.collect::<Vec<_>>();
+    let none = |point: usize, why: &str| CpuProfile { point, problem: Some(why.to_owned()), ..CpuProfile::default() };
+    if let Some(why) = no_profile(options) {
+        return Ok(points.iter().map(|(point, _)| none(*point, &why)).collect());
+    }
+    let mut plan = plan.clone();
+    for point in &mut plan.points {
+        if let Stop::Duration { duration_ns } = &mut point.load.stop {
+            *duration_ns = (*duration_ns).max(DURATION_MIN_NS);
+        }
+    }
+    let bench = Bench::start(&plan, options, interrupted)?;
+    let ends = (0..plan.points.len()).map(|point| points.iter().all(|(known, _)| *known != point).then(String::new));
+    let _spinners = Spinners::start(&bench, &ends.collect::<Vec<_>>())?;
+    let mut profiles = Vec::new();
+    for (point, like) in points {
+        if interrupted() {
+            break;
+        }
+        let perf = match plan.points[point].subject.process.container {
+            None => {
+                Perf::new(&bench.supervisor, interrupted).map_err(|error| format!("no directory for samples: {error}"))
+            }
+            Some(_) => Err(
+                "the server runs in a container: `perf` samples processes of this machine; run its program without one"
+                    .to_owned(),
+            ),
+        };
+        let perf = match perf {
+            Ok(perf) => perf,
+            Err(why) => {
+                profiles.push(none(point, &why));
+                continue;
+            }
+        };
+        let Record { block, order, step, .. } = *like;
+        let trial = Trial { bench: &bench, point, block, order, step, revision: None, perf: Some(&perf) };
+        let outcome = match trial.run(records.len(), progress) {
+            Ok(record) => record.outcome,
+            Err(End::Interrupted | End::Lost(_)) => break,
+            Err(End::Failed(failure)) => Outcome::Failed(failure),
+        };
+        let mut profile = CpuProfile { point, ..perf.profile() };
+        match outcome {
+            Outcome::Measured(measurement) => profile.rate_per_s = Some(measurement.rate_per_s()),
+            Outcome::Failed(failure) => {
+                profile.problem.get_or_insert(format!("the trial failed: {}", failure.message));
+            }
+        }
+        profiles.push(profile);
+    }
+    Ok(profiles)
+}

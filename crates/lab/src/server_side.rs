@@ -1,0 +1,303 @@
+//! The server's side of a trial, driven by the lab or a remote node: starts, watches, samples and stops processes.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use study::WarningKind;
+use study::generator_messages::{Announced, Span};
+use study::node_messages::{Serve, Standing, Stopped};
+use study::record::{Failure, FailureKind, Sample, SubjectUse};
+
+use crate::companion::{self, Companions};
+use crate::proxy::{self, Proxy};
+use crate::sample::{Reading, Sampler};
+use crate::start_server::{Companion, Ground, Server, Started};
+use crate::trial_end::{End, failed};
+use crate::{clock, network_counters, ready, tcp_byte_counts};
+
+/// Interval of reading the proxies' connection tables: with very many connections one read takes milliseconds.
+const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
+/// Time before a reading in which all other work stops, so that the reading is not late.
+const NEAR: Duration = Duration::from_millis(20);
+/// Time for a server to exit after a failed load, so that its exit is reported.
+const EXITING: Duration = Duration::from_millis(200);
+
+pub(crate) trait Side {
+    fn standing(&self) -> Standing;
+
+    /// Handles that become readable when [`look`](Side::look) has something to do.
+    fn handles(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// Prepares for waiting; returns the latest time of the next [`look`](Side::look).
+    fn prepare(&mut self) -> Option<Instant>;
+
+    /// Handles events; `readable` has one flag per handle.
+    fn look(&mut self, readable: &[bool]) -> Result<Seen, End>;
+
+    /// Announces when measuring begins and ends, on the lab's clock.
+    fn announce(&mut self, moments: Announced) -> Result<(), End>;
+
+    fn measured(&mut self, span: Span) -> Result<(), End>;
+
+    /// Stops everything. `has_failed`: the load failed, so the server may be about to exit.
+    fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End>;
+}
+
+/// Why a server's side could not be started, and what is known about it.
+pub(crate) type NotStarted = (End, Box<Stopped>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// The reading at the start of measuring has been taken.
+    pub(crate) began: bool,
+    /// The reading at the end of measuring has been taken.
+    pub(crate) ended: bool,
+    pub(crate) exited: bool,
+    /// The server's latest sample, if it is sampled on this machine.
+    pub(crate) used: Option<Sample>,
+}
+
+pub(crate) struct Subject<'a> {
+    pub(crate) server: Started,
+    proxies: Vec<Proxy<'a>>,
+    /// Declared after the server so that they are dropped later: the server needs them.
+    companions: Companions<'a>,
+    /// In the order of [`uses`].
+    samplers: Vec<Sampler>,
+    readings: Readings,
+    before: Option<study::record::NetworkCounters>,
+    standing: Standing,
+    known: Stopped,
+}
+
+/// Resource use of the server, the proxies and the companions.
+fn uses(known: &mut Stopped) -> impl Iterator<Item = &mut SubjectUse> {
+    let others = known.proxies.iter_mut().chain(&mut known.companions).map(|other| &mut other.used);
+    std::iter::once(&mut known.subject).chain(others)
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn start(order: &'a Serve, ground: Ground<'a>) -> Result<Self, NotStarted> {
+        let mut known = Stopped::default();
+        match Self::start_all(order, ground, &mut known) {
+            Ok(subject) => Ok(Self { known, ..subject }),
+            Err(end) => Err((end, Box::new(known))),
+        }
+    }
+
+    /// Starts companions, server and proxies; fills `known` even on failure.
+    fn start_all(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
+        known.subject.cpus.clone_from(&order.cpus);
+        // Unlike the main port, it is not retried, as few servers have a second one.
+        let second_port =
+            ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
+        let companions = companion::start(order, ground, &mut known.companions)?;
+        let server = start_server(order, ground, second_port, &companions.running, known)?;
+        let proxies = proxy::start(order, ground, (server.port, second_port), &mut known.proxies)?;
+        let mut subject = Self {
+            before: network_counters::read(Path::new(&format!("/proc/{}/net", server.pid))),
+            standing: Standing {
+                port: proxies.first().map_or(server.port, |proxy| proxy.started.port),
+                subject_port: server.port,
+                admin_port: proxies.first().and_then(|proxy| proxy.admin_port),
+            },
+            server,
+            proxies,
+            companions,
+            samplers: Vec::new(),
+            readings: Readings::default(),
+            known: Stopped::default(),
+        };
+        let mut warnings = Vec::new();
+        let samplers = subject.processes().zip(uses(known)).map(|(process, used)| process.sampler(used, &mut warnings));
+        subject.samplers = samplers.collect();
+        known.warnings.append(&mut warnings);
+        Ok(subject)
+    }
+
+    fn processes(&self) -> impl Iterator<Item = &Started> {
+        let proxies = self.proxies.iter().map(|proxy| &proxy.started);
+        let companions = self.companions.running.iter().map(|companion| &companion.started);
+        std::iter::once(&self.server).chain(proxies).chain(companions)
+    }
+
+    fn take_due(&mut self) {
+        if self.readings.due().is_none_or(|due| clock::now() < due) {
+            return;
+        }
+        if self.readings.begin.is_none() {
+            self.readings.begin = Some(self.snapshot());
+        } else {
+            self.take_end();
+        }
+    }
+
+    fn take_end(&mut self) {
+        if self.readings.end.is_none() {
+            let mut end = self.snapshot();
+            let of_requests = self.samplers.iter().zip(&mut end.usage).take(1 + self.proxies.len());
+            of_requests.for_each(|(sampler, reading)| sampler.add_waits(reading));
+            self.readings.end = Some(end);
+            self.samplers.iter_mut().for_each(Sampler::tick_in_full);
+        }
+    }
+
+    fn snapshot(&mut self) -> UsageSnapshot {
+        let usage = self.samplers.iter_mut().map(Sampler::reading).collect();
+        UsageSnapshot { usage, wire: if self.proxies.is_empty() { None } else { tcp_byte_counts::read() } }
+    }
+
+    fn failure(&mut self, patience: Duration) -> Option<Failure> {
+        let proxies = self.proxies.iter_mut().map(|proxy| &mut proxy.started);
+        let mut others = proxies.chain(self.companions.running.iter_mut().map(|companion| &mut companion.started));
+        self.server.failure(patience).or_else(|| others.find_map(|process| process.failure(Duration::ZERO)))
+    }
+}
+
+impl Side for Subject<'_> {
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        self.processes().map(|process| process.child.pidfd()).collect()
+    }
+
+    fn prepare(&mut self) -> Option<Instant> {
+        let is_near = |due: Instant| due.saturating_duration_since(clock::now()) < NEAR;
+        if self.readings.due().is_some_and(is_near) {
+            self.samplers.iter_mut().for_each(Sampler::prepare);
+            return self.readings.due();
+        }
+        self.readings.look_between(clock::now());
+        self.samplers.iter_mut().for_each(Sampler::tick);
+        self.samplers.iter().map(|sampler| sampler.next).chain(self.readings.due()).min()
+    }
+
+    fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
+        self.take_due();
+        let Readings { begin, end, .. } = &self.readings;
+        let (began, ended) = (begin.is_some(), end.is_some());
+        let used = self.samplers.first().and_then(Sampler::latest);
+        Ok(Seen { began, ended, exited: readable.contains(&true), used })
+    }
+
+    fn announce(&mut self, moments: Announced) -> Result<(), End> {
+        self.readings.begins = Some(clock::at_monotonic(moments.from_ns));
+        self.readings.ends = moments.until_ns.map(clock::at_monotonic);
+        self.take_due();
+        Ok(())
+    }
+
+    fn measured(&mut self, span: Span) -> Result<(), End> {
+        self.readings.span = Some((clock::at_monotonic(span.from_ns), clock::at_monotonic(span.until_ns)));
+        self.take_due();
+        self.take_end();
+        Ok(())
+    }
+
+    fn stop(mut self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
+        let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
+        let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
+        known.failure = failure;
+        // An ended server has no `/proc` directory. Ours has its counters, unless it had its own network namespace.
+        let after = network_counters::read(Path::new(&format!("/proc/{}/net", server.pid)));
+        match before.zip(after.or_else(|| network_counters::read(Path::new("/proc/self/net")))) {
+            Some((before, after)) => known.network = network_counters::between(before, after),
+            None => known.warnings.push(WarningKind::NotRead.says("cannot read the counters of the network stack")),
+        }
+        let tables = readings.tables();
+        for (proxy, used) in proxies.into_iter().zip(&mut known.proxies) {
+            known.warnings.extend(proxy.finish(&tables, used));
+        }
+        known.warnings.extend(server.stop(&mut known.subject));
+        let fresh = companions.running.iter_mut().zip(&mut known.companions).filter(|(one, _)| one.plan.fresh);
+        known.warnings.extend(fresh.filter_map(|(companion, used)| companion.started.stop(&mut used.used)));
+        for ((nth, sampler), used) in samplers.into_iter().enumerate().zip(uses(&mut known)) {
+            sampler.finish(readings.both(nth), readings.span, used);
+        }
+        Ok(known)
+    }
+}
+
+fn start_server(
+    order: &Serve,
+    ground: Ground<'_>,
+    second_port: u16,
+    companions: &[Companion],
+    known: &mut Stopped,
+) -> Result<Started, End> {
+    let plan = &order.point.subject.process;
+    // Behind a proxy, the server is only reached from its own machine.
+    let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    let names = |name: &str| port_of(name, second_port, companions);
+    let server = Server { names: &names, cpus: &order.cpus, address, ..Server::new(plan, ground) };
+    let started = server.start(&mut known.subject);
+    let inside = plan.container.as_ref().and_then(|container| container.publish);
+    known.warnings.extend(inside.filter(|_| known.subject.container.is_some()).map(|inside| {
+        let text = format!("published port: requests pass through the engine's port forwarding to port {inside} of the container, and the measurement includes it");
+        WarningKind::PublishedPort.says(text)
+    }));
+    let started = started?;
+    known.ready_ns = Some(started.ready_ns);
+    Ok(started)
+}
+
+/// Port for a placeholder `{NAME_port}` in the server's command: its second port or a companion's.
+pub(crate) fn port_of(name: &str, second_port: u16, companions: &[Companion]) -> Option<String> {
+    let of = name.strip_suffix("_port")?;
+    let companion = || companions.iter().find(|companion| companion.plan.name == of);
+    let port = if of == "second" { second_port } else { companion()?.started.port };
+    Some(port.to_string())
+}
+
+#[derive(Default)]
+struct Readings {
+    begin: Option<UsageSnapshot>,
+    end: Option<UsageSnapshot>,
+    /// Announced begin and end of measuring.
+    begins: Option<Instant>,
+    ends: Option<Instant>,
+    span: Option<(Instant, Instant)>,
+    /// Latest table before the end, when ungated generators may have disconnected.
+    between: Option<(Instant, Option<tcp_byte_counts::Table>)>,
+}
+
+impl Readings {
+    /// Readings of the `nth` sampler at both ends.
+    fn both(&self, nth: usize) -> Option<(Reading, Reading)> {
+        Some((*self.begin.as_ref()?.usage.get(nth)?, *self.end.as_ref()?.usage.get(nth)?))
+    }
+
+    fn due(&self) -> Option<Instant> {
+        match (&self.begin, &self.end) {
+            (None, _) => self.begins,
+            (_, None) => self.ends,
+            _ => None,
+        }
+    }
+
+    fn look_between(&mut self, now: Instant) {
+        if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
+            && self.between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
+        {
+            self.between = Some((now, tcp_byte_counts::read()));
+        }
+    }
+
+    fn tables(&self) -> Vec<(&tcp_byte_counts::Table, &tcp_byte_counts::Table)> {
+        let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
+        let end = self.end.as_ref().and_then(|end| end.wire.as_ref());
+        let between = self.between.as_ref().and_then(|(_, table)| table.as_ref());
+        [end, between].into_iter().flatten().map(|later| (begin, later)).collect()
+    }
+}
+
+struct UsageSnapshot {
+    /// One reading per sampler.
+    usage: Vec<Reading>,
+    /// Only read if there are proxies.
+    wire: Option<tcp_byte_counts::Table>,
+}

@@ -1,0 +1,241 @@
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use study::plan::{CompanionPlan, ProcessPlan};
+use study::record::{Failure, FailureKind, SubjectUse};
+use study::{Warning, WarningKind, shell_words};
+
+use crate::container::Images;
+use crate::process::{Child, Launch, Supervisor};
+use crate::ready::{self, NotReady};
+use crate::sample::Sampler;
+use crate::trial_end::{End, failed, unrunnable};
+use crate::{clock, procfs};
+
+const PORT_TRIES: u32 = 3;
+
+pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    pub(crate) kept: &'a Kept,
+    pub(crate) directory: &'a Path,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) images: Images,
+    /// Companions that keep running between trials.
+    pub(crate) companions: RefCell<Vec<Companion>>,
+}
+
+pub(crate) struct Companion {
+    pub(crate) plan: CompanionPlan,
+    pub(crate) started: Started,
+    pub(crate) used: SubjectUse,
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        self.started.child.stop(self.started.stop_timeout);
+    }
+}
+
+pub(crate) struct Server<'a> {
+    pub(crate) ground: Ground<'a>,
+    pub(crate) plan: &'a ProcessPlan,
+    /// Values of placeholders in its command and environment, other than its port and address.
+    pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
+    /// Called before each start, with a function that fills the placeholders.
+    pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
+    pub(crate) cpus: &'a [u32],
+    pub(crate) address: IpAddr,
+    pub(crate) kind: FailureKind,
+    /// Prefix of messages, such as `proxy haproxy: `.
+    pub(crate) who: &'a str,
+}
+
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    pub(crate) pid: u32,
+    at: Instant,
+    /// Time from its start until its port accepts connections, ns.
+    pub(crate) ready_ns: u64,
+    pub(crate) port: u16,
+    kind: FailureKind,
+    who: String,
+    stop_timeout: Duration,
+}
+
+impl Started {
+    pub(crate) fn sampler(&self, used: &SubjectUse, warnings: &mut Vec<Warning>) -> Sampler {
+        let mut sampler = Sampler::new(Path::new("/proc"), self.pid, self.at, &used.cpus);
+        if used.container.is_some() && !sampler.reads_cgroup() {
+            let text = "cannot read the control group of the container: its processes were counted one by one";
+            warnings.push(WarningKind::NotRead.says(format!("{}{text}", self.who)));
+        }
+        sampler
+    }
+
+    /// Waits up to `patience` for its end, which is a failure.
+    pub(crate) fn failure(&mut self, patience: Duration) -> Option<Failure> {
+        let exit = self.child.wait(patience)?;
+        let kind = if self.kind == FailureKind::Start { FailureKind::Exited } else { self.kind };
+        Some(Failure { kind, message: format!("{}{}", self.who, self.child.exited(exit, "under load")) })
+    }
+
+    /// Stops it and writes how it ended to `used`; warns if it had to be killed.
+    pub(crate) fn stop(&mut self, used: &mut SubjectUse) -> Option<Warning> {
+        let exit = self.child.stop(self.stop_timeout);
+        used.exit = Some(exit.to_string());
+        used.stderr_tail = self.child.last_words();
+        exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(format!("{}{text}", self.who)))
+    }
+}
+
+impl<'a> Server<'a> {
+    /// A server on any CPU, with no other placeholders than its port and address.
+    pub(crate) fn new(plan: &'a ProcessPlan, ground: Ground<'a>) -> Self {
+        Self {
+            ground,
+            plan,
+            names: &|_| None,
+            prepare: &|_| Ok(()),
+            cpus: &[],
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            kind: FailureKind::Start,
+            who: "",
+        }
+    }
+
+    /// Starts it and waits for its port; fills `used` even on failure.
+    pub(crate) fn start(&self, used: &mut SubjectUse) -> Result<Started, End> {
+        let (plan, Ground { supervisor, kept, interrupted, .. }) = (self.plan, self.ground);
+        let directory = self.ground.directory.join(plan.directory.as_deref().unwrap_or(""));
+        let start_failed = |text: String| failed(self.kind, format!("{}{text}", self.who));
+        let cannot_run = |text: String| failed(FailureKind::Unrunnable, format!("{}{text}", self.who));
+        let image = kept.images.of(plan.container.as_ref(), supervisor, used).map_err(cannot_run)?;
+        let templates = shell_words::arguments(&plan.command).map_err(|mistake| start_failed(mistake.to_string()))?;
+        let stop_timeout = Duration::from_nanos(plan.stop_timeout_ns);
+        let mut tries = 1;
+        loop {
+            let port = match plan.port {
+                Some(port) if !ready::is_free(port) => {
+                    return Err(start_failed(format!("port {port} is in use by another process")));
+                }
+                Some(port) => port,
+                None => ready::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?,
+            };
+            let address = SocketAddr::new(self.address, port);
+            let fill = |text: &str| self.fill(text, port);
+            (self.prepare)(&fill).map_err(start_failed)?;
+            let mut words = templates.iter().map(|word| fill(word)).collect::<Vec<_>>();
+            let environment = plan.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+            let name = supervisor.container_name();
+            if let Some((plan, image)) = &image {
+                let started = image.words(plan, &name, self.cpus, &self.plan.environment, address, &words);
+                words = started.map_err(start_failed)?;
+            }
+            used.command.clone_from(&words);
+            used.port = Some(port);
+            let container = image.as_ref().map(|(_, image)| image.job(&name));
+            let launch = Launch::new(&words, &directory);
+            let at = clock::now();
+            let child = supervisor.spawn(Launch { cpus: self.cpus, environment: &environment, container, ..launch });
+            let what = plan.container.as_ref().map_or(&plan.command, |container| &container.image);
+            let mut child = child.map_err(|error| start_failed(format!("cannot start `{what}`: {error}")))?;
+            let timeout = Duration::from_nanos(plan.ready_timeout_ns);
+            let first_inside = || image.as_ref().and_then(|(_, image)| image.pid(&name));
+            let port_inside = image.as_ref().map(|(container, _)| container.publish.unwrap_or(port));
+            let inside = port_inside.map(|port| (port, &first_inside as _));
+            let reason = match ready::wait(&mut child, address, inside, timeout, interrupted) {
+                Ok(()) => {
+                    let ready_ns = clock::nanos(clock::now() - at);
+                    child.contained = first_inside();
+                    let pid = child.contained.unwrap_or(child.pid());
+                    let (kind, who) = (self.kind, self.who.to_owned());
+                    return Ok(Started { child, pid, at, ready_ns, port, kind, who, stop_timeout });
+                }
+                Err(reason) => reason,
+            };
+            let not_ready = |text: String| match self.kind {
+                FailureKind::Start => failed(FailureKind::NotReady, text),
+                _ => start_failed(text),
+            };
+            let elsewhere = || elsewhere(&procfs::listening_addresses(Path::new("/proc"), &child.family()), address);
+            let mut end = match reason {
+                NotReady::Interrupted => return Err(End::Interrupted),
+                NotReady::Exited(exit) => {
+                    let last_words = child.last_words();
+                    let taken = last_words.contains("in use") || last_words.contains("EADDRINUSE");
+                    if plan.port.is_none() && taken && tries < PORT_TRIES {
+                        tries += 1;
+                        continue;
+                    }
+                    match unrunnable(&last_words) {
+                        Some(reason) => cannot_run(reason),
+                        None => start_failed(child.exited(exit, &format!("before port {port} accepted connections"))),
+                    }
+                }
+                NotReady::Foreign => not_ready(format!(
+                    "{address} is held by another process; the server did not listen within {timeout:?}{}",
+                    elsewhere()
+                )),
+                NotReady::TimedOut => {
+                    not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
+                }
+            };
+            // A container's first process ignores SIGTERM without a handler: not its fault.
+            child.contained = first_inside();
+            let stopped = child.stop(stop_timeout);
+            if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {
+                failure.message += &format!("; {text}");
+            }
+            used.exit = Some(stopped.to_string());
+            used.stderr_tail = child.last_words();
+            return Err(end);
+        }
+    }
+
+    fn fill(&self, text: &str, port: u16) -> String {
+        let inside = self.plan.container.as_ref().and_then(|container| container.publish);
+        study::fill(text, |name| match name {
+            // With its own network, a server is reached from outside it.
+            "address" if inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
+            "address" => Some(self.address.to_string()),
+            "port" => Some(inside.unwrap_or(port).to_string()),
+            name => (self.names)(name),
+        })
+    }
+}
+
+/// Hint for a process that listens on other addresses than the expected one.
+fn elsewhere(addresses: &[SocketAddr], wanted: SocketAddr) -> String {
+    if addresses.is_empty() {
+        return String::new();
+    }
+    let template = if addresses.iter().any(|address| address.port() == wanted.port()) { "address" } else { "port" };
+    let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    format!("; it listens on {addresses}: does its command pass `{{{template}}}` on?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_names_the_other_addresses() {
+        let [wanted, other, third] =
+            ["10.0.0.1:8080", "127.0.0.1:8080", "[::]:8082"].map(|address| address.parse().unwrap());
+        assert_eq!(elsewhere(&[], wanted), "");
+        assert_eq!(elsewhere(&[third], wanted), "; it listens on [::]:8082: does its command pass `{port}` on?");
+        assert_eq!(
+            elsewhere(&[other, third], wanted),
+            "; it listens on 127.0.0.1:8080, [::]:8082: does its command pass `{address}` on?"
+        );
+    }
+}

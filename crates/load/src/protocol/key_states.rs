@@ -1,0 +1,367 @@
+//! The generator's knowledge of each key, which explains why a GET missed: two bytes per key.
+//!
+//! Requests on other connections may overtake a response. A miss that a deletion may explain counts as an invalidation,
+//! and one before any SET completed as compulsory. Only unexplained misses count as capacity misses.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use net::Nanos;
+use study::Workload;
+
+use super::Cause;
+use crate::operation_stream::{ONCE_FROM, Texts, WorkloadError};
+use crate::trace_distributor::{self, KEYS_MAX, TraceOp};
+
+// Layout of a word: state, deletions in flight, wrapping count of deletion events.
+const STATE: u16 = 0b111;
+const DELETIONS_IN_FLIGHT: u16 = 0b1_1111_1000;
+const ONE_DELETION: u16 = 0b1000;
+const DELETION_EVENTS: u16 = 0xfe00;
+const ONE_EVENT: u16 = 0x0200;
+
+const NEVER: u16 = 0;
+const REQUESTED: u16 = 1;
+const STORED: u16 = 2;
+/// Deleted, or set while a deletion was in flight, in which case the order is unknown.
+const DELETED: u16 = 3;
+const REFUSED: u16 = 4;
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) texts: Texts,
+    words: Box<[AtomicU16]>,
+    /// When each key with a time to live expires, in s since the start.
+    ends: Box<[AtomicU32]>,
+    start: Nanos,
+    traced: Option<TracedKeys>,
+    footprint_keys: AtomicU64,
+    footprint_bytes: AtomicU64,
+}
+
+/// The number of keys in a trace is unknown, so chunks are allocated on first access.
+#[derive(Debug)]
+struct TracedKeys {
+    words: Box<[OnceLock<Box<[AtomicU16]>>]>,
+    ends: Box<[OnceLock<Box<[AtomicU32]>>]>,
+    counts: Arc<trace_distributor::ReplayCounts>,
+}
+
+const CHUNK: usize = 1 << 16;
+
+fn chunks<T>() -> Box<[OnceLock<T>]> {
+    (0..KEYS_MAX as usize / CHUNK).map(|_| OnceLock::new()).collect()
+}
+
+fn in_chunk<T>(chunks: &[OnceLock<Box<[T]>>], index: usize, new: impl Fn() -> T) -> &T {
+    &chunks[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| new()).collect())[index % CHUNK]
+}
+
+impl Shared {
+    pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, WorkloadError> {
+        let population = if workload.trace.is_some() { 0 } else { workload.keys.count };
+        let timed = if workload.ttl.is_empty() { 0 } else { population };
+        Ok(Shared {
+            texts: Texts::new(workload, seed)?,
+            words: (0..population).map(|_| AtomicU16::new(NEVER)).collect(),
+            ends: (0..timed).map(|_| AtomicU32::new(u32::MAX)).collect(),
+            start,
+            traced: workload.trace.is_some().then(|| TracedKeys {
+                words: chunks(),
+                ends: chunks(),
+                counts: Arc::default(),
+            }),
+            footprint_keys: AtomicU64::new(0),
+            footprint_bytes: AtomicU64::new(0),
+        })
+    }
+
+    fn word(&self, index: usize) -> &AtomicU16 {
+        match &self.traced {
+            None => &self.words[index],
+            Some(traced) => in_chunk(&traced.words, index, || AtomicU16::new(NEVER)),
+        }
+    }
+
+    fn end(&self, index: usize) -> &AtomicU32 {
+        match &self.traced {
+            None => &self.ends[index],
+            Some(traced) => in_chunk(&traced.ends, index, || AtomicU32::new(u32::MAX)),
+        }
+    }
+
+    pub(crate) fn replay_counts(&self) -> Option<&Arc<trace_distributor::ReplayCounts>> {
+        self.traced.as_ref().map(|traced| &traced.counts)
+    }
+
+    pub(crate) fn sent(&self, operation: &TraceOp) {
+        if let Some(traced) = &self.traced {
+            let key_bytes = match operation.key_bytes {
+                0 => self.texts.key_bytes(operation.key),
+                told => Texts::least_key_bytes(operation.key).max(u32::from(told)),
+            };
+            traced.counts.sent(operation, key_bytes);
+        }
+    }
+
+    pub(crate) fn seconds_at(&self, at: Nanos) -> u32 {
+        (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Distinct keys requested, and bytes of them and their values.
+    pub(crate) fn footprint(&self) -> (u64, u64) {
+        (self.footprint_keys.load(Relaxed), self.footprint_bytes.load(Relaxed))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Keys {
+    population: u64,
+    partition: u64,
+    partitions: u64,
+    timed: bool,
+    words: Vec<u16>,
+    ends: Vec<u32>,
+}
+
+enum WordPlace {
+    Shared(usize),
+    Own(usize),
+    /// The key is used once, so nothing is stored.
+    Nowhere,
+}
+
+impl Keys {
+    pub(crate) fn new(workload: &Workload, index: u32, workers: u32) -> Keys {
+        Keys {
+            // All workers share the keys of a trace.
+            population: if workload.trace.is_some() { KEYS_MAX } else { workload.keys.count },
+            partition: u64::from(index),
+            partitions: u64::from(workers),
+            timed: workload.trace.as_ref().map_or(!workload.ttl.is_empty(), |trace| trace.format.has_ttl()),
+            words: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn place(&self, key: u64) -> WordPlace {
+        if key < self.population {
+            WordPlace::Shared(key as usize)
+        } else if key >= ONCE_FROM {
+            WordPlace::Nowhere
+        } else if self.partitions == 1 {
+            WordPlace::Own((key - self.population) as usize)
+        } else {
+            WordPlace::Own(((key - self.population - self.partition) / self.partitions) as usize)
+        }
+    }
+
+    #[inline]
+    fn load(&self, shared: &Shared, key: u64) -> u16 {
+        match self.place(key) {
+            WordPlace::Shared(index) => shared.word(index).load(Relaxed),
+            WordPlace::Own(index) => self.words.get(index).copied().unwrap_or(NEVER),
+            WordPlace::Nowhere => REQUESTED,
+        }
+    }
+
+    #[inline]
+    fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
+        match self.place(key) {
+            WordPlace::Shared(index) => {
+                let word = shared.word(index);
+                let mut was = word.load(Relaxed);
+                loop {
+                    let new = change(was);
+                    if new == was {
+                        return (was, was);
+                    }
+                    match word.compare_exchange_weak(was, new, Relaxed, Relaxed) {
+                        Ok(_) => return (was, new),
+                        Err(other) => was = other,
+                    }
+                }
+            }
+            WordPlace::Own(index) => {
+                if index >= self.words.len() {
+                    self.words.resize(index + 1, NEVER);
+                    if self.timed {
+                        self.ends.resize(index + 1, u32::MAX);
+                    }
+                }
+                let was = self.words[index];
+                self.words[index] = change(was);
+                (was, self.words[index])
+            }
+            WordPlace::Nowhere => (REQUESTED, REQUESTED),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn request_sent(&mut self, shared: &Shared, key: u64, bytes: u32) -> u16 {
+        let first = |word: u16| if word & STATE == NEVER { word | REQUESTED } else { word };
+        let once = key >= ONCE_FROM && key >= self.population;
+        let (was, is) = self.change(shared, key, first);
+        if once || was & STATE == NEVER {
+            shared.footprint_keys.fetch_add(1, Relaxed);
+            shared.footprint_bytes.fetch_add(u64::from(bytes), Relaxed);
+        }
+        is
+    }
+
+    /// Records that a deletion was sent, after [`Keys::request_sent`].
+    pub(crate) fn delete_sent(&mut self, shared: &Shared, key: u64) -> u16 {
+        self.change(shared, key, |word| {
+            let in_flight = if word & DELETIONS_IN_FLIGHT == DELETIONS_IN_FLIGHT { word } else { word + ONE_DELETION };
+            deleted(in_flight.wrapping_add(ONE_EVENT))
+        })
+        .1
+    }
+
+    pub(crate) fn delete_answered(&mut self, shared: &Shared, key: u64) {
+        self.change(shared, key, |word| {
+            // A saturated count is never decremented, since the true number is unknown.
+            let in_flight =
+                if matches!(word & DELETIONS_IN_FLIGHT, 0 | DELETIONS_IN_FLIGHT) { word } else { word - ONE_DELETION };
+            deleted(in_flight.wrapping_add(ONE_EVENT))
+        });
+    }
+
+    /// Records the response to a SET sent when the word was `was`.
+    pub(crate) fn set_answered(&mut self, shared: &Shared, key: u64, was: u16, refused: bool, sent_s: u32, ttl_s: u32) {
+        self.change(shared, key, |word| {
+            let crossed = word & DELETIONS_IN_FLIGHT != 0 || (word ^ was) & DELETION_EVENTS != 0;
+            let state = match (refused, crossed) {
+                (true, _) => REFUSED,
+                (false, true) => DELETED,
+                (false, false) => STORED,
+            };
+            word & !STATE | state
+        });
+        if self.timed {
+            // memcached counts whole seconds: a value may expire one second early.
+            let end = if ttl_s == 0 { u32::MAX } else { sent_s.saturating_add(ttl_s).saturating_sub(1) };
+            match self.place(key) {
+                WordPlace::Shared(index) => shared.end(index).store(end, Relaxed),
+                WordPlace::Own(index) => self.ends[index] = end,
+                WordPlace::Nowhere => {}
+            }
+        }
+    }
+
+    pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now_s: u32) -> Cause {
+        let word = self.load(shared, key);
+        let either = |state: u16| then & STATE == state || word & STATE == state;
+        let crossed = (word | then) & DELETIONS_IN_FLIGHT != 0 || (word ^ then) & DELETION_EVENTS != 0;
+        if then & STATE <= REQUESTED && !either(DELETED) || word & STATE <= REQUESTED {
+            Cause::Compulsory
+        } else if either(DELETED) || crossed {
+            Cause::Invalidation
+        } else if either(REFUSED) {
+            Cause::Refused
+        } else if self.timed && self.end(shared, key) <= now_s {
+            Cause::Expiry
+        } else {
+            Cause::Capacity
+        }
+    }
+
+    fn end(&self, shared: &Shared, key: u64) -> u32 {
+        match self.place(key) {
+            WordPlace::Shared(index) => shared.end(index).load(Relaxed),
+            WordPlace::Own(index) => self.ends.get(index).copied().unwrap_or(u32::MAX),
+            WordPlace::Nowhere => u32::MAX,
+        }
+    }
+}
+
+fn deleted(word: u16) -> u16 {
+    if word & STATE <= REQUESTED { word } else { word & !STATE | DELETED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `g` GET sent, `m` miss classified, `s` SET sent, `S` stored, `R` refused, `d` DELETE sent, `D` deletion done.
+    fn cause_after(steps: &str) -> Cause {
+        let mut workload = study::workload::preset("ycsb-c").unwrap();
+        workload.keys.count = 1;
+        let shared = Shared::new(&workload, 1, 0).unwrap();
+        let mut keys = Keys::new(&workload, 0, 1);
+        let (mut got, mut set) = (0, 0);
+        let mut cause = None;
+        let now = 5;
+        for step in steps.chars() {
+            match step {
+                'g' => got = keys.request_sent(&shared, 0, 10),
+                'm' => cause = Some(keys.cause(&shared, 0, got, now)),
+                's' => set = keys.request_sent(&shared, 0, 10),
+                'S' => keys.set_answered(&shared, 0, set, false, now, 0),
+                'R' => keys.set_answered(&shared, 0, set, true, now, 0),
+                'd' => {
+                    keys.request_sent(&shared, 0, 10);
+                    keys.delete_sent(&shared, 0);
+                }
+                'D' => keys.delete_answered(&shared, 0),
+                other => panic!("{other}"),
+            }
+        }
+        assert_eq!(shared.footprint(), (1, 10));
+        cause.unwrap()
+    }
+
+    #[test]
+    fn classifies_cause_of_each_miss() {
+        for (steps, expected) in [
+            ("gm", Cause::Compulsory),
+            ("gmgm", Cause::Compulsory),
+            // GET sent while the first SET is in flight.
+            ("sgSm", Cause::Compulsory),
+            ("sSgm", Cause::Capacity),
+            ("dDgm", Cause::Compulsory),
+            ("sSdDgm", Cause::Invalidation),
+            ("sSdDsSgm", Cause::Capacity),
+            // The deletion overtakes the GET, even if the key is set again in between.
+            ("sSgdm", Cause::Invalidation),
+            ("sSgdDsSm", Cause::Invalidation),
+            // Set during a deletion: the order is unknown.
+            ("sSdsSDgm", Cause::Invalidation),
+            ("sSsdDSgm", Cause::Invalidation),
+            ("sSdsSDsSgm", Cause::Capacity),
+            ("sSdDsdDSgm", Cause::Invalidation),
+            ("sRgm", Cause::Refused),
+            ("sRsSgm", Cause::Capacity),
+        ] {
+            assert_eq!(cause_after(steps), expected, "{steps}");
+        }
+    }
+
+    #[test]
+    fn saturated_deletion_count_still_explains_misses() {
+        let steps = format!("sS{}{}sSgm", "d".repeat(100), "D".repeat(100));
+        assert_eq!(cause_after(&steps), Cause::Invalidation);
+        let steps = format!("sS{}{}sSgm", "d".repeat(60), "D".repeat(60));
+        assert_eq!(cause_after(&steps), Cause::Capacity);
+    }
+
+    #[test]
+    fn keys_expire_after_ttl_minus_one_second() {
+        let mut workload = study::workload::preset("twitter-c12").unwrap();
+        workload.keys.count = 2;
+        let shared = Shared::new(&workload, 1, 1_000_000_000).unwrap();
+        let mut keys = Keys::new(&workload, 1, 2);
+        // One key of the population, and the second key this worker created.
+        for key in [1, 2 + 2 + 1] {
+            let then = keys.request_sent(&shared, key, 1);
+            keys.set_answered(&shared, key, then, false, shared.seconds_at(11_000_000_000), 30);
+            let then = keys.request_sent(&shared, key, 1);
+            assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(39_000_000_000)), Cause::Capacity);
+            assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(40_000_000_000)), Cause::Expiry);
+            keys.set_answered(&shared, key, then, false, shared.seconds_at(11_000_000_000), 0);
+            assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(1_000_000_000_000_000_000)), Cause::Capacity);
+        }
+        assert_eq!(keys.words.len(), 2);
+    }
+}

@@ -1,0 +1,433 @@
+//! Sessions on the simulated network: order of calls, values of replies, lost connections, arrivals and times.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use net::Nanos;
+use net::sim::{Actions, Answer, Network};
+use study::Measurement;
+use study::pool_measurements::pool;
+use study::spec::{Arrivals, Connection, Identities, LoadSpec, Part, Stop, Target, Warmup};
+
+use super::http::server;
+use super::{MS, ROUND_TRIP, S, errors, near, outcome_of};
+use crate::check_spec::tests::spec;
+use crate::journey::{Plan, Sessions};
+
+const SHOP: &str = r#"
+name = "shop"
+targets = { shop = "http://10.0.0.1:7" }
+
+[[step]]
+name = "login"
+url = "{shop}/login"
+method = "POST"
+body = '{"user": "{number}"}'
+take = { token = "body.token" }
+
+[[step]]
+name = "list"
+url = "{shop}/list"
+headers = { Authorization = "Bearer {token}" }
+expect = { "count(body.items)" = 2 }
+
+[[step]]
+name = "order"
+url = "{shop}/order/{number}"
+method = "POST"
+headers = { Authorization = "Bearer {token}" }
+"#;
+
+fn shop() -> LoadSpec {
+    let target = Target::Journey {
+        journey: Box::new(study::parse_journey(SHOP).unwrap()),
+        targets: BTreeMap::new(),
+        resolve: None,
+        insecure: false,
+        ca_file: None,
+        client: None,
+        is_traced: false,
+        identities: Identities::Fresh,
+    };
+    LoadSpec { target, clients: 4, warmup: Warmup::DurationNs(0), ..spec() }
+}
+
+fn reply(text: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
+}
+
+fn measure(spec: &LoadSpec, network: Network, answer: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+    let plan = Arc::new(Plan::of(&spec.target, spec.seed).unwrap().unwrap());
+    let sessions = Sessions::new(plan.clone(), plan.servers().unwrap(), spec.worker(0), spec.workers_of_all());
+    outcome_of(&plan.in_sessions(spec), sessions, network, answer).unwrap()
+}
+
+/// Calls that the shop has served, and orders without a login.
+#[derive(Debug, Default)]
+struct Served {
+    calls: BTreeMap<&'static str, u64>,
+    strangers: u64,
+}
+
+/// `spoil` changes the delay and the reply of a call with this number.
+fn load(
+    spec: &LoadSpec,
+    spoil: impl Fn(u64, &str, &mut Nanos, &mut Vec<u8>) + Clone + 'static,
+) -> (Measurement, Served) {
+    let served = Rc::new(RefCell::new(Served::default()));
+    let all = served.clone();
+    let answer = move |_| -> Answer {
+        let (all, spoil) = (all.clone(), spoil.clone());
+        let mut token = String::new();
+        let mut skip = 0;
+        server(move |_, head: &str, to: &mut Actions| {
+            // The body of a login comes before the next head.
+            let head = &head[skip..];
+            skip = 0;
+            let mut all = all.borrow_mut();
+            let call = ["login", "list", "order"].into_iter().find(|call| head.contains(&format!(" /{call}"))).unwrap();
+            let number = all.calls.values().sum::<u64>();
+            *all.calls.entry(call).or_default() += 1;
+            let mut text = "{}".to_owned();
+            match call {
+                "login" => {
+                    token = format!("t{number}");
+                    text = format!("{{\"token\": \"{token}\"}}");
+                    let length = head.split("ontent-Length: ").nth(1).or(head.split("ontent-length: ").nth(1)).unwrap();
+                    skip = length.split('\r').next().unwrap().parse().unwrap();
+                }
+                "list" => text = "{\"items\": [1, 2]}".to_owned(),
+                _ => {}
+            }
+            all.strangers += u64::from(call != "login" && !head.contains(&format!("Bearer {token}\r\n")));
+            let (mut delay, mut reply) = (MS, reply(&text));
+            spoil(number, call, &mut delay, &mut reply);
+            if reply.is_empty() {
+                return to.reset(delay);
+            }
+            to.send(delay, reply);
+        })
+    };
+    let measurement = measure(spec, Network::PERFECT, answer);
+    let served = Rc::try_unwrap(served).unwrap_or_else(|shared| panic!("{shared:?} is in use")).into_inner();
+    (measurement, served)
+}
+
+#[test]
+fn sessions_call_in_order_with_values_of_replies() {
+    let spec = LoadSpec { stop: Stop::Requests { requests: 3_000, max_ns: 60 * S }, ..shop() };
+    let (measurement, served) = load(&spec, |_, _, _, _| {});
+    assert_eq!(served.calls, [("list", 1_000), ("login", 1_000), ("order", 1_000)].into());
+    assert_eq!((served.strangers, measurement.requests, errors(&measurement)), (0, 3_000, vec![]));
+    let journey = measurement.journey.unwrap();
+    assert_eq!((journey.completed, journey.abandoned), (1_000, 0));
+    let counts = journey.operations.iter().map(|one| (one.name.as_str(), one.requests)).collect::<Vec<_>>();
+    assert_eq!(counts, [("login", 1_000), ("list", 1_000), ("order", 1_000)]);
+    let session = journey.session.unwrap();
+    assert_eq!((session.min, session.max), (Some(3 * (MS + ROUND_TRIP)), Some(3 * (MS + ROUND_TRIP))));
+}
+
+/// The login is at another server.
+fn two_servers() -> LoadSpec {
+    let mut spec = shop();
+    let text = SHOP.replace("targets = { ", "targets = { accounts = \"http://10.0.0.2:7\", ");
+    let text = text.replace("{shop}/login", "{accounts}/login");
+    if let Target::Journey { journey, .. } = &mut spec.target {
+        **journey = study::parse_journey(&text).unwrap();
+    }
+    spec
+}
+
+#[test]
+fn clients_keep_a_connection_to_each_server() {
+    let requests = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    let second = Stop::Duration { duration_ns: S };
+    let arrivals = Arrivals::Constant { rate_per_s: 300.0 };
+    let think = Arrivals::Closed { think_ns: 10 * MS };
+    for spec in [
+        LoadSpec { stop: requests, ..two_servers() },
+        LoadSpec { stop: second, arrivals, ..two_servers() },
+        LoadSpec { stop: second, arrivals: think, ..two_servers() },
+    ] {
+        let (measurement, served) = load(&spec, |_, _, _, _| {});
+        let (login, order) = (served.calls["login"], served.calls["order"]);
+        assert!(login >= 280 && login - order <= 4, "{served:?}");
+        // The token belongs to the connection to the other server.
+        assert_eq!((errors(&measurement), measurement.connect.count, measurement.reconnects), (vec![], 8, 0));
+    }
+}
+
+#[test]
+fn connections_to_several_servers_end_as_asked() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    for (connection, connects) in [(Connection::PerRequest, 3_004), (Connection::Requests(2), 1_500)] {
+        let spec = LoadSpec { stop, connection, ..two_servers() };
+        let (measurement, served) = load(&spec, |_, _, _, _| {});
+        assert_eq!(served.calls, [("list", 1_000), ("login", 1_000), ("order", 1_000)].into());
+        assert_eq!((measurement.requests, errors(&measurement), measurement.reconnects), (3_000, vec![], 0));
+        let difference = measurement.connect.count.abs_diff(connects);
+        assert!(difference <= 8, "{connection:?}: {}", measurement.connect.count);
+    }
+}
+
+#[test]
+fn connections_that_a_server_ends_while_another_is_called_are_reopened() {
+    let text = "name = \"two\"\ntargets = { a = \"http://10.0.0.1:7\", b = \"http://10.0.0.2:7\" }\n\
+                [[step]]\nurl = \"{a}/\"\n[[step]]\nurl = \"{b}/\"\n";
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 2_000, max_ns: 60 * S }, ..shop() };
+    if let Target::Journey { journey, .. } = &mut spec.target {
+        **journey = study::parse_journey(text).unwrap();
+    }
+    for junk in [&b""[..], b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"] {
+        let answer = move |_| -> Answer {
+            server(move |_, _: &str, to: &mut Actions| {
+                to.send(MS, reply("{}"));
+                if !junk.is_empty() {
+                    to.send(MS + MS / 2, junk.to_vec());
+                }
+                to.end_of_stream(MS + MS / 2);
+            })
+        };
+        let measurement = measure(&spec, Network::PERFECT, answer);
+        assert_eq!((measurement.requests, errors(&measurement)), (2_000, vec![]));
+        near(measurement.reconnects as f64, 2_000.0, 0.01);
+    }
+}
+
+#[test]
+fn with_several_servers_a_lost_connection_ends_only_its_session() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    let spoil = |number: u64, call: &str, _: &mut Nanos, reply: &mut Vec<u8>| {
+        if call != "list" && number % 40 == 1 {
+            reply.clear();
+        }
+    };
+    let (measurement, served) = load(&LoadSpec { stop, ..two_servers() }, spoil);
+    let lost = measurement.errors["reset"];
+    assert_eq!((errors(&measurement).len(), measurement.reconnects), (1, lost));
+    let journey = measurement.journey.unwrap();
+    assert!(lost > 20 && journey.abandoned == lost, "{lost} {journey:?}");
+    assert_eq!(journey.completed + journey.abandoned, served.calls["login"]);
+}
+
+#[test]
+fn an_error_ends_only_its_session() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    // Every 50th list is short, and every 70th order is refused.
+    let spoil = |number: u64, call: &str, _: &mut Nanos, reply: &mut Vec<u8>| match call {
+        "list" if number.is_multiple_of(50) => *reply = self::reply("{\"items\": [1]}"),
+        "order" if number.is_multiple_of(70) => *reply = b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        _ => {}
+    };
+    let (measurement, served) = load(&LoadSpec { stop, ..shop() }, spoil);
+    let journey = measurement.journey.as_ref().unwrap();
+    let [login, list, order] = &journey.operations[..] else { panic!("{journey:?}") };
+    assert_eq!((login.requests, login.errors, served.calls["login"]), (1_000, 0, 1_000));
+    assert!(list.errors > 5 && order.errors > 5, "{journey:?}");
+    assert_eq!((list.requests + list.errors, order.requests + order.errors), (1_000, list.requests));
+    assert_eq!((journey.completed, journey.abandoned), (order.requests, list.errors + order.errors));
+    assert_eq!(errors(&measurement), [("status", order.errors), ("value", list.errors)]);
+    assert_eq!(measurement.error_examples["value"], "`list`: `count(body.items)` is 1, expected 2");
+}
+
+#[test]
+fn sessions_survive_connections_that_end_between_calls() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    for connection in [Connection::PerRequest, Connection::Requests(2)] {
+        // Tokens must outlive connections, so this shop knows them all.
+        let (measurement, served) = load(&LoadSpec { stop, connection, ..shop() }, |_, _, _, _| {});
+        assert_eq!((served.calls["order"], measurement.requests), (1_000, 3_000), "{connection:?}");
+        assert_eq!(errors(&measurement), [], "{connection:?}");
+    }
+}
+
+#[test]
+fn a_lost_connection_ends_the_session_in_flight() {
+    let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
+    let (measurement, served) = load(&LoadSpec { stop, ..shop() }, |number, call, _, reply| {
+        if call == "list" && number.is_multiple_of(40) {
+            reply.clear();
+        }
+    });
+    let journey = measurement.journey.as_ref().unwrap();
+    assert!(journey.abandoned > 5, "{journey:?}");
+    assert_eq!((served.calls["login"], journey.completed + journey.abandoned), (1_000, 1_000));
+    assert_eq!(errors(&measurement), [("reset", journey.abandoned)]);
+}
+
+#[test]
+fn sessions_start_at_their_rate_and_count_from_when_they_were_due() {
+    let stop = Stop::Duration { duration_ns: 10 * S };
+    let arrivals = Arrivals::Constant { rate_per_s: 50.0 };
+    // All connections hang for a second once.
+    let stalled = |number: u64, _: &str, delay: &mut Nanos, _: &mut Vec<u8>| {
+        if (600..604).contains(&number) {
+            *delay += S;
+        }
+    };
+    let spec = LoadSpec { stop, arrivals, timeout_ns: 5 * S, ..shop() };
+    let (measurement, _) = load(&spec, stalled);
+    assert_eq!(measurement.offered_per_s, Some(150.0));
+    let journey = measurement.journey.as_ref().unwrap();
+    assert!((495..=500).contains(&journey.completed), "{journey:?}");
+    let session = stats::Histogram::try_from(journey.session.as_ref().unwrap()).unwrap();
+    // 50 of 500 sessions were due during that second, and half of them waited for more than half of it.
+    let quantile = |q| session.quantile(q).unwrap();
+    assert!(quantile(0.93) < 0.5e9 && quantile(0.955) > 0.5e9, "{} {}", quantile(0.93), quantile(0.955));
+}
+
+#[test]
+fn values_come_from_cookies_headers_and_html() {
+    const TEXT: &str = r#"
+name = "form"
+targets = { shop = "http://10.0.0.1:7/shop" }
+
+[[step]]
+url = "{shop}/login"
+take = { sid = "cookie.sid", csrf = 'match(name="csrf" value="([^"]*)")' }
+
+[[step]]
+url = "{shop}/basket?csrf={csrf}"
+think = "20ms"
+take = { next = "header.location" }
+expect = { status = 302 }
+
+[[step]]
+url = "{shop}{next}"
+take = { item = "body.items[any].id" }
+
+[[step]]
+url = "{shop}/item/{item}"
+headers = { X-Sid = "{sid}" }
+"#;
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 400, max_ns: 60 * S }, ..shop() };
+    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
+    **journey = study::parse_journey(TEXT).unwrap();
+    let items = Rc::new(RefCell::new(BTreeMap::<String, u32>::new()));
+    let seen = items.clone();
+    let answer = move |_| -> Answer {
+        let seen = seen.clone();
+        let mut logins = 0;
+        server(move |_, head: &str, to: &mut Actions| {
+            let path = head.split(' ').nth(1).unwrap();
+            let sid = format!("s{logins}");
+            let has_cookie = head.contains(&format!("\r\nCookie: sid={sid}\r\n"));
+            let reply = match path {
+                "/shop/login" => {
+                    assert!(!head.contains("Cookie:"), "each session has its own cookies: {head}");
+                    logins += 1;
+                    let html = format!("<input name=\"csrf\" value=\"a&{logins}\">");
+                    let length = html.len();
+                    format!(
+                        "HTTP/1.1 200 OK\r\nSet-Cookie: sid=s{logins}; Path=/shop\r\nContent-Length: {length}\r\n\r\n{html}"
+                    )
+                }
+                "/shop/list" if has_cookie => {
+                    let list = r#"{"items": [{"id": 1}, {"id": 2}, {"id": 3}]}"#;
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{list}", list.len())
+                }
+                path if path == format!("/shop/basket?csrf=a%26{logins}") && has_cookie => {
+                    "HTTP/1.1 302 Found\r\nLocation: /list\r\nContent-Length: 0\r\n\r\n".to_owned()
+                }
+                path if path.starts_with("/shop/item/") && head.contains(&format!("X-Sid: {sid}\r\n")) => {
+                    *seen.borrow_mut().entry(path["/shop/item/".len()..].to_owned()).or_default() += 1;
+                    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned()
+                }
+                _ => "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            };
+            to.send(MS, reply);
+        })
+    };
+    let pieces = Network { segment_bytes: 1..=9, read_bytes: 1..=9, ..Network::PERFECT };
+    let measurement = measure(&spec, pieces, answer);
+    assert_eq!((errors(&measurement), measurement.requests), (vec![], 400), "{:?}", measurement.error_examples);
+    let items = items.borrow();
+    assert!(items.len() == 3 && items.values().all(|count| *count > 15), "{items:?}");
+    let session = measurement.journey.unwrap().session.unwrap();
+    let least = 4 * (MS + ROUND_TRIP) + 20 * MS;
+    assert!((least..least + 5 * MS).contains(&session.min.unwrap()), "{session:?}");
+}
+
+#[test]
+fn thinking_outlasts_the_idle_timeout_of_a_server() {
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 300, max_ns: 60 * S }, ..shop() };
+    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
+    **journey =
+        study::parse_journey(&SHOP.replacen("name = \"order\"", "name = \"order\"\nthink = \"50ms\"", 1)).unwrap();
+    let seen = Rc::new(RefCell::new((0, 0)));
+    let counts = seen.clone();
+    let answer = move |_| -> Answer {
+        let counts = counts.clone();
+        counts.borrow_mut().0 += 1;
+        server(move |_, head: &str, to: &mut Actions| {
+            let is_list = head.contains(" /list");
+            counts.borrow_mut().1 += u64::from(head.contains(" /order"));
+            let text = if is_list { "{\"items\": [1, 2]}" } else { "{\"token\": \"t\"}" };
+            to.send(MS, reply(text));
+            if is_list {
+                to.end_of_stream(10 * MS);
+            }
+        })
+    };
+    let measurement = measure(&spec, Network::PERFECT, answer);
+    let (connections, orders) = *seen.borrow();
+    assert_eq!((measurement.requests, errors(&measurement), orders), (300, vec![], 100));
+    assert!(connections >= 100, "{connections}");
+    let session = measurement.journey.unwrap().session.unwrap();
+    let least = 3 * (MS + ROUND_TRIP) + 50 * MS;
+    assert!((least..least + 5 * MS).contains(&session.max.unwrap()), "{session:?}");
+}
+
+#[test]
+fn several_generators_share_the_numbers_of_sessions() {
+    let stop = Stop::Duration { duration_ns: S };
+    let whole = LoadSpec { clients: 6, threads: 1, stop, ..shop() };
+    let seen = Rc::new(RefCell::new(BTreeMap::<u64, u32>::new()));
+    let parts = (0..3).map(|first| {
+        let spec = LoadSpec { part: Some(Part { first, of: 3 }), ..whole.clone() };
+        let seen = seen.clone();
+        measure(&spec, Network::PERFECT, move |_| {
+            let seen = seen.clone();
+            server(move |_, head: &str, to: &mut Actions| {
+                if let Some((_, rest)) = head.split_once(" /order/") {
+                    let number = rest.split(' ').next().unwrap().parse().unwrap();
+                    *seen.borrow_mut().entry(number).or_default() += 1;
+                }
+                to.send(MS, reply("{\"token\": \"t\", \"items\": [1, 2]}"));
+            })
+        })
+    });
+    let parts = parts.collect::<Vec<_>>();
+    let all = pool(&parts).unwrap();
+    let journey = all.journey.as_ref().unwrap();
+    let completed = |measurement: &Measurement| measurement.journey.as_ref().unwrap().completed;
+    assert_eq!((journey.completed, errors(&all)), (parts.iter().map(completed).sum(), vec![]));
+    assert_eq!(journey.session.as_ref().unwrap().count, journey.completed);
+    assert_eq!(journey.operations.iter().map(|one| one.requests).sum::<u64>(), all.requests);
+    assert!(seen.borrow().values().all(|count| *count == 1), "each number once");
+    assert!(seen.borrow().len() as u64 >= journey.completed && journey.completed > 500, "{journey:?}");
+}
+
+#[test]
+fn clients_log_in_once_and_again_after_an_error() {
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 2_000, max_ns: 60 * S }, ..shop() };
+    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
+    **journey = study::parse_journey(&SHOP.replacen("name = \"login\"", "name = \"login\"\nonce = true", 1)).unwrap();
+    assert_eq!(spec.target.requests_per_session(), 2);
+    let (measurement, served) = load(&spec, |_, _, _, _| {});
+    assert_eq!(served.calls, [("list", 1_000), ("login", 4), ("order", 1_000)].into());
+    assert_eq!((served.strangers, measurement.requests, errors(&measurement)), (0, 2_000, vec![]));
+    assert_eq!((measurement.sent, measurement.stop_reason.as_str()), (2_000, "1000 journeys"));
+    let journey = measurement.journey.unwrap();
+    assert_eq!((journey.completed, journey.operations[0].requests), (1_000, 0));
+
+    let (measurement, served) = load(&spec, |number, call, _, reply| {
+        if call == "list" && number == 500 {
+            *reply = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n".to_vec();
+        }
+    });
+    assert_eq!(served.calls, [("list", 1_000), ("login", 5), ("order", 999)].into());
+    assert_eq!((served.strangers, errors(&measurement)), (0, vec![("status", 1)]));
+}

@@ -1,0 +1,465 @@
+//! Distributes a recorded trace to the workers: one thread reads it, numbers its keys and deals its operations out.
+//! Operation i goes to worker i modulo the number of workers. So the file and that number determine each worker's
+//! stream, regardless of the cache's responses. No worker is more than [`BATCHES`] batches ahead of another. Memory
+//! holds the batches and one [`TracedKey`] per distinct key, never the whole file.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::io::{self, BufRead, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+
+use net::Nanos;
+use stats::Sizes;
+use stats::random::mix;
+use study::Workload;
+use study::record::TraceReplay;
+use study::workload::trace::{Access, Action, Format, Reader, TTL_MAX_S, TraceError};
+use study::workload::{Gaps, Trace};
+
+use crate::operation_stream::{Kind, Texts, WorkloadError};
+
+const BATCH: usize = 512;
+/// Maximum number of batches waiting for a worker: 256 KiB.
+const BATCHES: usize = 16;
+const READ_BYTES: usize = 256 * 1024;
+/// Maximum number of keys. With a 64-bit hash, two of them collide with probability 1 in 30.
+pub(crate) const KEYS_MAX: u64 = 1 << 30;
+/// Maximum number of records in one second.
+const SECOND_RECORDS: usize = 1 << 20;
+const SECOND_NS: u128 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceOp {
+    /// Intended send time, ns after the first; 0 unless gaps are kept.
+    pub(crate) at_ns: Nanos,
+    /// In order of first appearance.
+    pub(crate) key: u64,
+    pub(crate) value_bytes: u32,
+    pub(crate) ttl_s: u32,
+    /// Recorded length of the key, at most the longest valid key; 0: not recorded.
+    pub(crate) key_bytes: u8,
+    pub(crate) kind: Kind,
+    pub(crate) new: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TracedKey {
+    number: u32,
+    /// The latest recorded length, or [`UNTOLD`].
+    value_bytes: u32,
+    key_bytes: u8,
+}
+
+const UNTOLD: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are 64-bit numbers");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ReplayCounts {
+    operations: AtomicU64,
+    keys: AtomicU64,
+    /// Below: number and length of the keys with a recorded length.
+    key_bytes: AtomicU64,
+    recorded_keys: AtomicU64,
+    recorded_bytes: AtomicU64,
+    lengthened: AtomicU64,
+    stalled_ns: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl ReplayCounts {
+    #[inline]
+    pub(crate) fn sent(&self, operation: &TraceOp, key_bytes: u32) {
+        self.operations.fetch_add(1, Relaxed);
+        if operation.new {
+            self.keys.fetch_add(1, Relaxed);
+            self.key_bytes.fetch_add(u64::from(key_bytes), Relaxed);
+            if operation.key_bytes > 0 {
+                self.recorded_keys.fetch_add(1, Relaxed);
+                self.recorded_bytes.fetch_add(u64::from(operation.key_bytes), Relaxed);
+                self.lengthened.fetch_add(u64::from(key_bytes > u32::from(operation.key_bytes)), Relaxed);
+            }
+        }
+    }
+
+    pub(crate) fn to_record(&self, trace: &Trace) -> TraceReplay {
+        let get = |number: &AtomicU64| number.load(Relaxed);
+        let mean = |sum: &AtomicU64, count: &AtomicU64| (get(count) > 0).then(|| get(sum) as f64 / get(count) as f64);
+        TraceReplay {
+            file: trace.file.clone(),
+            format: trace.format,
+            operations: get(&self.operations),
+            keys: get(&self.keys),
+            key_bytes_mean: mean(&self.key_bytes, &self.keys),
+            key_bytes_recorded_mean: mean(&self.recorded_bytes, &self.recorded_keys),
+            keys_lengthened: get(&self.lengthened),
+            ended: self.ended.load(Relaxed),
+            stalled_ns: get(&self.stalled_ns),
+        }
+    }
+}
+
+fn unreadable(file: &str, error: impl std::fmt::Display) -> String {
+    format!("cannot read the trace `{file}`: {error}")
+}
+
+/// Detects zstd by content, not by name.
+pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
+    let wrong = |error| unreadable(file, error);
+    let opened = File::open(file).map_err(wrong)?;
+    if !opened.metadata().map_err(wrong)?.is_file() {
+        // A pipe without a writer would block a worker forever.
+        return Err(wrong(io::Error::other("not a regular file")));
+    }
+    let mut input = BufReader::with_capacity(READ_BYTES, opened);
+    if input.fill_buf().map_err(wrong)?.is_empty() {
+        return Err(format!("the trace `{file}` is empty"));
+    }
+    if !input.buffer().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return Ok(Box::new(input));
+    }
+    let frames = Frames { decoder: ruzstd::decoding::FrameDecoder::new(), input, begun: false };
+    Ok(Box::new(BufReader::with_capacity(READ_BYTES, frames)))
+}
+
+/// Reads all zstd frames of a file; parallel compressors write several.
+struct Frames<R> {
+    decoder: ruzstd::decoding::FrameDecoder,
+    input: R,
+    begun: bool,
+}
+
+impl<R: BufRead> io::Read for Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
+        use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+        loop {
+            if self.begun {
+                while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                    self.decoder.decode_blocks(&mut self.input, UptoBytes(READ_BYTES)).map_err(io::Error::other)?;
+                }
+                let read = io::Read::read(&mut self.decoder, buffer)?;
+                if read > 0 || buffer.is_empty() {
+                    return Ok(read);
+                }
+            }
+            if self.input.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
+            match self.decoder.reset(&mut self.input) {
+                Ok(()) => self.begun = true,
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                    io::copy(&mut io::Read::take(&mut self.input, u64::from(length)), &mut io::sink())?;
+                    self.begun = false;
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct TraceDistributor<'a> {
+    workload: &'a Workload,
+    trace: &'a Trace,
+    texts: &'a Texts,
+    value_sizes: Sizes,
+    value_seed: u64,
+    hands: Vec<SyncSender<Vec<TraceOp>>>,
+    batches: Vec<Vec<TraceOp>>,
+    turn: usize,
+    known: HashMap<u64, TracedKey, BuildHasherDefault<Hashed>>,
+    /// Recorded gaps: the first second, the current one and its operations, with repeats.
+    first_s: Option<u64>,
+    second: u64,
+    in_second: Vec<(TraceOp, u64)>,
+}
+
+struct WorkersGone;
+
+type Dealt = Result<(), WorkersGone>;
+
+impl<'a> TraceDistributor<'a> {
+    pub(crate) fn new(
+        workload: &'a Workload,
+        texts: &'a Texts,
+        seed: u64,
+        workers: u32,
+        seen: &Arc<ReplayCounts>,
+    ) -> Result<(TraceDistributor<'a>, Vec<Tape>), WorkloadError> {
+        let trace = workload.trace.as_ref().expect("a workload with a trace");
+        let (mut hands, mut tapes) = (Vec::new(), Vec::new());
+        for _ in 0..workers {
+            let (hand, from) = sync_channel(BATCHES);
+            hands.push(hand);
+            tapes.push(Tape { from, ahead: VecDeque::new(), ended: false, seen: seen.clone() });
+        }
+        let dealer = TraceDistributor {
+            workload,
+            trace,
+            texts,
+            value_sizes: workload.value_sizes().map_err(WorkloadError)?,
+            value_seed: mix(seed ^ 0x7661_6c75_6573),
+            batches: vec![Vec::with_capacity(BATCH); hands.len()],
+            hands,
+            turn: 0,
+            known: HashMap::default(),
+            first_s: None,
+            second: 0,
+            in_second: Vec::new(),
+        };
+        Ok((dealer, tapes))
+    }
+
+    /// Reads `input` to its end, or until all workers have stopped.
+    pub(crate) fn deal(mut self, input: impl BufRead) -> Result<(), String> {
+        let mut reader = Reader::new(input, self.trace.format);
+        loop {
+            let read = reader.next();
+            let Some(access) = read.map_err(|error| self.broken(error))? else { break };
+            let taken = self.take_record(&access);
+            let at = reader.position();
+            match taken {
+                Ok(Ok(())) => {}
+                Ok(Err(WorkersGone)) => return Ok(()),
+                Err(problem) => return Err(self.wrong(at, problem)),
+            }
+        }
+        if reader.position() == 0 {
+            return Err(format!("the trace `{}` is empty", self.trace.file));
+        }
+        if self.end_second().is_ok() {
+            let rest = self.hands.iter().zip(self.batches.drain(..));
+            let _ = rest.into_iter().try_for_each(|(hand, batch)| hand.send(batch)); // The workers may be gone.
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, at: u64, problem: impl std::fmt::Display) -> String {
+        let file = &self.trace.file;
+        match self.trace.format {
+            Format::OracleGeneral => format!("{file}: record {at}: {problem}"),
+            _ => format!("{file}:{at}: {problem}"),
+        }
+    }
+
+    fn broken(&self, error: TraceError) -> String {
+        match error {
+            TraceError::Record { at, problem, .. } => self.wrong(at, problem),
+            TraceError::Io { at, source, .. } => self.wrong(at, source),
+            TraceError::Compressed { .. } => unreadable(&self.trace.file, error),
+        }
+    }
+
+    /// The outer error is a record that cannot be replayed.
+    fn take_record(&mut self, access: &Access<'_>) -> Result<Dealt, String> {
+        let operation = self.operation(access)?;
+        if self.trace.gaps == Gaps::None {
+            return Ok(self.deal_out(operation, access.repeat, || 0));
+        }
+        let Some(time_s) = access.time_s else { return Err("no time, required by `gaps = \"recorded\"`".to_owned()) };
+        let mut dealt = Ok(());
+        if self.first_s.is_none() {
+            (self.first_s, self.second) = (Some(time_s), time_s);
+        } else if time_s > self.second {
+            dealt = self.end_second();
+            self.second = time_s;
+        } else if time_s < self.second {
+            return Err(format!("time {time_s} after {}: the times of a trace must not decrease", self.second));
+        }
+        if self.in_second.len() == SECOND_RECORDS {
+            return Err(format!(
+                "more than {SECOND_RECORDS} records at time {time_s}: replay the trace with `gaps = \"none\"`"
+            ));
+        }
+        self.in_second.push((operation, access.repeat));
+        Ok(dealt)
+    }
+
+    fn operation(&mut self, access: &Access<'_>) -> Result<TraceOp, String> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(access.key);
+        let next = self.known.len() as u64;
+        let most = self.workload.keys.max_bytes;
+        let known = self.known.entry(hasher.finish());
+        let new = matches!(known, std::collections::hash_map::Entry::Vacant(_));
+        if new && next >= KEYS_MAX {
+            return Err(format!("more than {KEYS_MAX} distinct keys"));
+        }
+        let known = known.or_insert_with(|| TracedKey {
+            number: next as u32,
+            value_bytes: UNTOLD,
+            // A key has one text, so its first recorded length counts.
+            key_bytes: access.key_bytes.map_or(0, |bytes| u64::from(bytes).clamp(1, most) as u8),
+        });
+        let key = u64::from(known.number);
+        let most = self.workload.values.max_bytes.min(u64::from(UNTOLD - 1)) as u32;
+        if let Some(bytes) = access.value_bytes {
+            // libCacheSim records the size of whole objects.
+            let of_key = if self.trace.format == Format::OracleGeneral { self.texts.key_bytes(key) } else { 0 };
+            known.value_bytes = bytes.saturating_sub(of_key).min(most);
+        }
+        let value_bytes = match known.value_bytes {
+            UNTOLD => self.value_sizes.at(mix(self.value_seed ^ key)) as u32,
+            told => told,
+        };
+        Ok(TraceOp {
+            at_ns: 0,
+            key,
+            value_bytes,
+            ttl_s: access.ttl_s.unwrap_or(0).min(TTL_MAX_S),
+            key_bytes: known.key_bytes,
+            kind: match access.action {
+                Action::Get => Kind::Get,
+                Action::Set => Kind::Set,
+                Action::Delete => Kind::Delete,
+            },
+            new,
+        })
+    }
+
+    /// Spreads the operations of a second evenly, since traces record whole seconds: no bursts at their starts.
+    fn end_second(&mut self) -> Dealt {
+        let mut second = std::mem::take(&mut self.in_second);
+        let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
+        let begins = u128::from(self.second - self.first_s.unwrap_or(self.second)) * SECOND_NS;
+        let speed = self.trace.speed;
+        let mut index = 0;
+        for (operation, repeat) in second.drain(..) {
+            self.deal_out(operation, repeat, || {
+                let at = begins + index * SECOND_NS / all;
+                index += 1;
+                // Exact at the recorded speed; the conversion from float saturates.
+                if speed == 1.0 { u64::try_from(at).unwrap_or(u64::MAX) } else { (at as f64 / speed) as u64 }
+            })?;
+        }
+        self.in_second = second;
+        Ok(())
+    }
+
+    fn deal_out(&mut self, mut operation: TraceOp, repeat: u64, mut at_ns: impl FnMut() -> Nanos) -> Dealt {
+        for _ in 0..repeat {
+            operation.at_ns = at_ns();
+            let turn = self.turn;
+            self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
+            self.batches[turn].push(operation);
+            if self.batches[turn].len() >= BATCH {
+                let batch = std::mem::replace(&mut self.batches[turn], Vec::with_capacity(BATCH));
+                self.hands[turn].send(batch).map_err(|_| WorkersGone)?;
+            }
+            operation.new = false;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Tape {
+    from: Receiver<Vec<TraceOp>>,
+    ahead: VecDeque<TraceOp>,
+    ended: bool,
+    seen: Arc<ReplayCounts>,
+}
+
+impl Tape {
+    pub(crate) fn available(&mut self, wanted: u32) -> u32 {
+        while self.ahead.len() < wanted as usize && !self.ended {
+            match self.from.try_recv() {
+                Ok(batch) => self.ahead.extend(batch),
+                Err(TryRecvError::Disconnected) => self.end(),
+                Err(TryRecvError::Empty) => {
+                    // The trace is read more slowly than it is replayed, which the record reports.
+                    let began = net::thread::monotonic_ns();
+                    match self.from.recv() {
+                        Ok(batch) => self.ahead.extend(batch),
+                        Err(_) => self.end(),
+                    }
+                    self.seen.stalled_ns.fetch_add(net::thread::monotonic_ns().saturating_sub(began), Relaxed);
+                }
+            }
+        }
+        wanted.min(self.ahead.len() as u32)
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.seen.ended.store(true, Relaxed);
+    }
+
+    /// ns after the trace's first operation, or `None` at the end.
+    pub(crate) fn next_at(&mut self) -> Option<Nanos> {
+        self.available(1);
+        self.ahead.front().map(|operation| operation.at_ns)
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<TraceOp> {
+        self.available(1);
+        self.ahead.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Vec<u8>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, bytes).unwrap();
+        let mut input = open(path.to_str().unwrap()).map_err(|error| error.to_string())?;
+        let mut all = Vec::new();
+        input.read_to_end(&mut all).map_err(|error| error.to_string())?;
+        Ok(all)
+    }
+
+    #[test]
+    fn compressed_trace_reads_like_plain_one() {
+        let plain = (0..200_000).map(|n| format!("{n},k{},5,1,7,get,0\n", n * 7919 % 1000)).collect::<String>();
+        let (begin, end) = plain.as_bytes().split_at(1_000_000);
+        let compress = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
+        assert_eq!(read(plain.as_bytes()).unwrap(), plain.as_bytes());
+        assert_eq!(read(&compress(plain.as_bytes())).unwrap(), plain.as_bytes());
+        // Several frames, one of them skippable (RFC 8878, 3.1.2), as pzstd writes them.
+        let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+        let frames = [compress(begin), skipped, compress(end), compress(b"")].concat();
+        assert_eq!(read(&frames).unwrap(), plain.as_bytes());
+        // Truncated or followed by other data: an error, never a shorter trace.
+        for broken in [frames[..frames.len() / 2].to_vec(), [&frames[..], b"0,k,5"].concat()] {
+            assert!(read(&broken).is_err());
+        }
+    }
+
+    #[test]
+    fn rejects_files_that_are_not_traces() {
+        let folder = tempfile::tempdir().unwrap();
+        let problem = |path: &std::path::Path| open(path.to_str().unwrap()).err().unwrap().to_string();
+        assert!(problem(&folder.path().join("none")).contains("No such file"));
+        assert!(problem(folder.path()).contains("not a regular file"));
+        let empty = folder.path().join("empty");
+        std::fs::write(&empty, "").unwrap();
+        assert!(problem(&empty).ends_with("is empty"));
+    }
+}

@@ -1,0 +1,205 @@
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use net::Nanos;
+use study::generator_messages::{Phase, Progress, Span, Told};
+use study::spec::{LoadSpec, Target};
+
+pub use crate::coordinator::Gate;
+use crate::coordinator::{Control, Coordinator, Ended, Outcome, SENT_ONCE};
+use crate::coordinator_link::Usage;
+use crate::recorder::Fault;
+use crate::worker::Done;
+
+const STEP: Duration = Duration::from_millis(5);
+const PROGRESS_NS: Nanos = 200_000_000;
+
+/// Why a load has no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The specification is invalid; contains all problems.
+    #[error("invalid load: {}", .0.join("; "))]
+    Spec(Vec<String>),
+    /// The address could not be resolved.
+    #[error("cannot resolve `{address}`: {source}")]
+    Resolve {
+        /// The address as given.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The TLS configuration cannot be set up.
+    #[error("{0}")]
+    Tls(String),
+    /// The trace cannot be replayed.
+    #[error("{0}")]
+    Trace(String),
+    /// A trace, or a file of which each row is sent once, ended before anything was measured.
+    #[error("{0} ended during the warm-up")]
+    InputEnded(String),
+    /// No connection was established in time.
+    #[error("cannot open any of {clients} connections to {address}: {reason}")]
+    Unreachable {
+        /// The address, as given or resolved.
+        address: String,
+        /// Number of connections attempted.
+        clients: u32,
+        /// A short reason.
+        reason: String,
+        /// Whether the server responded, but TLS or its certificate failed.
+        is_tls: bool,
+    },
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    Kernel {
+        /// The operation.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A worker panicked, which is a bug.
+    #[error("worker {0} panicked")]
+    Panicked(u32),
+    /// The gate was never opened.
+    #[error("connected, but got no start message within 60 s")]
+    NotStarted,
+    /// `abort` was set before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+}
+
+/// Runs each job on a thread and steps the coordinator to the end, then lets the workers close their connections.
+/// `abort`, or `failed`, which a failing worker sets, ends the load early. Returns the jobs' results if it was
+/// measured.
+pub(crate) fn run_workers(
+    mut coordinator: Coordinator<'_>,
+    control: &Control,
+    address: &str,
+    tell: &mut dyn FnMut(Told),
+    (abort, failed): (&AtomicBool, &AtomicBool),
+    jobs: Vec<impl FnOnce() -> Result<Done, LoadError> + Send>,
+) -> Result<(Ended, Vec<Done>), LoadError> {
+    std::thread::scope(|scope| {
+        let threads = jobs.into_iter().zip(0u32..).map(|(job, index)| {
+            let thread = std::thread::Builder::new().name(format!("worker {index}"));
+            thread.spawn_scoped(scope, move || {
+                let done = catch_unwind(AssertUnwindSafe(job));
+                if !matches!(done, Ok(Ok(_))) {
+                    failed.store(true, Ordering::Relaxed);
+                }
+                done.unwrap_or(Err(LoadError::Panicked(index)))
+            })
+        });
+        let threads = threads.collect::<Vec<_>>();
+        if threads.iter().any(Result::is_err) {
+            failed.store(true, Ordering::Relaxed);
+        }
+        let is_aborted = || abort.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+        let outcome = watch(&mut coordinator, control, tell, &is_aborted);
+        let done = threads.into_iter().zip(0..).map(|(thread, index)| {
+            let thread = thread.map_err(|source| kernel(&format!("start worker {index}"), source))?;
+            thread.join().map_err(|_| LoadError::Panicked(index))?
+        });
+        let done = done.collect::<Result<Vec<_>, _>>()?;
+        let spec = coordinator.spec;
+        Err(match outcome {
+            Outcome::Measured(ended) => return Ok((ended, done)),
+            Outcome::Unreachable(refusal) => {
+                let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
+                let (address, clients, is_tls) = (address.to_owned(), spec.own_clients(), fault == Fault::Tls);
+                LoadError::Unreachable { address, clients, reason, is_tls }
+            }
+            Outcome::InputEnded => {
+                let trace = if let Target::Cache { workload, .. } = &spec.target { &workload.trace } else { &None };
+                let named = trace.as_ref().map(|trace| format!("the trace `{}`", trace.file));
+                LoadError::InputEnded(named.unwrap_or_else(|| SENT_ONCE.to_owned()))
+            }
+            Outcome::NotStarted => LoadError::NotStarted,
+            Outcome::Interrupted => LoadError::Interrupted,
+        })
+    })
+}
+
+fn watch(
+    coordinator: &mut Coordinator<'_>,
+    control: &Control,
+    tell: &mut dyn FnMut(Told),
+    is_aborted: &dyn Fn() -> bool,
+) -> Outcome {
+    let mut told_phase = None;
+    let mut told_at = 0;
+    let (mut connected, mut announced) = (false, false);
+    loop {
+        let now = net::thread::monotonic_ns();
+        let outcome = coordinator.step(now, is_aborted());
+        if !connected && let Some(seen) = coordinator.connected() {
+            connected = true;
+            tell(Told::Connected(seen));
+        }
+        if !announced && let Some(moments) = coordinator.announced() {
+            announced = true;
+            tell(Told::Announced(moments));
+        }
+        if let Some(outcome) = outcome {
+            if let Outcome::Measured(ended) = &outcome {
+                tell(Told::Measured(Span { from_ns: ended.from, until_ns: ended.until }));
+            }
+            control.release();
+            return outcome;
+        }
+        let phase = coordinator.phase(now);
+        if told_phase != Some(phase) || now >= told_at + PROGRESS_NS {
+            (told_phase, told_at) = (Some(phase), now);
+            tell(Told::Progress(report(phase, now.saturating_sub(coordinator.from), control)));
+        }
+        let left = coordinator.next_moment(now).saturating_sub(net::thread::monotonic_ns());
+        std::thread::sleep(STEP.min(Duration::from_nanos(left)));
+    }
+}
+
+fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
+    const RECENT_WINDOWS: usize = 5;
+    let mut seen = Progress { phase, elapsed_ns, cpu_ns: net::thread::process_cpu_ns(), ..Progress::default() };
+    let (mut sum, mut count) = (0.0, 0.0);
+    for gauge in &control.gauges {
+        let live = gauge.live();
+        seen.requests += live.requests;
+        for (name, count) in Fault::NAMES.into_iter().zip(live.faults).filter(|(_, count)| *count > 0) {
+            seen.errors += count;
+            *seen.errors_by_kind.entry(name.to_owned()).or_default() += count;
+        }
+        seen.latencies.add(&live.latencies);
+        let recent = &live.windows[live.windows.len().saturating_sub(RECENT_WINDOWS)..];
+        let span_s = recent.len() as f64 * control.window_ns as f64 / 1e9;
+        let answers = recent.iter().map(|window| window.1).sum::<f64>();
+        if span_s > 0.0 {
+            seen.rate_per_s += answers / span_s;
+        }
+        count += answers;
+        sum += recent.iter().map(|window| window.0).sum::<f64>();
+    }
+    seen.latency_mean_ns = Some(sum / count).filter(|mean| *mean > 0.0 && mean.is_finite());
+    seen
+}
+
+pub(crate) fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
+    let cpus = spec.cpus.len();
+    (cpus > 0).then(|| spec.cpus[index as usize % cpus])
+}
+
+pub(crate) fn pin(cpu: Option<u32>, thread: &str) -> Result<(), LoadError> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    net::thread::set_affinity(&[cpu]).map_err(|source| kernel(&format!("pin {thread} to CPU {cpu}"), source))
+}
+
+pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {
+    LoadError::Kernel { what: what.to_owned(), source }
+}
+
+pub(crate) fn usage() -> Usage {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let run_queue_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
+    Usage { cpu_ns: net::thread::thread_cpu_ns(), run_queue_ns }
+}

@@ -1,0 +1,144 @@
+//! Turns cache flags into a workload and a warm-up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use study::Workload;
+use study::spec::Warmup;
+use study::workload::trace::Format;
+use study::workload::{Gaps, PRESETS, Trace};
+
+use crate::cli::{CacheArgs, WarmupRule};
+use crate::command_result::usage;
+use crate::mistakes::Mistakes;
+use crate::output;
+
+/// The default workload: a fixed population lets the hit ratio settle; its lengths are measured.
+const DEFAULT_WORKLOAD: &str = "etc-2012";
+/// Default warm-up for servers that are not caches.
+const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);
+/// Maximum warm-up of a cache, in ns.
+const STEADY_MAX_NS: u64 = 60_000_000_000;
+
+pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
+    let mut workload = match (&args.trace, args.trace_format) {
+        (Some(file), Some(format)) => traced(args.workload.as_deref(), file, format, mistakes)?,
+        _ => base(args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD), mistakes)?,
+    };
+    if let Some(trace) = &mut workload.trace {
+        trace.gaps = args.trace_gaps.unwrap_or(trace.gaps);
+        trace.speed = args.trace_speed.unwrap_or(trace.speed);
+    }
+    workload.keys.count = args.key_count.unwrap_or(workload.keys.count);
+    workload.fill = args.fill.unwrap_or(workload.fill);
+    for problem in workload.problems() {
+        mistakes.add(usage(format!("workload: `{}`: {}", problem.key, problem.message)).hint_if(problem.hint));
+    }
+    Some(workload)
+}
+
+/// A trace; lengths missing from the trace come from a workload.
+fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
+    let trace = Trace { file: file.to_owned(), format, gaps: Gaps::None, speed: 1.0 };
+    if let Some(named) = named {
+        let base = base(named, mistakes)?;
+        return Some(Workload { trace: Some(trace), fill: !format.has_writes(), ..base });
+    }
+    if !format.has_lengths() {
+        let text = format!("`--trace-format {}`: this format has no key and value sizes", format.name());
+        mistakes.add(usage(text).hint("add `--workload`, e.g. `--workload etc-2012`"));
+        return None;
+    }
+    // A study with a trace has defaults for the other keys.
+    let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
+    let workload = study::parse_workload(&text).expect("a trace with sizes needs nothing else");
+    Some(Workload { trace: Some(trace), ..workload })
+}
+
+fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
+    if let Some(workload) = study::workload::preset(name) {
+        return Some(workload);
+    }
+    let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
+    let hint = format!("presets: {names}; a file needs `[load.workload]`");
+    let text = mistakes.ok(output::read_named("--workload", "preset", name, hint))?;
+    study::parse_workload(&text).map_err(|found| mistakes.in_file(Path::new(name), &text, &found)).ok()
+}
+
+pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
+    let all = [
+        ("--workload", args.workload.is_some()),
+        ("--key-count", args.key_count.is_some()),
+        ("--fill", args.fill.is_some()),
+        ("--trace", args.trace.is_some()),
+    ];
+    let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`";
+    mistakes.refuse(&all, hint, |flag| format!("`{flag}` only applies to caches"));
+}
+
+pub(crate) fn warmup(rule: Option<WarmupRule>, is_cache: bool, count: Option<u64>, mistakes: &mut Mistakes) -> Warmup {
+    let time = |time: Duration| Warmup::DurationNs(lab::clock::nanos(time));
+    match (rule, count) {
+        (None, _) if !is_cache => time(WARMUP),
+        (Some(WarmupRule::Time(given)), _) => time(given),
+        (Some(WarmupRule::Share(share)), Some(count)) => Warmup::Requests((count as f64 * share).round() as u64),
+        (Some(WarmupRule::Share(_)), None) => {
+            mistakes.add(usage("`--warmup`: a percentage needs `-n`").hint("add `-n`, or give a time"));
+            time(WARMUP)
+        }
+        (None | Some(WarmupRule::Steady), _) => Warmup::Steady { max_ns: STEADY_MAX_NS },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(args: CacheArgs) -> (Option<Workload>, String) {
+        let mut mistakes = Mistakes::default();
+        let workload = workload(&args, &mut mistakes);
+        (workload, mistakes.end().err().map(|problem| format!("{problem:?}")).unwrap_or_default())
+    }
+
+    #[test]
+    fn a_workload_is_a_preset_or_a_file() {
+        assert_eq!(of(CacheArgs::default()).0, study::workload::preset("etc-2012"));
+        let changed = of(CacheArgs {
+            workload: Some("ycsb-c".to_owned()),
+            key_count: Some(77),
+            fill: Some(false),
+            ..CacheArgs::default()
+        });
+        let changed = changed.0.unwrap();
+        assert_eq!((changed.keys.count, changed.fill), (77, false));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.toml");
+        std::fs::write(&path, "[load.workload]\npreset = \"course\"\n").unwrap();
+        let workload = |path: &Path| of(CacheArgs { workload: Some(path.display().to_string()), ..Default::default() });
+        assert_eq!(workload(&path).0, study::workload::preset("course"));
+        std::fs::write(&path, "[load.workload]\npreset = \"curse\"\n").unwrap();
+        assert!(workload(&path).1.contains("course"), "{}", workload(&path).1);
+        assert!(workload(Path::new("/no/such")).1.contains("cannot read"));
+        assert!(workload(Path::new("etc")).1.contains("presets: course"));
+    }
+
+    #[test]
+    fn warm_ups() {
+        let of = |given, is_cache, requests| {
+            let mut mistakes = Mistakes::default();
+            let rule = warmup(given, is_cache, requests, &mut mistakes);
+            mistakes.end().ok().map(|()| rule)
+        };
+        let steady = Warmup::Steady { max_ns: STEADY_MAX_NS };
+        for (given, is_cache, requests, rule) in [
+            (None, false, None, Some(Warmup::DurationNs(study::limits::WARMUP_NS))),
+            (None, true, Some(7), Some(steady)),
+            (Some(WarmupRule::Share(0.5)), true, Some(1_000_000), Some(Warmup::Requests(500_000))),
+            (Some(WarmupRule::Share(0.5)), false, Some(10), Some(Warmup::Requests(5))),
+            (Some(WarmupRule::Share(0.5)), true, None, None),
+            (Some(WarmupRule::Steady), false, None, Some(steady)),
+        ] {
+            assert_eq!(of(given, is_cache, requests), rule, "{given:?} {is_cache} {requests:?}");
+        }
+    }
+}

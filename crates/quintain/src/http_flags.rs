@@ -1,0 +1,482 @@
+//! Turns URLs and HTTP flags into the target of a load.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use study::limits::BODY_MAX_BYTES;
+use study::request_file::Entry;
+use study::spec::{ClientCertificate, Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
+use study::url::Url;
+use study::validate_http;
+
+use crate::cache_flags;
+use crate::cli::{CacheArgs, HttpArgs};
+use crate::command_result::{Result, usage};
+use crate::mistakes::Mistakes;
+
+/// Maximum length of a Unix socket path, in bytes (unix(7): `sun_path` with its terminating zero).
+const SOCKET_PATH_MAX_BYTES: usize = 107;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) target: Target,
+    pub(crate) pipeline: u32,
+    pub(crate) connection: Connection,
+    pub(crate) name: String,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Asked {
+    pub(crate) fn new(target: Target, name: String) -> Self {
+        Self { target, pipeline: 1, connection: Connection::KeepAlive, name, notes: Vec::new() }
+    }
+}
+
+/// Reads the URL, the file of URLs and the flags. Returns `None` if errors leave no target; `Some`
+/// does not rule out errors.
+pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+    let entries = match (&args.urls, url) {
+        (Some(path), _) => entries(path, mistakes),
+        (None, Some(text)) => {
+            let url = mistakes.ok(study::url::parse(text));
+            url.map(|url| vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, line: 1 }])
+        }
+        (None, None) => None,
+    };
+    let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
+    match first.as_ref().map(|url| (url, url.protocol)) {
+        Some((url, Protocol::Pingpong)) => {
+            let hint = "drop them, or load `http://...`";
+            refuse(&given_flags(args), ", not supported by `pingpong://`", hint, mistakes);
+            return Some(Asked::new(Target::Pingpong { address: url.address() }, url.to_string()));
+        }
+        Some((url, Protocol::Cache(dialect))) => return of_cache(url, dialect, args, caches, mistakes),
+        // Journeys have no URL.
+        Some((_, Protocol::Http | Protocol::Https | Protocol::Journey)) | None => {}
+    }
+    if args.script.is_some() {
+        let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`";
+        mistakes.add(usage("`--script`: wrk Lua scripts are not supported").hint(hint));
+    }
+    let connection = match args.requests_per_connection {
+        Some(requests) => Connection::Requests(requests),
+        None if args.no_keepalive => Connection::PerRequest,
+        None => args.connection.unwrap_or_default(),
+    };
+    let expect = expect(args, mistakes);
+    let parts = Parts::read(args, mistakes);
+    let elsewhere = elsewhere(args, mistakes);
+    let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
+
+    let (entries, first) = (entries?, first?);
+    let requests = parts.requests(&entries, connection, mistakes);
+    let Expect { body, json, matches, length, .. } = &expect;
+    let expects_body = body.is_some() || !json.is_empty() || matches.is_some() || length.is_some();
+    if expects_body && requests.iter().any(|request| request.method == "HEAD") {
+        mistakes.add(usage("a response to `HEAD` has no body to expect").hint("use `GET`"));
+    }
+    let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
+    let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
+    let (address, over) = elsewhere.unwrap_or_else(|| (first.address(), String::new()));
+    let name = match &args.urls {
+        Some(path) => {
+            let requests = analysis::number::count(entries.len() as u64, "request");
+            format!("{}{over}, {requests} of {}", first.origin(), path.display())
+        }
+        None => format!("{first}{over}"),
+    };
+    let target = Target::Http { address, requests, tls, expect, directory: String::new() };
+    Some(Asked { pipeline: args.pipeline.unwrap_or(1), connection, notes: notes.collect(), ..Asked::new(target, name) })
+}
+
+/// Does the same for a cache.
+fn of_cache(
+    url: &Url,
+    dialect: Dialect,
+    args: &HttpArgs,
+    caches: &CacheArgs,
+    mistakes: &mut Mistakes,
+) -> Option<Asked> {
+    let mut flags = given_flags(args);
+    flags.retain(|flag| !["`--pipeline`", "`--unix-socket`", "`--connect-to`"].contains(flag));
+    let hint = "drop them; use `--workload` to choose the cache workload";
+    refuse(&flags, &format!(", and {url} is a cache"), hint, mistakes);
+    let elsewhere = elsewhere(args, mistakes);
+    let workload = Box::new(cache_flags::workload(caches, mistakes)?);
+    let (address, over) = elsewhere.unwrap_or_else(|| (url.address(), String::new()));
+    let name = format!("{url}{over}, {}", workload.preset.as_deref().unwrap_or("custom workload"));
+    let target = Target::Cache { address, dialect, workload };
+    Some(Asked { pipeline: args.pipeline.unwrap_or(1), ..Asked::new(target, name) })
+}
+
+fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
+    if !flags.is_empty() {
+        let are = if flags.len() == 1 { "is" } else { "are" };
+        mistakes.add(usage(format!("{} {are} HTTP only{why}", flags.join(", "))).hint(hint));
+    }
+}
+
+/// The address of `--unix-socket` or `--connect-to`, and how the name of the load ends.
+fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String)> {
+    if let Some(text) = &args.connect_to {
+        let address = mistakes.ok(connect_to(text))?;
+        return Some((address.clone(), format!(" at {address}")));
+    }
+    let path = mistakes.ok(socket(args)).flatten()?;
+    Some((format!("unix:{path}"), format!(" over {path}")))
+}
+
+fn connect_to(text: &str) -> Result<String> {
+    let url = study::url::parse(&format!("http://{text}")).ok();
+    let address = url.filter(|url| url.target == "/" && text.ends_with(&format!(":{}", url.port)));
+    let wrong = || usage(format!("`--connect-to`: `{text}` is not `HOST:PORT`")).hint("for example `10.0.0.5:8443`");
+    Ok(address.ok_or_else(wrong)?.address())
+}
+
+fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
+    let bytes = mistakes.ok(read_file("--urls", path, study::request_file::FILE_MAX_BYTES as u64))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("`--urls`: `{}` is not valid UTF-8", path.display()));
+    let text = mistakes.ok(text)?;
+    study::request_file::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
+}
+
+const TLS_FLAGS: [&str; 4] = ["`--insecure`", "`--cacert`", "`--cert`", "`--no-resume`"];
+
+pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
+    let all = [
+        ("`--urls`", args.urls.is_some()),
+        ("`--method`", args.method.is_some()),
+        ("`--header`", !args.headers.is_empty()),
+        ("`--body`", args.body.is_some()),
+        ("`--body-file`", args.body_file.is_some()),
+        ("`--pipeline`", args.pipeline.is_some()),
+        ("`--connection`", args.connection.is_some()),
+        ("`--no-keepalive`", args.no_keepalive),
+        ("`--requests-per-connection`", args.requests_per_connection.is_some()),
+        ("`--unix-socket`", args.unix_socket.is_some()),
+        ("`--connect-to`", args.connect_to.is_some()),
+        ("`--expect-status`", args.expect_status.is_some()),
+        ("`--expect-body`", args.expect_body.is_some()),
+        ("`--expect-body-file`", args.expect_body_file.is_some()),
+        ("`--expect-json`", !args.expect_json.is_empty()),
+        ("`--expect-matches`", args.expect_matches.is_some()),
+        ("`--expect-length`", args.expect_length.is_some()),
+        ("`--script`", args.script.is_some()),
+        ("`--insecure`", args.insecure),
+        ("`--cacert`", args.cacert.is_some()),
+        ("`--cert`", args.cert.is_some()),
+        ("`--no-resume`", args.no_resume),
+    ];
+    all.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+}
+
+pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
+    let status = mistakes.flag("`--expect-status`", &args.expect_status, validate_http::statuses);
+    let body = body(&args.expect_body, "--expect-body-file", args.expect_body_file.as_deref(), mistakes);
+    let json = args.expect_json.iter().filter_map(|text| {
+        let Some((path, value)) = text.split_once("==") else {
+            mistakes.add(usage(format!("`--expect-json`: `{text}` has no `==`")).hint("write `$.id == 7`"));
+            return None;
+        };
+        let path = path.trim();
+        let value = validate_http::json_check(path, value.trim()).map_err(|error| error.of("`--expect-json`"));
+        Some((path.to_owned(), mistakes.ok(value)?))
+    });
+    let json = json.collect();
+    let matches = mistakes.flag("`--expect-matches`", &args.expect_matches, validate_http::regex);
+    let length = mistakes.flag("`--expect-length`", &args.expect_length, validate_http::length_range);
+    let check_one_in = args.check.map_or(0, validate_http::one_in);
+    Expect { status, body, json, matches, length, check_one_in }
+}
+
+fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
+    let text = text.as_ref().map(|text| text.clone().into_bytes());
+    text.or_else(|| mistakes.ok(read_file(flag, file?, BODY_MAX_BYTES)))
+}
+
+fn socket(args: &HttpArgs) -> Result<Option<String>> {
+    let Some(path) = &args.unix_socket else { return Ok(None) };
+    let Some(text) = path.to_str() else {
+        return Err(usage(format!("`--unix-socket`: `{}` is not UTF-8", path.display())));
+    };
+    if text.is_empty() || text.len() > SOCKET_PATH_MAX_BYTES || text.contains('\0') {
+        let size = text.len();
+        let text = format!("`--unix-socket`: a path of {size} bytes, expected 1 to {SOCKET_PATH_MAX_BYTES}");
+        let hint = (size > 0).then_some("start in the directory of the socket and give a shorter path");
+        return Err(usage(text).hint_if(hint));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
+    if url.protocol != Protocol::Https {
+        let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
+        for flag in given_flags(args).into_iter().filter(|flag| TLS_FLAGS.contains(flag)) {
+            mistakes.add(usage(format!("{flag} needs `https://`, found `{}`", url.origin())).hint(&hint));
+        }
+        return None;
+    }
+    let (ca_file, client) = certificates(args, mistakes);
+    Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, client, resume: !args.no_resume })
+}
+
+/// Files of `--cacert`, `--cert` and `--key`, which must be readable. The TLS code checks the
+/// content.
+pub(crate) fn certificates(args: &HttpArgs, mistakes: &mut Mistakes) -> (Option<String>, Option<ClientCertificate>) {
+    let mut file = |flag: &str, path: Option<&PathBuf>| {
+        let path = path?;
+        mistakes.ok(read_file(flag, path, BODY_MAX_BYTES))?;
+        let text = path.to_str().map(str::to_owned);
+        mistakes.ok(text.ok_or_else(|| format!("`{flag}`: `{}` is not UTF-8", path.display())))
+    };
+    let (ca_file, cert_file) = (file("--cacert", args.cacert.as_ref()), file("--cert", args.cert.as_ref()));
+    let key_file = match &args.key {
+        Some(key) => file("--key", Some(key)),
+        None => cert_file.clone(),
+    };
+    let client = cert_file.zip(key_file).map(|(cert_file, key_file)| ClientCertificate { cert_file, key_file });
+    (ca_file, client)
+}
+
+/// Parses header fields, `Name: value`.
+pub(crate) fn fields(texts: &[String], mistakes: &mut Mistakes) -> Vec<(String, String)> {
+    let fields = texts.iter().map(|text| validate_http::field(text).map_err(|error| error.of("`--header`")));
+    fields.filter_map(|field| mistakes.ok(field)).collect()
+}
+
+pub(crate) struct Parts {
+    method: Option<String>,
+    pub(crate) headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
+    /// Whether the requests come from a file.
+    from_file: bool,
+}
+
+impl Parts {
+    pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
+        let method = mistakes.flag("`--method`", &args.method, validate_http::method);
+        let headers = fields(&args.headers, mistakes);
+        let body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
+        Self { method, headers, body, from_file: args.urls.is_some() }
+    }
+
+    /// One request per entry. A single URL always takes the body; entries of a file do unless they
+    /// are `GET` or `HEAD`.
+    fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
+        let default = if self.body.is_some() && !self.from_file { "POST" } else { "GET" };
+        let request = |entry: &Entry| {
+            let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
+            let takes_body = !self.from_file || !matches!(method, "GET" | "HEAD");
+            let is_in = |name: &str, headers: &[(String, String)]| {
+                headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+            };
+            // A request's own headers replace headers from flags.
+            let common = self.headers.iter().filter(|(name, _)| !is_in(name, &entry.headers));
+            let mut headers = common.chain(&entry.headers).cloned().collect::<Vec<_>>();
+            if !is_in("Host", &headers) {
+                headers.insert(0, ("Host".to_owned(), entry.url.host_field()));
+            }
+            let body = entry.body.clone().or_else(|| self.body.clone().filter(|_| takes_body));
+            HttpRequest {
+                weight: entry.weight,
+                method: method.to_owned(),
+                target: entry.url.target.clone(),
+                headers,
+                body: body.unwrap_or_default(),
+            }
+        };
+        let requests = entries.iter().map(request).collect::<Vec<_>>();
+        if self.body.as_ref().is_some_and(|body| !body.is_empty())
+            && requests.iter().all(|request| request.body.is_empty())
+        {
+            let hint = "give the requests with a body a method other than `GET` or `HEAD`: `POST http://...`";
+            mistakes.add(usage("no request in the file takes a body").hint(hint));
+        }
+        // All requests share the headers, so the same error is reported only once.
+        let to_close = "use `--connection per-request` to close after each response";
+        let all = requests.iter().flat_map(|request| validate_http::mistakes(request, connection, to_close));
+        for (field, error) in analysis::group::distinct(all) {
+            mistakes.add(error.of(match field {
+                "path" => "URL",
+                "body" => "body",
+                _ => "`--header`",
+            }));
+        }
+        requests
+    }
+}
+
+fn read_file(flag: &str, path: &Path, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+    };
+    match read {
+        Err(error) => Err(usage(format!("`{flag}`: cannot read `{}`: {error}", path.display()))),
+        Ok(read) if read as u64 > most => {
+            Err(usage(format!("`{flag}`: `{}` has more than {} MiB", path.display(), most >> 20)))
+        }
+        Ok(_) => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        url: Option<String>,
+        #[command(flatten)]
+        http: HttpArgs,
+    }
+
+    fn read(words: &[&str]) -> (Option<Asked>, Mistakes) {
+        let line = Line::try_parse_from(std::iter::once(&"load").chain(words)).unwrap();
+        let mut mistakes = Mistakes::of_flags();
+        let asked = asked(line.url.as_deref(), &line.http, &CacheArgs::default(), &mut mistakes);
+        (asked, mistakes)
+    }
+
+    #[track_caller]
+    fn good(words: &[&str]) -> Asked {
+        let (asked, mistakes) = read(words);
+        mistakes.end().unwrap();
+        asked.unwrap()
+    }
+
+    #[track_caller]
+    fn requests(words: &[&str]) -> (String, Vec<HttpRequest>, Option<Tls>, Expect) {
+        match good(words).target {
+            Target::Http { address, requests, tls, expect, .. } => (address, requests, tls, expect),
+            _ => panic!("not HTTP"),
+        }
+    }
+
+    #[track_caller]
+    fn bad(words: &[&str]) -> String {
+        let (_, mistakes) = read(words);
+        format!("{:?}", mistakes.end().unwrap_err())
+    }
+
+    /// The request as it will be sent, without the headers that the generator adds.
+    fn text(request: &HttpRequest) -> String {
+        let fields = request.headers.iter().map(|(name, value)| format!("|{name}: {value}")).collect::<String>();
+        format!("{} {}{fields}|{}", request.method, request.target, String::from_utf8_lossy(&request.body))
+    }
+
+    #[test]
+    fn plain_url_sends_the_same_request_as_wrk() {
+        let (address, requests, tls, expect) = requests(&["http://h:8080/a?b"]);
+        assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("h:8080", "GET /a?b|Host: h:8080|"));
+        assert_eq!((requests.len(), tls, expect), (1, None, Expect::default()));
+    }
+
+    #[test]
+    fn methods_headers_and_bodies() {
+        for (words, sent) in [
+            (&["http://h", "--body", "x"][..], "POST /|Host: h|x"),
+            (&["http://h", "--body", "x", "-X", "GET"], "GET /|Host: h|x"),
+            (&["http://h", "--body", ""], "POST /|Host: h|"),
+            (&["http://h", "-X", "HEAD"], "HEAD /|Host: h|"),
+            (&["http://h", "-H", "a: b", "-H", "A:c"], "GET /|Host: h|a: b|A: c|"),
+            (&["http://h", "-H", "host: other"], "GET /|host: other|"),
+        ] {
+            assert_eq!(text(&requests(words).1[0]), sent, "{words:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("body");
+        std::fs::write(&path, b"\x00\xff").unwrap();
+        let path = path.to_str().unwrap();
+        assert_eq!(requests(&["http://h", "--body-file", path]).1[0].body, b"\x00\xff");
+        assert_eq!(requests(&["http://h", "--expect-body-file", path]).3.body.unwrap(), b"\x00\xff");
+    }
+
+    #[test]
+    fn a_file_of_requests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mix");
+        std::fs::write(&path, "8 http://h/a\nPOST http://h/b\nDELETE http://h/c\n").unwrap();
+        let words = ["--urls", path.to_str().unwrap(), "--body", "x", "-X", "PUT", "-H", "A: b"];
+        let asked = good(&words);
+        assert_eq!(asked.name, format!("http://h, 3 requests of {}", path.display()));
+        let (_, requests, ..) = requests(&words);
+        let sent = requests.iter().map(|request| format!("{} {}", request.weight, text(request))).collect::<Vec<_>>();
+        assert_eq!(sent, ["8 PUT /a|Host: h|A: b|x", "1 POST /b|Host: h|A: b|x", "1 DELETE /c|Host: h|A: b|x"]);
+        std::fs::write(&path, "http://h/a\nHEAD http://h/b\n").unwrap();
+        assert!(bad(&["--urls", path.to_str().unwrap(), "-X", "GET", "--body", "x"]).contains("takes a body"));
+    }
+
+    #[test]
+    fn connections_and_tls() {
+        let asked = good(&["http://h", "--pipeline", "16"]);
+        assert_eq!((asked.pipeline, asked.connection), (16, Connection::KeepAlive));
+        for words in [
+            &["http://h", "--no-keepalive"][..],
+            &["http://h", "--disable-keepalive"],
+            &["http://h", "--connection", "per-request"],
+        ] {
+            assert_eq!(good(words).connection, Connection::PerRequest, "{words:?}");
+        }
+        assert_eq!(good(&["http://h", "--requests-per-connection", "3"]).connection, Connection::Requests(3));
+        let tls = |server_name: &str, insecure, resume| {
+            Some(Tls { server_name: server_name.to_owned(), insecure, ca_file: None, client: None, resume })
+        };
+        assert_eq!(requests(&["https://H"]).2, tls("h", false, true));
+        assert_eq!(requests(&["https://[::1]:8443/", "-k", "--no-resume"]).2, tls("::1", true, false));
+        let (address, requests, ..) = requests(&["http://h/x", "--unix-socket", "/run/s"]);
+        assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("unix:/run/s", "GET /x|Host: h|"));
+        assert_eq!(good(&["http://h/x", "--unix-socket", "/run/s"]).name, "http://h/x over /run/s");
+        let asked = good(&["http://h/x", "--connect-to", "[::1]:81"]);
+        assert_eq!(asked.name, "http://h/x at [::1]:81");
+        let Target::Http { address, requests, .. } = asked.target else { panic!("not HTTP") };
+        assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("[::1]:81", "GET /x|Host: h|"));
+        assert_eq!(good(&["http://h/x#y"]).notes, ["`#y` is not sent: fragments are not part of a request"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let long = "x".repeat(108);
+        for (words, said) in [
+            (&["http://h", "-X", "get"][..], "`--method`: `get` is not `GET`"),
+            (&["http://h", "-H", "nothing"], "`--header`: `nothing` is not a valid header"),
+            (&["http://h", "-H", "Connection: close"], "`--connection per-request` to close"),
+            (&["http://h", "-H", "Upgrade: h2c"], "only HTTP/1.1 is supported"),
+            (&["http://h", "-H", "Content-Length: 3"], "but the body has 0 bytes"),
+            (&["http://h", "--pipeline", "0"], "must be 1 to 1,024, not `0`"),
+            (&["http://h", "--pipeline", "many"], "`many` is not a number"),
+            (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is not a valid HTTP status"),
+            (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
+            (&["http://h", "--expect-json", "$.a == 1", "-X", "HEAD"], "has no body to expect"),
+            (&["http://h", "--expect-json", "$.a = 1"], "`--expect-json`: `$.a = 1` has no `==`"),
+            (&["http://h", "--body-file", "/no/such"], "cannot read `/no/such`"),
+            (&["http://h", "--body-file", "/"], "cannot read `/`"),
+            (&["http://h", "--body-file", "/dev/zero"], "`/dev/zero` has more than 16 MiB"),
+            (&["http://h", "--unix-socket", &long], "a path of 108 bytes"),
+            (&["http://h", "-s", "x.lua"], "wrk Lua scripts are not supported"),
+            (&["http://h", "-k"], "`--insecure` needs `https://`"),
+            (&["https://h", "--cacert", "/no/such"], "`--cacert`: cannot read"),
+            (&["https://h", "--cert", "/no/such"], "`--cert`: cannot read"),
+            (&["https://h", "--cert", "/dev/null", "--key", "/no/such"], "`--key`: cannot read"),
+            (&["http://h", "--cert", "/dev/null"], "`--cert` needs `https://`"),
+            (&["http://h", "--connect-to", "h"], "`--connect-to`: `h` is not `HOST:PORT`"),
+            (&["http://h", "--connect-to", "h:1/x"], "`--connect-to`: `h:1/x` is not `HOST:PORT`"),
+            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are HTTP only"),
+            (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is HTTP only"),
+            (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are HTTP only, and redis://h is a cache"),
+            (&["redis://u:p@h"], "cache loads do not log in"),
+            (&["redis://h/1"], "redis URLs have no path"),
+            (&["memcached://h/x"], "memcached URLs have no path"),
+            (&["memcached://h", "--pipeline", "0"], "must be 1 to 1,024, not `0`"),
+            (&["memcache://h"], "did you mean `memcached`?"),
+            (&["--urls", "/no/such"], "cannot read `/no/such`"),
+            (&["htp://h"], "did you mean `http`?"),
+        ] {
+            let text = bad(words);
+            assert!(text.contains(said), "{words:?}: {text}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Turns journey flags into the target of a load.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use study::Journey;
+use study::journey::PRESETS;
+use study::record::{LoggedSession, Measurement};
+use study::spec::{Identities, Target};
+
+use crate::cli::{HttpArgs, JourneyArgs};
+use crate::command_result::Result;
+use crate::http_flags::{self, Asked};
+use crate::mistakes::Mistakes;
+use crate::output;
+
+/// Reads the journey and its flags; `None` if errors leave no target.
+pub(crate) fn asked(name: &str, args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+    let mut targets = BTreeMap::new();
+    for (name, url) in &args.targets {
+        if targets.insert(name.clone(), url.clone()).is_some() {
+            mistakes.add(format!("duplicate `--target {name}=...`"));
+        }
+    }
+    let journey = journey(name, mistakes)?;
+    let name = journey.name.clone();
+    let (ca_file, client) = http_flags::certificates(flags, mistakes);
+    let target = Target::Journey {
+        journey: Box::new(journey),
+        targets,
+        resolve: args.resolve.clone(),
+        insecure: flags.insecure,
+        ca_file,
+        client,
+        is_traced: args.trace_session,
+        identities: args.identities,
+    };
+    Some(Asked::new(target, format!("journey {name}")))
+}
+
+/// Rejects flags that are only valid for journeys. Clap's `requires` is not enough: it ignores
+/// requirements that conflict with the URL.
+pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
+    let all = [
+        ("--target", !args.targets.is_empty()),
+        ("--resolve", args.resolve.is_some()),
+        ("--identities", args.identities != Identities::default()),
+        ("--calls", args.calls.is_some()),
+        ("--trace-session", args.trace_session),
+    ];
+    mistakes.refuse(&all, "use `--journey` instead of the URL", |flag| format!("`{flag}` only applies to journeys"));
+}
+
+fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
+    if let Some(journey) = study::preset_journey(name) {
+        return Some(journey);
+    }
+    let hint = format!("built-in journeys: {}", PRESETS.map(|preset| preset.0).join(", "));
+    let (path, text) = (Path::new(name), output::read_named("--journey", "journey", name, hint));
+    let text = mistakes.ok(text)?;
+    let mut journey = study::parse_journey(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()?;
+    let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
+    let beside = path.parent().unwrap_or(Path::new(""));
+    for schema in journey.schemas.iter_mut().filter(|schema| files.contains(&schema.file)) {
+        let schema_path = beside.join(&schema.file);
+        let unreadable = |error| format!("`--journey`: cannot read `{}`: {error}", schema_path.display());
+        schema.text = mistakes.ok(std::fs::read_to_string(&schema_path).map_err(unreadable))?;
+    }
+    Some(journey)
+}
+
+/// Writes the timing of every call as CSV. Times count from the start of measuring; `right` is
+/// whether the reply was correct.
+pub(crate) fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
+    let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
+    let mut calls = measurement.log.iter().collect::<Vec<_>>();
+    calls.sort_by_key(|call| call.sent_ns);
+    for (number, call) in calls.into_iter().enumerate() {
+        let LoggedSession { client, journey } = call.session.unwrap_or_default();
+        let operation = target.request_name(call.request).replace('"', "\"\"");
+        let (intended, sent, latency) = (call.intended_ns, call.sent_ns, call.ended_ns - call.sent_ns);
+        let is_right = call.error.is_empty();
+        text.push_str(&format!("{number},{client},{journey},\"{operation}\",{intended},{sent},{latency},{is_right}\n"));
+    }
+    output::file(path, &text)?;
+    if measurement.log_left_out > 0 {
+        output::message(&format!("{} calls are not in `{}`, which is full", measurement.log_left_out, path.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Live view of a load below its status line: rate and latencies over time, and CPU use of server
+//! and generator.
+
+use std::collections::VecDeque;
+
+use console::{Color, Style};
+use study::generator_messages::{LATENCY_BOUNDS_NS, Phase, Progress};
+use study::record::Sample;
+
+/// Maximum number of reports kept, enough for a wide terminal.
+const COLUMNS_MAX: usize = 200;
+const HEAT_ROWS: usize = 5;
+const LABEL: usize = 10;
+/// In ascending order.
+const HEIGHTS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+const DENSITIES: [&str; 5] = ["·", "░", "▒", "▓", "█"];
+
+/// Responses by latency class; the bounds between classes are [`LATENCY_BOUNDS_NS`].
+type Counts = [u64; LATENCY_BOUNDS_NS.len() + 1];
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Strip {
+    columns: VecDeque<(f64, Counts)>,
+    before: Counts,
+    /// CPUs in use in the last interval: the generator's, and the server's if known.
+    cpus: Option<(f64, Option<f64>)>,
+    used_before: Option<(Progress, Option<Sample>)>,
+}
+
+impl Strip {
+    /// Adds a report. Starts over for another load or a phase other than measuring.
+    pub(crate) fn add(&mut self, progress: &Progress, server: Option<Sample>) {
+        let now = progress.latencies.counts;
+        let is_other = now.iter().zip(&self.before).any(|(now, before)| now < before);
+        if progress.phase != Phase::Measure || is_other {
+            *self = Self::default();
+        }
+        if progress.phase != Phase::Measure {
+            return;
+        }
+        self.see_cpus(progress, server);
+        let counts = std::array::from_fn(|class| now[class] - self.before[class]);
+        if now != self.before {
+            self.columns.push_back((progress.rate_per_s, counts));
+            self.before = now;
+        }
+        if self.columns.len() > COLUMNS_MAX {
+            self.columns.pop_front();
+        }
+    }
+
+    fn see_cpus(&mut self, progress: &Progress, server: Option<Sample>) {
+        let share = |used_ns: u64, ns: u64| (ns > 0).then(|| used_ns as f64 / ns as f64);
+        let Some((before, server_before)) = self.used_before.replace((progress.clone(), server)) else { return };
+        let of_generator =
+            share(progress.cpu_ns.saturating_sub(before.cpu_ns), progress.elapsed_ns.saturating_sub(before.elapsed_ns));
+        let of_server = server.zip(server_before).and_then(|(now, before)| {
+            share(now.cpu_ns.saturating_sub(before.cpu_ns), now.at_ns.saturating_sub(before.at_ns))
+        });
+        // The server's CPU time is read less often than the generator reports.
+        let of_server = of_server.or(self.cpus.and_then(|(_, before)| before));
+        self.cpus = of_generator.map(|generator| (generator, of_server)).or(self.cpus);
+    }
+
+    /// Groups the observed latency classes in rows, longest first; each row is a range of classes.
+    fn rows(&self) -> Vec<(usize, usize)> {
+        let seen = |class: &usize| self.columns.iter().any(|(_, counts)| counts[*class] > 0);
+        let mut classes = 0..=LATENCY_BOUNDS_NS.len();
+        let Some(first) = classes.find(seen) else { return Vec::new() };
+        let last = classes.rfind(seen).unwrap_or(first);
+        let step = (last + 1 - first).div_ceil(HEAT_ROWS);
+        let mut rows = (first..=last).step_by(step).map(|from| (from, (from + step - 1).min(last))).collect::<Vec<_>>();
+        rows.reverse();
+        rows
+    }
+
+    /// Renders at most `columns` columns; no lines before the first report. With `coloured`, denser
+    /// cells are redder.
+    pub(crate) fn lines(&self, columns: usize, coloured: bool) -> Vec<String> {
+        let width = columns.saturating_sub(LABEL + 2);
+        if self.columns.is_empty() || width == 0 {
+            return Vec::new();
+        }
+        let shown = self.columns.iter().skip(self.columns.len().saturating_sub(width)).collect::<Vec<_>>();
+        let paint = |text: &str, style: Style| style.force_styling(coloured).apply_to(text).to_string();
+        let row = |label: String, cells: String| {
+            format!("{} {cells}", paint(&format!("{label:>LABEL$}"), Style::new().dim()))
+        };
+        let highest = shown.iter().map(|(rate, _)| *rate).fold(f64::MIN_POSITIVE, f64::max);
+        let rates = shown.iter().map(|(rate, _)| HEIGHTS[step(rate / highest, HEIGHTS.len())]).collect::<String>();
+        let mut lines = vec![row(analysis::number::quantity(highest, "1/s"), paint(&rates, Style::new().cyan()))];
+        for (from, to) in self.rows() {
+            let label = match LATENCY_BOUNDS_NS.get(to) {
+                Some(bound) => format!("≤ {}", bound_words(*bound)),
+                None => format!("> {}", bound_words(LATENCY_BOUNDS_NS[to - 1])),
+            };
+            let cell = |(_, counts): &&(f64, Counts)| {
+                let (count, all) = (counts[from..=to].iter().sum::<u64>(), counts.iter().sum::<u64>());
+                if count == 0 {
+                    return " ".to_owned();
+                }
+                // The square root keeps rare latencies visible next to frequent ones.
+                let at = step((count as f64 / all as f64).sqrt(), DENSITIES.len());
+                let colours = [Color::Blue, Color::Cyan, Color::Green, Color::Yellow, Color::Red];
+                paint(DENSITIES[at], Style::new().fg(colours[at]))
+            };
+            lines.push(row(label, shown.iter().map(cell).collect()));
+        }
+        if let Some((generator, server)) = self.cpus {
+            let words = |share: f64| format!("{:.0} %", share * 100.0);
+            let server = server.map(|share| format!("server {}, ", words(share))).unwrap_or_default();
+            lines.push(row("CPU".to_owned(), clipped(&format!("{server}generator {}", words(generator)), width)));
+        }
+        lines
+    }
+}
+
+/// Truncates a line, because one that the terminal wraps cannot be redrawn in place.
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
+    console::truncate_str(&analysis::visible(text), columns, "…").into_owned()
+}
+
+fn step(fraction: f64, steps: usize) -> usize {
+    ((fraction * steps as f64).ceil() as usize).clamp(1, steps) - 1
+}
+
+/// Formats a class bound, for example `200 µs`; bounds have one significant digit.
+fn bound_words(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{} µs", ns / 1_000),
+        1_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
+        _ => format!("{} s", ns / 1_000_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::generator_messages::Latencies;
+
+    use super::*;
+
+    fn progress(nth: u64) -> Progress {
+        let mut latencies = Latencies::default();
+        (latencies.counts[4], latencies.counts[5], latencies.counts[9]) = (900 * nth, 100 * nth, nth / 3);
+        Progress {
+            phase: Phase::Measure,
+            elapsed_ns: nth * 200_000_000,
+            cpu_ns: nth * 100_000_000,
+            rate_per_s: 1e5 + 2e4 * (nth % 5) as f64,
+            latencies: Box::new(latencies),
+            ..Progress::default()
+        }
+    }
+
+    fn strip(columns: u64) -> Strip {
+        let mut strip = Strip::default();
+        let server = |nth| Some(Sample { at_ns: nth * 200_000_000, cpu_ns: nth * 190_000_000, ..Sample::default() });
+        (1..=columns).for_each(|nth| strip.add(&progress(nth), server(nth)));
+        strip
+    }
+
+    #[test]
+    fn a_load_on_terminals_of_several_widths() {
+        let shown = [80, 30, 13].map(|width| format!("{width} columns\n{}", strip(59).lines(width, false).join("\n")));
+        insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 0..60 {
+            let lines = strip(100).lines(width, true);
+            assert!(lines.iter().all(|line| console::measure_text_width(line) <= width), "{width}: {lines:?}");
+        }
+        assert!(strip(0).lines(80, false).is_empty());
+    }
+
+    #[test]
+    fn another_load_starts_over() {
+        let mut strip = strip(4);
+        strip.add(&progress(4), None);
+        assert_eq!(strip.columns.len(), 4, "no window has ended since");
+        strip.add(&progress(1), None);
+        assert_eq!(strip.columns.len(), 1);
+        strip.add(&Progress { phase: Phase::Warmup, ..progress(2) }, None);
+        assert!(strip.lines(80, false).is_empty());
+        (1..1_000).for_each(|nth| strip.add(&progress(nth), None));
+        assert_eq!(strip.columns.len(), COLUMNS_MAX);
+    }
+}

@@ -1,0 +1,198 @@
+//! Progress of a run on stderr. A terminal shows a bar, one estimate per contender and the current
+//! load, redrawn in place. Other outputs get one line per block. Keys can skip a design point or
+//! end the run early.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use lab::{Phase, Progress};
+use study::record::{Build, BuildOutcome, Outcome};
+use study::{Plan, Record};
+
+use crate::live_chart::{Strip, clipped};
+use crate::output;
+
+/// Maximum number of estimates shown at once.
+const ESTIMATES: usize = 8;
+
+/// Minimum number of trials for which an interval is shown.
+const TRIALS_FOR_INTERVAL: usize = 3;
+
+pub(crate) struct Bar {
+    plan: Plan,
+    bar: ProgressBar,
+    moves: bool,
+    /// Values of the stop rule's metric, by point.
+    values: BTreeMap<usize, Vec<f64>>,
+    done: usize,
+    failed: usize,
+    block: Option<u32>,
+    /// Estimate of each design point as text; a comparison has a single one, at 0.
+    estimates: BTreeMap<usize, String>,
+    estimate: String,
+    strip: Strip,
+    /// Design points whose last output has been shown.
+    failures: BTreeSet<usize>,
+    pairs: Option<analysis::gate::Live>,
+}
+
+impl Bar {
+    pub(crate) fn new(plan: &Plan, done: usize) -> Self {
+        let estimate = plan.estimate();
+        let template = "{bar:24} {pos} of {len}+ trials, {elapsed}, {eta} left\n{msg}";
+        let bar = output::bar(template, Some(estimate.trials_min), true);
+        bar.set_position(done as u64);
+        bar.enable_steady_tick(Duration::from_millis(500));
+        let bar = Self {
+            plan: plan.clone(),
+            bar,
+            moves: output::stderr_is_terminal(),
+            values: BTreeMap::new(),
+            done,
+            failed: 0,
+            block: None,
+            estimates: BTreeMap::new(),
+            estimate: String::new(),
+            strip: Strip::default(),
+            failures: BTreeSet::new(),
+            pairs: analysis::gate::Live::new(plan),
+        };
+        // A study with a fixed number of trials has no range.
+        let range = |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
+        let trials = range(estimate.trials_min.to_string(), estimate.trials_max.to_string());
+        let time = range(output::time_words(estimate.seconds_min), output::time_words(estimate.seconds_max));
+        let points = analysis::number::count(plan.points.len() as u64, "design point");
+        bar.note(&format!("{}: {points}, {trials} trials, {time}", plan.study));
+        bar
+    }
+
+    pub(crate) fn note(&self, text: &str) {
+        self.bar.suspend(|| output::message(text));
+    }
+
+    pub(crate) fn built(&mut self, build: &Build) {
+        let command = &build.command;
+        self.note(&match &build.outcome {
+            BuildOutcome::Ready => return,
+            BuildOutcome::Skipped { reason } => format!("skipped: `{command}`: {reason}"),
+            BuildOutcome::Unrunnable { reason } => format!("cannot run here: `{command}`: {reason}"),
+            BuildOutcome::Failed { output_tail } => format!("build failed: `{command}`\n{}", indent(output_tail)),
+            BuildOutcome::Unverified { case, reason } => format!("breaks its contract: `{command}`: {case}: {reason}"),
+        });
+    }
+
+    pub(crate) fn show(&mut self, progress: &Progress) {
+        if let Phase::Build | Phase::Verify = progress.phase {
+            let doing = if progress.phase == Phase::Build { "building" } else { "verifying" };
+            let text = format!("{doing} {}", self.label(progress.point).unwrap_or_default());
+            return self.bar.set_message(analysis::visible(&text).into_owned());
+        }
+        // A search has steps instead of blocks, and each step gets its own line when it ends.
+        let searching = self.plan.points[progress.point].load.search.is_some();
+        if self.block != Some(progress.block) && !searching {
+            if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
+                // A run that has just resumed has no estimate yet.
+                let estimate = if self.estimate.is_empty() { String::new() } else { format!("; {}", self.estimate) };
+                self.note(&format!("block {} done: {} trials, {} failed{estimate}", block + 1, self.done, self.failed));
+            }
+            self.block = Some(progress.block);
+        }
+        let label = self.label(progress.point).unwrap_or_default();
+        let what = match progress.phase {
+            Phase::Build | Phase::Verify | Phase::Start => "starting",
+            Phase::Warmup => "warming up",
+            Phase::Measure => "measuring",
+            Phase::Stop => "stopping",
+        };
+        match &progress.live {
+            Some(live) => self.strip.add(&live.load, live.server),
+            None if progress.phase == Phase::Start => self.strip = Strip::default(),
+            None => {}
+        }
+        if self.moves {
+            self.bar.set_message(self.picture(progress.point, &format!("{what} {label}")));
+        }
+    }
+
+    fn picture(&self, point: usize, now: &str) -> String {
+        let (columns, rows) = output::room_on_stderr();
+        let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
+        let estimates = self.estimates.values().skip(shown).take(ESTIMATES).map(|words| format!("  {words}"));
+        let mut lines = estimates.chain([now.to_owned()]).map(|line| clipped(&line, columns)).collect::<Vec<_>>();
+        lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
+        lines.truncate(rows.saturating_sub(1));
+        lines.join("\n")
+    }
+
+    pub(crate) fn recorded(&mut self, record: &Record) {
+        self.done += 1;
+        self.bar.set_position(self.done as u64);
+        // The bar starts with the minimum number of trials and grows beyond it.
+        if self.done as u64 > self.bar.length().unwrap_or(0) {
+            self.bar.set_length(self.done as u64);
+        }
+        let label = self.label(record.point);
+        let before = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
+        if let Outcome::Failed(failure) = &record.outcome {
+            self.failed += 1;
+            // Later failures of the same server add no information.
+            let is_first = self.failures.insert(record.point);
+            let words = if is_first { record.subject.stderr_tail.trim() } else { "" };
+            // The message about a server that exited already has its last output.
+            let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
+            let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
+            self.note(&format!("failed: {before}{}{words}", failure.message));
+            return;
+        }
+        if let Some(step) = analysis::step(&self.plan, record) {
+            return self.note(&format!("{before}{step}"));
+        }
+        let rule = &self.plan.trials;
+        if let Some(pairs) = &mut self.pairs {
+            if let Some((text, is_look)) = pairs.recorded(&self.plan, record) {
+                if is_look && !self.moves {
+                    self.bar.suspend(|| output::message(&text));
+                }
+                self.estimate = format!("[{text}]");
+                self.estimates.insert(0, text);
+            }
+            return;
+        }
+        let Some(value) = analysis::metric_value(record, &rule.metric, rule.level) else { return };
+        let values = self.values.entry(record.point).or_default();
+        values.push(value);
+        let n = values.len();
+        if let Some(estimate) = stats::interval::mean(values, rule.level) {
+            let unit = study::Metric::named(&rule.metric).map_or("", |metric| metric.unit);
+            let value = analysis::number::quantity(estimate.point, unit);
+            let mut words = format!("{before}{} {value}", rule.metric);
+            // An interval of two trials is often wider than its value, and a quick run claims none.
+            if n >= TRIALS_FOR_INTERVAL && !rule.quick {
+                words += &format!(" ±{:.1} %", estimate.relative_half_width() * 100.0);
+            }
+            self.estimate = format!("[{words}]");
+            self.estimates.insert(record.point, format!("{words}, {n} trials"));
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn label(&self, point: usize) -> Option<String> {
+        let factors = &self.plan.points[point].factors;
+        let levels = self.plan.factors.iter().filter_map(|name| {
+            let level = factors.get(name)?;
+            Some(if level.as_f64().is_some() { format!("{name} {level}") } else { level.to_string() })
+        });
+        let levels = levels.collect::<Vec<_>>();
+        (!levels.is_empty()).then(|| levels.join(", "))
+    }
+}
+
+fn indent(text: &str) -> String {
+    let lines = text.lines().collect::<Vec<_>>();
+    let last = &lines[lines.len().saturating_sub(output::LAST_WORDS)..];
+    last.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

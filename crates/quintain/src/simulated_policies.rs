@@ -1,0 +1,219 @@
+//! Simulated eviction policies for comparison: regenerates the operations of a run's trials and
+//! replays them.
+//!
+//! Both halves are pure: `load` generates the operations of a seed, `cache` replays them. `report`
+//! gets the result as data and depends on neither; the store keeps it with the run.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+use cache::replay::{Action, Operation, Request, Rules, clairvoyant, replay};
+use load::operation_stream::{Kind, Stream, Texts};
+use study::Workload;
+use study::plan::{Figure, FigureKind, LoadPlan};
+use study::record::{Measurement, Record, Reference, Run};
+use study::spec::{Arrivals, Dialect, Protocol, even_share};
+
+use crate::parallel::in_parallel;
+
+/// Trials per design point replayed with its own policy: enough for an interval, since the
+/// differences vary little.
+const TRIALS: usize = 3;
+
+pub(crate) fn may_have(run: &Run) -> bool {
+    run.plan.figures.iter().any(|figure| figure.kind == FigureKind::MissRatio)
+}
+
+/// Computes the missing references on all CPUs and returns whether there were any.
+pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
+    let jobs = jobs(run, records);
+    if jobs.is_empty() {
+        return false;
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let simulate = |_: &mut Option<()>, (job, record): &(Reference, &Record)| match replayed(
+        job,
+        &run.plan.points[job.point].load,
+        record,
+    ) {
+        Ok((gets, misses)) => Reference { gets, misses, ..job.clone() },
+        Err(problem) => Reference { problem: Some(problem), ..job.clone() },
+    };
+    let mut done = Vec::new();
+    let Ok(()) = in_parallel(threads, &jobs, simulate, |_, reference| {
+        done.push(reference);
+        Ok::<_, Infallible>(())
+    });
+    run.references.extend(done);
+    // Threads finish in any order; sorting makes the stored run the same every time.
+    run.references.sort_by(|a, b| (a.point, a.block, &a.policy).cmp(&(b.point, b.block, &b.policy)));
+    true
+}
+
+/// The missing references of a run, without results: several trials per design point with its own
+/// policy, and one trial per memory limit with every policy.
+fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
+    let mut jobs = Vec::new();
+    for figure in run.plan.figures.iter().filter(|figure| figure.kind == FigureKind::MissRatio) {
+        let mut drawn = BTreeSet::new();
+        for (index, point) in run.plan.points.iter().enumerate() {
+            let Some(level) = figure.x.as_ref().and_then(|x| point.factors.get(x)) else { continue };
+            let Some(capacity_bytes) = figure.capacity_bytes(level) else { continue };
+            let has_cache = |record: &Record| record.measurement().is_some_and(|found| found.cache.is_some());
+            let trials = records.iter().filter(|record| record.point == index && has_cache(record));
+            let trials = trials.take(TRIALS).collect::<Vec<_>>();
+            let own = own_policy(figure, figure.series.as_ref().and_then(|series| point.factors.get(series)));
+            // If the load differs between points, so do the curves of policies.
+            let rest = point.factors.iter().filter(|(name, _)| Some(*name) != figure.series.as_ref());
+            let is_first = !trials.is_empty()
+                && drawn.insert(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>());
+            for policy in &figure.policies {
+                let wanted = match (own == Some(policy.as_str()), is_first) {
+                    (true, _) => trials.len(),
+                    (false, true) => 1,
+                    (false, false) => 0,
+                };
+                for &record in &trials[..wanted] {
+                    let (policy, point, block) = (policy.clone(), index, record.block);
+                    let (gets, misses, problem) = (0, 0, None);
+                    jobs.push((Reference { policy, point, block, capacity_bytes, gets, misses, problem }, record));
+                }
+            }
+        }
+    }
+    let key = |reference: &Reference| (reference.policy.clone(), reference.point, reference.block);
+    jobs.retain(|(job, _)| run.references.iter().all(|known| key(known) != key(job)));
+    jobs
+}
+
+/// The policy that a series is compared with: its own, or the first one that is not clairvoyant.
+fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Option<&'a str> {
+    let first = || figure.policies.iter().find(|policy| policy.parse::<cache::Evictor>().is_ok());
+    figure.policy_of(series).or_else(|| first().map(String::as_str))
+}
+
+/// Returns GETs and misses.
+fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u64), String> {
+    let (Some(workload), Some(measurement)) = (&load.workload, record.measurement()) else {
+        return Err("the trial has no workload".to_owned());
+    };
+    if workload.trace.is_some() {
+        return Err("recorded traces are not simulated".to_owned());
+    }
+    let seconds = (measurement.warmup_ns + measurement.duration_ns) as f64 / 1e9;
+    if let Some(ttl) = workload.ttl.iter().filter(|ttl| ttl.share > 0.0).find(|ttl| f64::from(ttl.seconds) < seconds) {
+        let after = ttl.seconds;
+        return Err(format!("values expire after {after} s, during the trial, and the simulation has no clock"));
+    }
+    let warm_up = measurement.warmup_requests;
+    let measured = measurement.requests + measurement.errors_total();
+    // memcached stores flags with every value.
+    let flags = u32::from(load.protocol == Protocol::Cache(Dialect::Memcached));
+    let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
+    let operations = Operations::new(workload, record.seed, measurement.threads.max(1), [warm_up, measured])?;
+    let ratio = match job.policy.as_str() {
+        "belady" | "belady-size" => {
+            let by_size = job.policy == "belady-size";
+            clairvoyant(operations, job.capacity_bytes, 0, by_size, rules)
+        }
+        evictor => {
+            // The defaults of `quintain serve cache`: all memory counts, and items have versions.
+            let evictor = evictor.parse()?;
+            let config = cache::Config { evictor, versions: true, ..cache::Config::new(job.capacity_bytes) };
+            let cache = cache::Cache::new(config).map_err(|error| error.to_string())?;
+            replay(&cache, operations, rules)
+        }
+    };
+    Ok((ratio.requests, ratio.requests - ratio.hits))
+}
+
+/// Number of clients that take turns: all requests that may be in flight in a closed loop, the mean
+/// in flight in an open one.
+fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
+    let in_flight = measurement.clients as usize * measurement.pipeline as usize;
+    match load.arrivals {
+        Arrivals::Closed { think_ns: 0 } => in_flight.max(1),
+        _ => (measurement.in_flight_mean.round() as usize).clamp(1, in_flight.max(1)),
+    }
+}
+
+/// The operations of all workers, taken in turn.
+struct Operations {
+    streams: Vec<Stream>,
+    texts: Texts,
+    /// Operations left per worker, in the warm-up and in the measurement.
+    left: [Vec<u64>; 2],
+    turn: usize,
+}
+
+impl Operations {
+    fn new(workload: &Workload, seed: u64, workers: u32, counts: [u64; 2]) -> Result<Operations, String> {
+        let stream = |worker| Stream::new(workload, seed, worker, workers).map_err(|error| error.to_string());
+        Ok(Operations {
+            streams: (0..workers).map(stream).collect::<Result<_, _>>()?,
+            texts: Texts::new(workload, seed).map_err(|error| error.to_string())?,
+            left: counts.map(|all| (0..workers.into()).map(|worker| even_share(all, worker, workers.into())).collect()),
+            turn: 0,
+        })
+    }
+}
+
+impl Iterator for Operations {
+    type Item = Operation;
+
+    fn next(&mut self) -> Option<Operation> {
+        let left = self.left.iter_mut().find(|left| left.iter().any(|count| *count > 0))?;
+        let worker = loop {
+            let worker = self.turn % left.len();
+            self.turn += 1;
+            if left[worker] > 0 {
+                break worker;
+            }
+        };
+        left[worker] -= 1;
+        let operation = self.streams[worker].next_operation();
+        let action = match operation.kind {
+            Kind::Get => Action::Get,
+            Kind::Set => Action::Set,
+            Kind::Delete => Action::Delete,
+            Kind::ReadModifyWrite => Action::ReadModifyWrite,
+        };
+        let key_bytes = self.texts.key_bytes(operation.key);
+        Some(Operation {
+            action,
+            request: Request { id: operation.key, key_bytes, value_bytes: operation.value_bytes },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_study_policy_can_be_replayed() {
+        let is_known = |name: &str| name.starts_with("belady") || name.parse::<cache::Evictor>().is_ok();
+        assert!(study::plan::POLICIES.iter().all(|(name, _)| is_known(name)));
+        assert_eq!(study::plan::POLICIES.len(), cache::Evictor::ALL.len() + 2);
+    }
+
+    #[test]
+    fn operations_match_the_generator() {
+        let workload = study::workload::preset("course").unwrap();
+        let of = |workers, counts| Operations::new(&workload, 7, workers, counts).unwrap();
+        assert_eq!(of(1, [100, 200]).count(), 300);
+        let mut stream = Stream::new(&workload, 7, 0, 1).unwrap();
+        for found in of(1, [50, 50]) {
+            let operation = stream.next_operation();
+            assert_eq!((found.request.id, found.request.value_bytes), (operation.key, operation.value_bytes));
+        }
+        // Each of three workers has its share of both parts: 4, 3, 3 and 2, 2, 1.
+        let streams = (0..3).map(|worker| Stream::new(&workload, 7, worker, 3).unwrap());
+        let mut streams = streams.collect::<Vec<_>>();
+        let counted = of(3, [10, 5]).collect::<Vec<_>>();
+        assert_eq!(counted.len(), 15);
+        for worker in [0, 1, 2, 0, 1, 2, 0, 1, 2, 0].into_iter().zip(&counted) {
+            assert_eq!(streams[worker.0].next_operation().key, worker.1.request.id);
+        }
+    }
+}

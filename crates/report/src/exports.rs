@@ -1,0 +1,133 @@
+//! Exports of a run for other tools: result trackers, latency plotters and timeline viewers.
+
+mod hdr;
+mod names;
+mod otava;
+mod result_trackers;
+mod trace_events;
+
+use analysis::Findings;
+use study::record::Record;
+
+pub use hdr::{LatencyFile, latency_file};
+
+/// An export format with its help and documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Export {
+    /// One line of help.
+    pub name: &'static str,
+    /// What it is for, a line of help.
+    pub text: &'static str,
+    /// The reader that the format is tested with.
+    pub read_by: &'static str,
+    /// Whether it needs all runs of the study in [`Source::history`].
+    pub needs_history: bool,
+    /// Whether it exports the single trial of [`Source::trial`].
+    pub is_of_a_trial: bool,
+    make: Make,
+}
+
+/// All export formats.
+pub const EXPORTS: [Export; 6] = [
+    Export::new(
+        "bencher",
+        "Bencher Metric Format: mean and interval of each metric",
+        "the JSON Schema that bencher.dev publishes",
+        |source| Ok(result_trackers::bencher(source.findings)),
+    ),
+    Export::new(
+        "github-benchmark",
+        "github-action-benchmark: one file per tool, for its two tools",
+        "a schema after its documentation",
+        |source| Ok(result_trackers::github_benchmark(source.findings)),
+    ),
+    Export {
+        needs_history: true,
+        ..Export::new(
+            "otava",
+            "Apache Otava: one CSV file per design point, one row per run, and the configuration",
+            "apache-otava (PyPI)",
+            |source| Ok(otava::otava(source.findings, source.history)),
+        )
+    },
+    Export::new(
+        "hgrm",
+        "HdrHistogram percentile text, milliseconds: a file for each design point",
+        "hdrhistogram (PyPI)",
+        |source| Ok(hdr::hgrm(source.findings)),
+    ),
+    Export::new(
+        "hdr",
+        "HdrHistogram log, nanoseconds: an interval for each trial, tagged with its design point",
+        "hdrhistogram (PyPI and crates.io)",
+        |source| Ok(hdr::hlog(source.findings, source.records)),
+    ),
+    Export {
+        is_of_a_trial: true,
+        ..Export::new(
+            "trace",
+            "Trace Event JSON of one trial, for Perfetto and chrome://tracing",
+            "a schema after the Trace Event Format",
+            trace_events::trace,
+        )
+    },
+];
+
+/// The input of an export.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The run.
+    pub findings: &'a Findings,
+    /// Trials of the run.
+    pub records: &'a [Record],
+    /// Comparable runs including this one, the oldest first.
+    pub history: &'a [Findings],
+    /// The trial's index in the order of the run; `None` for the first with a measurement.
+    pub trial: Option<u32>,
+}
+
+/// A file of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// File name without directory, used if an export has several files.
+    pub name: String,
+    /// Content of the file.
+    pub text: String,
+}
+
+/// Why an export failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    /// The run has no measurement.
+    #[error("run `{0}` has no trial with a measurement")]
+    NothingMeasured(String),
+    /// The run does not have the requested trial, but those in the text.
+    #[error("run `{0}` has no trial {1}: it has {2}")]
+    NoTrial(String, u32, String),
+    /// The requested trial of the run has no measurement, for this reason.
+    #[error("trial {1} of run `{0}` failed: {2}")]
+    FailedTrial(String, u32, String),
+}
+
+type Make = fn(&Source<'_>) -> Result<Vec<File>, ExportError>;
+
+impl Export {
+    const fn new(name: &'static str, text: &'static str, read_by: &'static str, make: Make) -> Export {
+        Export { name, text, read_by, needs_history: false, is_of_a_trial: false, make }
+    }
+
+    /// Creates at least one file. Fails with an [`ExportError`] if there is nothing to export.
+    pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ExportError> {
+        let files = (self.make)(source)?;
+        if files.is_empty() {
+            return Err(ExportError::NothingMeasured(source.findings.run.clone()));
+        }
+        Ok(files)
+    }
+}
+
+/// The table of formats for docs/reference/exports.md.
+pub fn table() -> String {
+    let rows = EXPORTS.iter().map(|export| format!("| `{}` | {} | {} |\n", export.name, export.text, export.read_by));
+    format!("| `--format` | What it is | Tested with |\n|---|---|---|\n{}", rows.collect::<String>())
+}

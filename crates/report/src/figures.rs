@@ -1,0 +1,304 @@
+mod colours;
+mod distribution;
+mod flame;
+mod history;
+mod miss_ratio;
+mod over_factor;
+mod over_rate;
+mod probes;
+mod proxy_overhead;
+mod request_trends;
+mod run_timeline;
+mod search_steps;
+mod svg_file;
+mod trial_timeline;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use study::plan::{Figure as Wanted, FigureKind};
+
+use crate::panel::Panel;
+use analysis::findings::{Estimate, Factor, Findings, Mark, Row};
+use analysis::group::grouped;
+use analysis::number::drawable;
+use colours::Colours;
+
+pub(crate) use flame::Flame;
+pub(crate) use history::history;
+pub(crate) use svg_file::{Face, key_svg, svg_file};
+
+#[derive(Debug, Default)]
+pub(crate) struct Drawing {
+    /// Stem of the file name: `1-line-throughput`.
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) caption: String,
+    pub(crate) keys: Vec<Key>,
+    /// Meaning of hollow markers; empty if there are none.
+    pub(crate) hollow: String,
+    pub(crate) panels: Vec<Panel>,
+    pub(crate) flames: Vec<Flame>,
+    /// Omitted data with reasons.
+    pub(crate) notes: Vec<String>,
+    /// Whether it is one of the supporting figures of [`Block::Figures`](crate::document::Block::Figures).
+    pub(crate) supporting: bool,
+}
+
+impl Drawing {
+    /// Entries of the legend; empty for a single series, or if lines or slots have names.
+    pub(crate) fn legend(&self) -> &[Key] {
+        let in_slots = |panel: &Panel| self.keys.iter().all(|key| panel.has_slot(&key.label));
+        let named = self.panels.iter().all(|panel| !panel.names.is_empty() || in_slots(panel));
+        if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
+    }
+
+    /// Names lines at their ends, in all panels or none.
+    fn name_lines(&mut self) {
+        let names = self.keys.iter().map(|key| (key.series, key.label.clone())).collect();
+        let mut panels = self.panels.clone();
+        if !self.legend().is_empty() && panels.iter_mut().all(|panel| panel.name_lines(&names)) {
+            self.panels = panels;
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) series: usize,
+    pub(crate) label: String,
+    pub(crate) face: Face,
+}
+
+impl Key {
+    pub(crate) fn measured(series: usize, label: impl Into<String>) -> Key {
+        Key { series, label: label.into(), face: Face::Measured }
+    }
+}
+
+/// Level of detail: a large report draws less in each figure instead of omitting figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Detail {
+    pub(crate) tips: bool,
+    pub(crate) curve_points: usize,
+    pub(crate) panels: usize,
+}
+
+impl Detail {
+    pub(crate) const FULL: Detail = Detail { tips: true, curve_points: 6000, panels: 24 };
+
+    fn tip(self, text: impl FnOnce() -> String) -> String {
+        if self.tips { text() } else { String::new() }
+    }
+
+    pub(crate) const ALL: [Detail; 4] = [
+        Detail::FULL,
+        Detail { tips: true, curve_points: 3000, panels: 12 },
+        Detail { tips: false, curve_points: 2000, panels: 12 },
+        Detail { tips: false, curve_points: 1000, panels: 4 },
+    ];
+}
+
+const ALL: &str = "all";
+
+/// Maximum trials in a figure that get markers with tooltips; more become dots.
+const MARKS: usize = 700;
+
+/// Every figure of a report: those of the study, or by default throughput and mean latency. Adds the latency
+/// distribution and the trials over time, which are needed to judge the others, the steps of searches and the CPU
+/// speed.
+pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
+    let plain =
+        |kind, y: Option<&str>| Wanted { kind, y: y.map(str::to_owned), interval: findings.level, ..Wanted::default() };
+    let mut wanted = findings.figures.clone();
+    if wanted.is_empty() {
+        wanted = vec![plain(FigureKind::Line, Some("throughput")), plain(FigureKind::Line, Some("latency_mean"))];
+    }
+    if !wanted.iter().any(|figure| matches!(figure.kind, FigureKind::Ecdf | FigureKind::Quantiles)) {
+        wanted.push(plain(FigureKind::Quantiles, None));
+    }
+    if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
+        wanted.push(plain(FigureKind::Timeline, None));
+    }
+    // In a study that draws only distributions, they are the answer.
+    let is_distribution = |kind| matches!(kind, FigureKind::Ecdf | FigureKind::Quantiles);
+    let are_distributions =
+        wanted.iter().all(|figure| is_distribution(figure.kind) || figure.kind == FigureKind::Timeline);
+    let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
+        FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction => over_factor::over(findings, figure, detail),
+        FigureKind::Ecdf | FigureKind::Quantiles => distribution::distribution(findings, figure, detail),
+        FigureKind::Timeline => run_timeline::timeline(findings, figure, detail),
+        FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
+        FigureKind::Added => proxy_overhead::added(findings, figure, detail),
+        FigureKind::MemoryChart => request_trends::memory(findings, figure, detail),
+        FigureKind::ThroughputChart => request_trends::throughput(findings, figure, detail),
+        FigureKind::NetworkChart => request_trends::network(findings, figure, detail),
+    });
+    let drawn = drawn.zip(&wanted).map(|(drawing, figure)| Drawing {
+        supporting: figure.kind == FigureKind::Timeline || (is_distribution(figure.kind) && !are_distributions),
+        ..drawing
+    });
+    let more = [
+        over_rate::over_rate(findings, detail),
+        search_steps::steps(findings, detail),
+        probes::probes(findings, detail),
+        trial_timeline::inside(findings, detail),
+    ];
+    let more = more.into_iter().flatten().chain(flame::flames(findings, detail));
+    let drawn = drawn.chain(more.map(|drawing| Drawing { supporting: true, ..drawing }));
+    let number = |(index, mut drawing): (usize, Drawing)| {
+        drawing.name = format!("{}-{}", index + 1, drawing.name);
+        drawing.name_lines();
+        drawing
+    };
+    drawn.enumerate().map(number).collect()
+}
+
+struct Grid<'a> {
+    findings: &'a Findings,
+    x: Option<&'a Factor>,
+    series: Option<&'a Factor>,
+    /// All other factors: a panel shows one combination of their levels.
+    facets: Vec<&'a Factor>,
+    colours: Colours<'a>,
+    detail: Detail,
+}
+
+struct Facet<'a> {
+    title: String,
+    rows: Vec<&'a Row>,
+}
+
+impl<'a> Grid<'a> {
+    fn new(findings: &'a Findings, wanted: &Wanted, has_x: bool, detail: Detail) -> Grid<'a> {
+        let named = |name: &Option<String>| findings.factors.iter().find(|factor| Some(&factor.name) == name.as_ref());
+        let varies = |factor: &&Factor| factor.levels.len() > 1;
+        let taken = |factor: &Factor| [&wanted.series, &wanted.facet].contains(&&Some(factor.name.clone()));
+        let mut x = named(&wanted.x).filter(|_| has_x);
+        if has_x && x.is_none() {
+            let mut free = findings.factors.iter().filter(|factor| !taken(factor)).peekable();
+            let first = free.peek().copied();
+            x = free.find(|factor| factor.numeric && varies(factor)).or(first);
+        }
+        let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
+        // Several metrics are series themselves; every factor except the axis then makes panels.
+        let series = named(&wanted.series).or_else(|| {
+            let is_free = |factor: &&Factor| !is_x(factor) && !taken(factor) && varies(factor);
+            let mut free = findings.factors.iter().filter(is_free).peekable();
+            let first = free.peek().copied();
+            // The words of an axis still get one color each.
+            let words = || x.filter(|x| !x.numeric && varies(x));
+            free.find(|factor| !factor.numeric).or(first).or_else(words)
+        });
+        let series = series.filter(|_| wanted.y_more.is_empty());
+        let is_series = |factor: &Factor| series.is_some_and(|series| series.name == factor.name);
+        let rest = |factor: &&Factor| !is_x(factor) && !is_series(factor) && varies(factor);
+        let facets = findings.factors.iter().filter(rest).collect();
+        Grid { findings, x, series, facets, colours: Colours::new(findings), detail }
+    }
+
+    fn series_labels(&self) -> BTreeMap<usize, String> {
+        let levels = match self.series {
+            Some(factor) if factor.varies() => factor.levels.iter().map(|level| factor.named(level)).collect(),
+            _ => vec![ALL.to_owned()],
+        };
+        self.colours.named(self.colours.first_of(self.series), levels)
+    }
+
+    fn series_of(&self, row: &Row) -> Option<usize> {
+        let Some(factor) = self.series else { return Some(self.colours.number(0, 0, row)) };
+        Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
+    }
+
+    /// The panels with measurements in the order of the study, and how many were omitted to keep the report readable.
+    fn facets(&self) -> (Vec<Facet<'a>>, usize) {
+        let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
+        for row in &self.findings.rows {
+            if row.n == 0 || self.series_of(row).is_none() {
+                continue;
+            }
+            let key = self.facets.iter().map(|factor| place_of(factor, row)).collect::<Option<Vec<usize>>>();
+            let Some(key) = key else { continue };
+            let title = || {
+                let names = self.facets.iter().zip(&key).map(|(factor, place)| factor.named(&factor.levels[*place]));
+                names.collect::<Vec<_>>().join(", ")
+            };
+            facets.entry(key.clone()).or_insert_with(|| Facet { title: title(), rows: Vec::new() }).rows.push(row);
+        }
+        let left_out = facets.len().saturating_sub(self.detail.panels);
+        (facets.into_values().take(self.detail.panels).collect(), left_out)
+    }
+
+    /// A drawing without name, title and caption.
+    fn drawing(&self, facets: &[Facet<'a>], panels: Vec<Panel>, left_out: Option<String>) -> Drawing {
+        let labels = self.series_labels();
+        let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
+        let used = rows().filter_map(|row| self.series_of(row)).collect::<BTreeSet<_>>();
+        let keys = used.into_iter().map(|series| Key::measured(series, &*labels[&series])).collect();
+        let hollow = hollow(rows().flat_map(|row| &row.marks));
+        let notes = left_out.into_iter().chain(not_shown(self.findings)).collect();
+        Drawing { keys, hollow, panels, notes, ..Drawing::default() }
+    }
+}
+
+fn hollow<'a>(marks: impl Iterator<Item = &'a Mark>) -> String {
+    let marks = marks.collect::<BTreeSet<_>>();
+    marks.into_iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ")
+}
+
+fn left_out(count: usize, what: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} more {what}."))
+}
+
+fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
+    let level = row.factors.get(&factor.name)?;
+    factor.levels.iter().position(|known| known == level)
+}
+
+pub(crate) fn metric_of(findings: &Findings, name: &str) -> (String, String) {
+    let words = |unit: &str, text: &str| (unit.to_owned(), text.to_owned());
+    match (findings.metric_info(name), study::Metric::named(name)) {
+        (Some(info), _) => words(&info.unit, &info.text),
+        (None, Some(metric)) => words(metric.unit, metric.text),
+        (None, None) => words("1", name),
+    }
+}
+
+fn bars(findings: &Findings, level: f64, rest: &str) -> String {
+    let quick = findings.quick.then(|| "a quick run, no stated confidence".to_owned());
+    quick.unwrap_or_else(|| format!("{} % intervals{rest}", percent(level)))
+}
+
+fn is_drawable(found: &Estimate) -> bool {
+    [found.point, found.low, found.high, found.half_width()].iter().all(|value| drawable(*value))
+}
+
+fn not_shown(findings: &Findings) -> Vec<String> {
+    let reason =
+        |row: &Row| format!("{}: {}", row.state.word(), row.state.reason().unwrap_or("no trial has a measurement"));
+    let without = findings.rows.iter().filter(|row| row.n == 0);
+    let reasons = grouped(without.map(|row| (reason(row), row.label.as_str())));
+    let line = |(reason, labels): (String, Vec<&str>)| {
+        let named = labels.iter().take(4).copied().collect::<Vec<_>>().join("; ");
+        let more = if labels.len() > 4 { format!("; and {} more", labels.len() - 4) } else { String::new() };
+        format!("Not shown: {named}{more} ({reason}).")
+    };
+    let total = reasons.len();
+    let mut lines: Vec<String> = reasons.into_iter().take(8).map(line).collect();
+    if total > 8 {
+        lines.push(format!("Not shown for {} further reasons: see the table.", total - 8));
+    }
+    lines
+}
+
+fn tip(series: &str, row: &Row, rest: &str) -> String {
+    let marks: Vec<&str> = row.marks.iter().map(|mark| mark.text()).collect();
+    let marks = if marks.is_empty() { String::new() } else { format!("\n{}", marks.join(", ")) };
+    let series = if series == ALL || row.label.contains(series) { String::new() } else { format!("{series}, ") };
+    format!("{series}{}\n{rest}{marks}", row.label)
+}
+
+/// A level of confidence with all its nines: `95`, `99.9`.
+pub(crate) fn percent(level: f64) -> String {
+    let text = format!("{:.2}", level * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

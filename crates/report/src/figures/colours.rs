@@ -1,0 +1,76 @@
+//! Numbers of series, which select color and shape: one per contender in all figures.
+
+use std::collections::BTreeMap;
+
+use study::record::IdlePolicy;
+
+use super::place_of;
+use crate::panel::style;
+use analysis::findings::{Factor, Findings, Row};
+use analysis::wording::serde_name;
+
+pub(crate) struct Colours<'a> {
+    contender: Option<&'a Factor>,
+    /// Whether rows differ in idle policy, so that each policy of a level is a series.
+    pub(crate) idle: bool,
+}
+
+impl<'a> Colours<'a> {
+    /// The contenders are the levels of the first figure's series factor. Without one, they belong
+    /// to the first varied factor of words, or to the first varied factor.
+    pub(crate) fn new(findings: &'a Findings) -> Colours<'a> {
+        let varied = || findings.factors.iter().filter(|factor| factor.varies());
+        let asked = findings.figures.iter().filter_map(|figure| figure.series.as_ref());
+        let asked = asked.filter_map(|name| varied().find(|factor| factor.name == *name)).next();
+        let contender = asked.or_else(|| varied().find(|factor| !factor.numeric)).or_else(|| varied().next());
+        let mut policies = findings.rows.iter().filter_map(|row| row.idle);
+        let first: Option<IdlePolicy> = policies.next();
+        Colours { contender, idle: policies.any(|policy| Some(policy) != first) }
+    }
+
+    /// First number after the contenders; 0 if contenders are numbers or use up all colors.
+    pub(crate) fn others(&self) -> usize {
+        let named = self.contender.filter(|factor| !factor.numeric);
+        let taken = named.map_or(0, |factor| self.policies() * factor.levels.len());
+        if style::colour_class(taken) == taken { taken } else { 0 }
+    }
+
+    pub(crate) fn first_of(&self, factor: Option<&Factor>) -> usize {
+        let is_contender = |factor: &Factor| self.contender.is_some_and(|contender| contender.name == factor.name);
+        if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
+    }
+
+    /// Number of a level's index after `first`, in the row's idle policy.
+    pub(crate) fn number(&self, first: usize, place: usize, row: &Row) -> usize {
+        first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
+    }
+
+    pub(crate) fn of_row(&self, row: &Row) -> usize {
+        let place = self.contender.and_then(|factor| place_of(factor, row)).unwrap_or(0);
+        self.number(0, place, row)
+    }
+
+    /// Numbers for one line per row: the color of its contender, and different dashes.
+    pub(crate) fn of_rows(&self, rows: &[&Row]) -> Vec<usize> {
+        let mut taken: Vec<usize> = Vec::new();
+        for row in rows {
+            let own = self.of_row(row);
+            let before =
+                taken.iter().filter(|number| style::colour_class(**number) == style::colour_class(own)).count();
+            taken.push(style::dashed(own, before));
+        }
+        taken
+    }
+
+    pub(crate) fn named(&self, first: usize, names: Vec<String>) -> BTreeMap<usize, String> {
+        let both = |name: String| {
+            [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", serde_name(idle)))
+        };
+        let names = if self.idle { names.into_iter().flat_map(both).collect() } else { names };
+        names.into_iter().enumerate().map(|(place, name)| (first + place, name)).collect()
+    }
+
+    fn policies(&self) -> usize {
+        if self.idle { 2 } else { 1 }
+    }
+}

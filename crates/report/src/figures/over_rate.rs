@@ -1,0 +1,207 @@
+use std::collections::BTreeSet;
+
+use study::plan::{FigureKind, Level};
+
+use super::colours::Colours;
+use super::{Detail, Drawing, Key, bars, is_drawable};
+use crate::panel::{Axis, Layer, Mark, Panel};
+use analysis::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
+use analysis::group::grouped;
+use analysis::number::drawable;
+use analysis::{label, number};
+
+const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];
+const LINES_MAX: usize = 8;
+/// Rates that differ by less than this share count as equal.
+const SAME: f64 = 0.01;
+
+/// Points that only differ in the rate.
+struct Line<'a> {
+    row: &'a Row,
+    points: Vec<Point<'a>>,
+}
+
+struct Point<'a> {
+    rate_per_s: f64,
+    /// In the order of [`QUANTILES`].
+    values: [Option<Value>; QUANTILES.len()],
+    /// Reasons not to read it as a statement about the server.
+    marks: BTreeSet<RowMark>,
+    row: &'a Row,
+    trials: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Value {
+    mean: f64,
+    estimate: Option<Estimate>,
+    at_least: bool,
+}
+
+/// A panel per quantile with a line per contender; `None` if no point has several rates, or a
+/// figure of the study shows the same.
+pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> {
+    let rate = rate_factor(findings);
+    if rate.is_some_and(|rate| is_drawn(findings, rate)) {
+        return None;
+    }
+    let mut lines = lines(findings, rate);
+    let left_out = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    let rows = lines.iter().map(|line| line.row).collect::<Vec<_>>();
+    let series = Colours::new(findings).of_rows(&rows);
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let values = points().flat_map(|point| point.values.iter().flatten());
+    // Intervals over few trials may extend below zero: such bars end at the frame.
+    let ends = values.flat_map(|value| {
+        let ends = value.estimate.map(|found| [found.low, found.high]).into_iter().flatten();
+        ends.filter(|end| *end > 0.0).chain([value.mean])
+    });
+    let y = Axis::of_values(ends, "ns", "latency");
+    let x = Axis::of_values(points().map(|point| point.rate_per_s), "1/s", "offered rate");
+    let known = |place: &usize| points().any(|point| point.values[*place].is_some());
+    let panel = |place: usize| {
+        let layers = lines.iter().zip(&series).map(|(line, series)| {
+            let marks = line.points.iter().filter_map(|point| mark(point, place, &y, detail)).collect();
+            Layer::Marks { series: *series, marks, joined: true, aside: 0.0 }
+        });
+        Panel::new(QUANTILES[place].1.to_owned(), x.clone(), y.clone(), layers.collect())
+    };
+    let panels = (0..QUANTILES.len()).filter(known).map(panel).collect::<Vec<_>>();
+    if panels.is_empty() {
+        return None;
+    }
+    let names = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate));
+    let names = names.map(|factor| factor.name.clone()).collect::<Vec<_>>();
+    let label = |line: &Line<'_>| (!names.is_empty()).then(|| label::label(&names, &line.row.factors));
+    let key = |(line, series): (_, &usize)| Key::measured(*series, label(line).unwrap_or(super::ALL.to_owned()));
+    let rest = ", where wider than the marker; none for a single trial; one that ends at the frame continues beyond it";
+    let bars = bars(findings, findings.level, rest);
+    let bounds = points().any(|point| point.values.iter().flatten().any(|value| value.at_least));
+    let marks = points().flat_map(|point| &point.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
+    let hollow = marks.into_iter().chain(bounds.then_some("a lower bound")).collect::<Vec<_>>().join(" or ");
+    Some(Drawing {
+        name: "over-rate".to_owned(),
+        title: "Latency over the offered rate".to_owned(),
+        caption: format!("Markers: means over the trials at a rate, including search trials. Bars: {bars}."),
+        keys: lines.iter().zip(&series).map(key).collect(),
+        hollow,
+        panels,
+        notes: super::left_out(left_out, "lines are not drawn").into_iter().collect(),
+        ..Drawing::default()
+    })
+}
+
+fn is(factor: &Factor, other: Option<&Factor>) -> bool {
+    other.is_some_and(|other| other.name == factor.name)
+}
+
+/// The numeric factor that the offered rate follows most closely.
+fn rate_factor(findings: &Findings) -> Option<&Factor> {
+    let rated = findings.rows.iter().filter_map(|row| Some((row, offered(row)?))).collect::<Vec<_>>();
+    let spread = |factor: &Factor| {
+        let rest = |row: &Row| {
+            let rest = row.factors.iter().filter(|(name, _)| **name != factor.name);
+            rest.map(|(_, level)| level.clone()).collect::<Vec<_>>()
+        };
+        let pairs = rated.iter().flat_map(|one| rated.iter().map(move |other| (one, other)));
+        let alike = pairs.filter(|((one, _), (other, _))| one.idle == other.idle && rest(one) == rest(other));
+        alike.map(|((_, one), (_, other))| one / other).fold(1.0, f64::max)
+    };
+    let spreads = findings.factors.iter().filter(|factor| factor.numeric && factor.varies());
+    let spreads = spreads.map(|factor| (spread(factor), factor)).filter(|(spread, _)| *spread > 1.0 + SAME);
+    spreads.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, factor)| factor)
+}
+
+/// Whether a figure of the study shows latency over this factor, whose levels are the rates.
+fn is_drawn(findings: &Findings, rate: &Factor) -> bool {
+    let has = |figure: &study::plan::Figure| {
+        matches!(figure.kind, FigureKind::Line | FigureKind::Interaction)
+            && figure.x.as_ref() == Some(&rate.name)
+            && figure.y.as_ref().is_some_and(|y| y.starts_with("latency_"))
+    };
+    let is_rate = |row: &Row| {
+        let level = row.factors.get(&rate.name).and_then(Level::as_f64);
+        offered(row).zip(level).is_none_or(|(offered, level)| (offered / level - 1.0).abs() <= SAME)
+    };
+    findings.figures.iter().any(has) && findings.rows.iter().all(is_rate)
+}
+
+/// Mean offered rate over the trials of a row; `None` in a closed loop.
+fn offered(row: &Row) -> Option<f64> {
+    let measured = row.trials.iter().filter(|trial| trial.failed.is_none());
+    let rates = measured.map(|trial| trial.offered_per_s).collect::<Option<Vec<_>>>()?;
+    stats::interval::average(&rates).filter(|rate| *rate > 0.0 && drawable(*rate))
+}
+
+fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
+    let apart = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate)).collect::<Vec<_>>();
+    let keyed = |row: &'a Row| {
+        let key = apart.iter().map(|factor| row.factors.get(&factor.name)).collect::<Vec<_>>();
+        let points = points(findings, row);
+        (!points.is_empty()).then_some(((key, row.idle), (row, points)))
+    };
+    let line = |(_, rows): (_, Vec<(&'a Row, Vec<Point<'a>>)>)| {
+        let row = rows[0].0;
+        let mut points = rows.into_iter().flat_map(|(_, points)| points).collect::<Vec<_>>();
+        points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+        Line { row, points }
+    };
+    // Rows come first: a line has the label of one of them.
+    let rows = findings.rows.iter().chain(&findings.capacities);
+    let mut lines = grouped(rows.filter_map(keyed)).into_iter().map(line).collect::<Vec<_>>();
+    let several = |line: &Line<'_>| match line.points.as_slice() {
+        [first, .., last] => last.rate_per_s > first.rate_per_s * (1.0 + SAME),
+        _ => false,
+    };
+    lines.retain(several);
+    lines
+}
+
+fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
+    let Some(search) = &row.search else {
+        let value = |(metric, _): (&str, &str)| {
+            let found = row.metrics.get(metric)?;
+            let mean = found.mean.filter(|mean| *mean > 0.0 && drawable(*mean))?;
+            Some(Value { mean, estimate: found.estimate.filter(is_drawable), at_least: found.at_least })
+        };
+        let (values, marks) = (QUANTILES.map(value), row.marks.iter().copied().collect());
+        let point = |rate_per_s| Point { rate_per_s, values, marks, row, trials: row.n };
+        return offered(row).map(point).into_iter().collect();
+    };
+    let rates = grouped(search.steps.iter().filter_map(|step| {
+        let rate = step.rate_per_s.filter(|rate| *rate > 0.0 && drawable(*rate))?;
+        Some((rate, step.trial.as_ref().filter(|trial| trial.failed.is_none())?))
+    }));
+    let point = |(rate_per_s, trials): (f64, Vec<&TrialFinding>)| {
+        let value = |(metric, _): (&str, &str)| {
+            let values = trials.iter().filter_map(|trial| trial.values.get(metric)).collect::<Vec<_>>();
+            let at_least = trials.iter().any(|trial| trial.at_least.contains(metric));
+            let mean = stats::interval::average(&values).filter(|mean| *mean > 0.0 && drawable(*mean))?;
+            let estimate = stats::interval::mean(&values, findings.level);
+            let all = values.len() == trials.len();
+            all.then(|| Value { mean, estimate: estimate.filter(|found| !at_least && is_drawable(found)), at_least })
+        };
+        let marks = trials.iter().flat_map(|trial| trial.marks.iter().copied()).collect();
+        Point { rate_per_s, values: QUANTILES.map(value), marks, row, trials: trials.len() }
+    };
+    rates.into_iter().map(point).collect()
+}
+
+fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mark> {
+    let value = point.values[place]?;
+    let (bottom, top) = y.ends();
+    let words = || {
+        let shown = match value.estimate {
+            Some(found) => number::estimate(&found, "ns"),
+            None if value.at_least => number::at_least(value.mean, "ns"),
+            None => format!("{}, no interval", number::quantity(value.mean, "ns")),
+        };
+        let rate = number::quantity(point.rate_per_s, "1/s");
+        let trials = number::count(point.trials as u64, "trial");
+        super::tip(QUANTILES[place].1, point.row, &format!("at {rate}: {shown} ({trials})"))
+    };
+    let bar = value.estimate.map(|found| (found.low.max(bottom), found.high.min(top)));
+    let hollow = !point.marks.is_empty() || value.at_least;
+    Some(Mark { bar, hollow, ..Mark::at(point.rate_per_s, value.mean, detail.tip(words)) })
+}

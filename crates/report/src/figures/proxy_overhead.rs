@@ -1,0 +1,82 @@
+//! Overhead of proxies: differences from `direct` by block, with intervals.
+
+use study::Metric;
+use study::plan::Figure as Wanted;
+use study::proxy::THROUGH;
+
+use super::colours::Colours;
+use super::{Detail, Drawing, Key, bars, metric_of, place_of};
+use crate::panel::{Axis, Layer, Mark, Panel};
+use analysis::findings::{Added, AddedMetric, Findings};
+use analysis::number::drawable;
+use analysis::proxy_overhead;
+
+pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| "latency_p50".to_owned())];
+    metrics.extend(wanted.y_more.iter().cloned());
+    let colours = Colours::new(findings);
+    let through = findings.factors.iter().find(|factor| factor.name == THROUGH);
+    let mut series: Vec<(usize, &str)> = Vec::new();
+    for found in &findings.added {
+        if series.iter().all(|(_, name)| *name != found.through) {
+            let row = &findings.rows[found.row];
+            let place = through.and_then(|factor| place_of(factor, row)).unwrap_or(series.len());
+            series.push((colours.number(colours.first_of(through), place, row), &found.through));
+        }
+    }
+    let panel = |metric: &String| panel(findings, metric, &series, detail);
+    let panels = metrics.iter().filter_map(panel).take(detail.panels).collect::<Vec<_>>();
+    let bars = bars(findings, findings.level, " over blocks");
+    Drawing {
+        name: format!("added-{}", metrics[0]),
+        title: wanted.title.clone().unwrap_or_else(|| "Proxy overhead".to_owned()),
+        caption: format!(
+            "Markers: mean over blocks of the trial through the proxy minus the direct trial. Bars: {bars}."
+        ),
+        keys: series.iter().map(|(series, label)| Key::measured(*series, *label)).collect(),
+        panels,
+        notes: super::not_shown(findings),
+        ..Drawing::default()
+    }
+}
+
+fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: Detail) -> Option<Panel> {
+    let (unit, text) = metric_of(findings, metric);
+    let all = findings.added.iter().filter_map(|found| Some((found, found.metric(metric)?))).collect::<Vec<_>>();
+    let points = all.iter().filter(|(_, found)| drawable(point(found))).collect::<Vec<_>>();
+    if points.is_empty() {
+        return None;
+    }
+    let ends = |found: &AddedMetric| match &found.difference {
+        Some(difference) => [difference.low, difference.high],
+        None => [point(found); 2],
+    };
+    let ends = points.iter().flat_map(|(_, found)| ends(found)).filter(|value| drawable(*value));
+    let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
+    let values = Axis::linear(low, if high > low { high } else { low + 1.0 }, &unit, &format!("added {text}"));
+    let name = |found: &Added| match found.place.as_str() {
+        "" => found.through.clone(),
+        place => format!("{}, {place}", found.through),
+    };
+    let names = points.iter().map(|(found, _)| name(found)).collect::<Vec<_>>();
+    let layers = series.iter().map(|(series, through)| {
+        let of_it = points.iter().enumerate().filter(|(_, (found, _))| found.through == *through);
+        let marks = of_it.map(|(slot, (found, metric))| {
+            let change = |difference| format!("\n{}", proxy_overhead::change(difference, &unit, findings.quick));
+            let tip = detail.tip(|| name(found) + &metric.difference.as_ref().map(change).unwrap_or_default());
+            let bar = metric.difference.map(|difference| (difference.low, difference.high));
+            let hollow = findings.rows[found.row].is_marked();
+            Mark { bar, hollow, ..Mark::at(point(metric), slot as f64, tip) }
+        });
+        Layer::Marks { series: *series, marks: marks.collect(), joined: false, aside: 0.0 }
+    });
+    let layers = layers.collect();
+    Some(Panel {
+        slot: 25.0,
+        ..Panel::new(Metric::heading_of(metric).to_owned(), values, Axis::slots(&names, ""), layers)
+    })
+}
+
+fn point(found: &AddedMetric) -> f64 {
+    found.difference.map_or(found.through - found.direct, |difference| difference.point)
+}

@@ -1,0 +1,186 @@
+use super::colours::Colours;
+use super::{Detail, Drawing, metric_of};
+use crate::panel::{Axis, Cell, Layer, Panel, style};
+use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
+use analysis::number::{self, drawable};
+use analysis::trial_timeline::{band_ns, rule};
+
+const TRIALS: usize = 12;
+const BANDS_MAX: f64 = 32.0;
+/// Share of a column's requests from which a cell is one shade darker.
+const SHADES_FROM: [f64; style::SHADES - 1] = [0.003, 0.01, 0.03, 0.1, 0.3];
+
+struct Scales {
+    time: Axis,
+    rate: Axis,
+    latency: Axis,
+    /// Start of the lowest band, number of bands merged into one, end of the highest.
+    bands: (f64, f64, f64),
+    cpus: Option<Axis>,
+    memory: Option<Axis>,
+    errors: Option<Axis>,
+}
+
+pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
+    let shown = &findings.inside[..findings.inside.len().min(TRIALS).min(detail.panels)];
+    let scales = Scales::new(findings, shown)?;
+    let colours = Colours::new(findings);
+    let panels = shown.iter().filter_map(|trial| stack(findings, trial, &scales, &colours)).collect::<Vec<_>>();
+    let mut notes = Vec::new();
+    let measured = findings.rows.iter().enumerate().filter(|(_, row)| row.n > 0);
+    let left_out = measured.filter(|(index, _)| shown.iter().all(|trial| trial.row != *index));
+    let left_out = left_out.map(|(_, row)| row.label.as_str()).collect::<Vec<_>>();
+    if let [first, rest @ ..] = left_out.as_slice() {
+        let last = rest.last().map_or(String::new(), |last| match rest.len() {
+            1 => format!("; {last}"),
+            some => format!("; and {some} more up to {last}"),
+        });
+        notes.push(format!("Not drawn, to keep the page small: {first}{last}."));
+    }
+    if scales.errors.is_none() {
+        notes.push("No request failed in any of these trials.".to_owned());
+    }
+    if scales.cpus.is_none() {
+        notes.push("CPU use over time is unknown.".to_owned());
+    }
+    Some(Drawing {
+        name: "inside".to_owned(),
+        title: "Inside a trial".to_owned(),
+        caption: format!(
+            "{} Latency: color is the share of requests in that time slice, from under 0.3 % to over 30 %; lines: p50 and, from 100 requests on, p99. The generator's CPU time is known only for the \
+             whole trial.",
+            rule(shown)
+        ),
+        panels,
+        notes,
+        ..Drawing::default()
+    })
+}
+
+impl Scales {
+    fn new(findings: &Findings, trials: &[InsideTrial]) -> Option<Scales> {
+        let columns = || trials.iter().flat_map(|trial| &trial.columns);
+        let processes = || trials.iter().flat_map(|trial| &trial.processes);
+        let longest_ns = trials.iter().map(|trial| trial.duration_ns).max()? as f64;
+        let bands = columns().flat_map(|column| &column.bands).map(|(band, _)| f64::from(*band));
+        let (low, high) = bands.fold((f64::INFINITY, 0.0_f64), |(low, high), band| (low.min(band), high.max(band)));
+        let (low, high) = if low <= high { (low, high + 1.0) } else { (40.0, 80.0) };
+        let cpus = processes().flat_map(|process| process.cpus.iter().map(|point| point.1).chain(process.cpus_mean));
+        let looked_at = processes().any(|process| !process.cpus.is_empty());
+        let memory = processes().flat_map(|process| process.rss_bytes.iter().map(|point| point.1));
+        let errors = columns()
+            .map(|column| per_second(column, |column| column.errors))
+            .filter(|rate| drawable(*rate))
+            .fold(0.0, f64::max);
+        let rates = columns().map(|column| per_second(column, |column| column.requests));
+        let most = |values: &mut dyn Iterator<Item = f64>| values.filter(|value| drawable(*value)).fold(0.0, f64::max);
+        let (cpus, memory) = (most(&mut { cpus }), most(&mut { memory }));
+        Some(Scales {
+            time: few(Axis::linear(0.0, longest_ns, "ns", "since start of measurement")),
+            rate: few(Axis::of_values(rates.chain([0.0]), "1/s", &metric_of(findings, "throughput").1)),
+            latency: Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6),
+            bands: (low, ((high - low) / BANDS_MAX).ceil().max(1.0), high),
+            cpus: (looked_at && cpus > 0.0).then(|| few(Axis::linear(0.0, cpus, "", "CPUs in use"))),
+            memory: (memory > 0.0).then(|| few(Axis::linear(0.0, memory, "bytes", "memory (RSS)"))),
+            errors: (errors > 0.0).then(|| few(Axis::linear(0.0, errors, "1/s", "errors"))),
+        })
+    }
+}
+
+/// Omits every other label of a crowded axis, because these panels are low.
+fn few(axis: Axis) -> Axis {
+    let step = if axis.major.len() > 4 { 2 } else { 1 };
+    Axis { major: axis.major.into_iter().step_by(step).collect(), ..axis }
+}
+
+fn stack(findings: &Findings, trial: &InsideTrial, scales: &Scales, colours: &Colours<'_>) -> Option<Panel> {
+    let row = findings.rows.get(trial.row)?;
+    let series = colours.of_row(row);
+    let panel = |tall: f64, y: &Axis, layers: Vec<Layer>, names: Vec<(usize, String)>| Panel {
+        tall,
+        names,
+        ..Panel::new(String::new(), scales.time.clone(), y.clone(), layers)
+    };
+    let per_s = |count: fn(&Column) -> u64| {
+        let ends = |column: &Column| [column.from_ns, column.to_ns].map(|ns| (ns as f64, per_second(column, count)));
+        let points = trial.columns.iter().flat_map(ends).filter(|(_, value)| drawable(*value)).collect();
+        vec![Layer::Curve { series, points }]
+    };
+    let mut below = vec![panel(150.0, &scales.latency, latency(trial, series, scales), Vec::new())];
+    if let Some(axis) = &scales.cpus {
+        let (layers, names) = used(trial, series, |process| &process.cpus, true);
+        let tall = f64::max(70.0, 14.0 * layers.len() as f64);
+        below.push(panel(tall, axis, layers, names));
+    }
+    if let Some(axis) = &scales.memory {
+        let (layers, names) = used(trial, series, |process| &process.rss_bytes, false);
+        below.push(panel(56.0, axis, layers, names));
+    }
+    if let Some(axis) = &scales.errors {
+        below.push(panel(40.0, axis, per_s(|column| column.errors), Vec::new()));
+    }
+    let title = format!("{}, trial {} (block {})", row.label, trial.order, trial.block);
+    Some(Panel { title, below, ..panel(70.0, &scales.rate, per_s(|column| column.requests), Vec::new()) })
+}
+
+fn per_second(column: &Column, count: fn(&Column) -> u64) -> f64 {
+    count(column) as f64 * 1e9 / column.to_ns.saturating_sub(column.from_ns).max(1) as f64
+}
+
+fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
+    let (lowest, step, end) = scales.bands;
+    let mut cells = Vec::new();
+    for column in &trial.columns {
+        let all = number::total(column.bands.iter().map(|(_, count)| *count)) as f64;
+        let mut bands: Vec<(f64, f64)> = Vec::new();
+        for (band, count) in &column.bands {
+            let from = lowest + ((f64::from(*band) - lowest) / step).floor() * step;
+            match bands.last_mut().filter(|(last, _)| *last == from) {
+                Some((_, sum)) => *sum += *count as f64,
+                None => bands.push((from, *count as f64)),
+            }
+        }
+        let x = (column.from_ns as f64, column.to_ns as f64);
+        let cell = |(from, count): (f64, f64)| Cell {
+            x,
+            y: (band_ns(from), band_ns((from + step).min(end))),
+            shade: 1 + SHADES_FROM.iter().filter(|least| count / all >= **least).count(),
+        };
+        cells.extend(bands.into_iter().map(cell));
+    }
+    // Sorted by band, so that adjacent cells of a shade share a stroke.
+    cells.sort_by(|a, b| a.y.0.total_cmp(&b.y.0));
+    let line = |name: &str, of: fn(&Column) -> Option<f64>, dashed| {
+        let at = |column: &Column| {
+            let midpoint_ns = column.from_ns as f64 + (column.to_ns - column.from_ns) as f64 / 2.0;
+            Some((midpoint_ns, of(column).filter(|ns| *ns > 0.0 && drawable(*ns))?))
+        };
+        let points = trial.columns.iter().filter_map(at).collect();
+        Layer::Plain { name: name.to_owned(), points, dashed }
+    };
+    vec![
+        Layer::Heat { series, cells },
+        line("p50", |column| column.p50_ns, false),
+        line("p99", |column| column.p99_ns, true),
+    ]
+}
+
+type Names = Vec<(usize, String)>;
+
+fn used(trial: &InsideTrial, series: usize, of: fn(&Process) -> &[(f64, f64)], is_cpu: bool) -> (Vec<Layer>, Names) {
+    let (mut layers, mut names) = (Vec::new(), Vec::new());
+    for process in &trial.processes {
+        let points = of(process).iter().copied().filter(|(_, value)| drawable(*value)).collect::<Vec<_>>();
+        if process.role == Role::Generator {
+            let mean = process.cpus_mean.filter(|mean| is_cpu && drawable(*mean));
+            let across = |mean| vec![(0.0, mean), (trial.duration_ns as f64, mean)];
+            let layer = |mean| Layer::Plain { name: "generator".to_owned(), points: across(mean), dashed: true };
+            layers.extend(mean.map(layer));
+        } else if !points.is_empty() {
+            let series = style::dashed(series, names.len());
+            names.push((series, if process.role == Role::Server { "server" } else { &process.name }.to_owned()));
+            layers.push(Layer::Curve { series, points });
+        }
+    }
+    (layers, names)
+}

@@ -1,0 +1,93 @@
+//! Results of a search without a study (`quintain load --find`), as JSON and for a terminal.
+
+use analysis::search::{FindReport, rate};
+
+use crate::terminal_style::{Paint, Style};
+
+/// Renders the report for a terminal: the range, its trials and each rate.
+pub fn find_terminal(report: &FindReport, style: &Style) -> String {
+    let paint = Paint(style);
+    let search = &report.search;
+    let mut out = String::new();
+    let mut line = |name: &str, text: String| out += &paint.line(name, &text);
+    line("load", format!("{}, open loop", report.target));
+    line("objective", search.objective.clone());
+    let end = |end: Option<analysis::findings::SearchEnd>, missing: &Option<String>| match end {
+        Some(end) => {
+            let trials = analysis::number::count(end.trials as u64, "trial");
+            let sure = if end.confirmed { "" } else { ", not confirmed" };
+            format!("{}  {}", paint.bold(&rate(end.rate_per_s)), paint.dim(&format!("{trials}{sure}")))
+        }
+        None => missing.clone().unwrap_or_else(|| "unknown".to_owned()),
+    };
+    line("holds", end(search.low, &search.no_low));
+    line("fails at", end(search.high, &search.no_high));
+    line("ended", format!("{}; {}", search.ended, analysis::number::count(search.trials as u64, "trial")));
+    for (index, tried) in search.rates.iter().enumerate() {
+        let (offered, verdict) = (rate(tried.rate_per_s), tried.verdict.text());
+        let kept = format!("{} of {} met it", tried.kept, tried.trials);
+        let kept = if tried.trials == 0 { "" } else { kept.as_str() };
+        let name = if index == 0 { "rates" } else { "" };
+        line(name, format!("{offered:>10}  {verdict:<18}{}", paint.dim(kept)).trim_end().to_owned());
+    }
+    for warning in &report.warnings {
+        line("warning", paint.warn(warning));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::{Search, find};
+    use fixtures as example;
+
+    /// The first steps of the example's search, as without a study.
+    fn example(steps: usize) -> Search {
+        let (run, records) = example::capacity();
+        let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
+        let mut search = Search::new(plan);
+        for record in records.iter().filter(|record| record.point + 1 == run.plan.points.len()).take(steps) {
+            assert_eq!(search.next(false), record.step, "the same decisions as in a study");
+            search.measured(record.step.unwrap(), record.measurement().unwrap());
+        }
+        search
+    }
+
+    #[test]
+    fn decides_like_a_study_and_reports_the_range() {
+        let search = example(usize::MAX);
+        assert_eq!(search.next(false), None);
+        let report =
+            find(search.finding(false), "http://localhost:8080/", vec!["one server for all trials".to_owned()]);
+        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
+        load         http://localhost:8080/, open loop
+        objective    p99 < 5ms and errors < 0.1%
+        holds        64.1 k/s  5 trials
+        fails at     69.9 k/s  3 trials
+        ended        both ends confirmed; 12 trials
+        rates          34.9 k/s  holds             1 of 1 met it
+                       49.4 k/s  holds             1 of 1 met it
+                       58.8 k/s  holds             1 of 1 met it
+                       64.1 k/s  holds             5 of 5 met it
+                       69.9 k/s  fails             0 of 3 met it
+        warning      one server for all trials
+        ");
+    }
+
+    #[test]
+    fn interrupted_searches_report_partial_results() {
+        let search = example(4);
+        let report = find(search.finding(false), "http://localhost:8080/", Vec::new());
+        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
+        load         http://localhost:8080/, open loop
+        objective    p99 < 5ms and errors < 0.1%
+        holds        49.4 k/s  1 trial, not confirmed
+        fails at     69.9 k/s  1 trial, not confirmed
+        ended        stopped early; 4 trials
+        rates          34.9 k/s  holds             1 of 1 met it
+                       49.4 k/s  holds             1 of 1 met it
+                       69.9 k/s  fails             0 of 1 met it
+        ");
+    }
+}

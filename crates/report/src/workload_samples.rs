@@ -1,0 +1,221 @@
+//! Samples of a workload compared with its distributions, as table, JSON and figure. Every fit has a p-value.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::document;
+use crate::figures::{self, Drawing, Key};
+use crate::panel::style::Background;
+use crate::panel::{Axis, Layer, Panel};
+use crate::render::html::HtmlError;
+use crate::render::terminal::table;
+use crate::terminal_style::Style;
+use analysis::number::{self, percent};
+
+/// Version of [`WorkloadDrawn`].
+pub const WORKLOAD_VERSION: u32 = 1;
+
+/// What `quintain workload show --json` prints. Scripts may rely on these keys; more may come.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WorkloadDrawn {
+    /// [`WORKLOAD_VERSION`].
+    pub version: u32,
+    /// The preset or study.
+    pub name: String,
+    /// Source of its numbers; `null` if it is not a preset.
+    pub about: Option<String>,
+    /// Seed.
+    pub seed: u64,
+    /// Operations drawn.
+    pub operations: u64,
+    /// Number of operations of each kind.
+    pub kinds: BTreeMap<String, u64>,
+    /// Number of distinct keys requested.
+    pub distinct_keys: u64,
+    /// Operations on a new key: their reads miss in any cache.
+    pub first_touches: u64,
+    /// Total size in bytes of all requested keys and their values, each once. A cache of this size
+    /// plus its own overhead would hold them all.
+    pub footprint_bytes: u64,
+    /// Share of the most popular keys; `null` if keys are created during the workload.
+    pub head: Option<Head>,
+    /// Hit ratio that follows from the mix, without fills.
+    pub hit_ratio_of_mix: Option<f64>,
+    /// Lengths of keys and of values.
+    pub lengths: Vec<Lengths>,
+    /// Tests of fit.
+    pub fits: Vec<FitFound>,
+    /// One pair of curves per panel of the figure.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub curves: Vec<Curves>,
+}
+
+/// The share of the most popular keys.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Head {
+    /// Number of the most popular keys.
+    pub keys: u64,
+    /// Their share of the operations on the population, as drawn.
+    pub drawn: f64,
+    /// The exact share by the distribution.
+    pub exact: f64,
+}
+
+/// Lengths in bytes, as drawn and by their distribution.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Lengths {
+    /// `keys` or `values`.
+    pub of: String,
+    /// Number drawn.
+    pub count: u64,
+    /// As drawn.
+    pub drawn: Spread,
+    /// By the distribution, rounded and clamped to its bounds; the maximum is the bound.
+    pub exact: Spread,
+}
+
+/// Statistics of lengths, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// Maximum.
+    pub max: u64,
+}
+
+/// A goodness-of-fit test.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FitFound {
+    /// The tested values.
+    pub of: String,
+    /// Name of the test.
+    pub test: String,
+    /// Test statistic.
+    pub statistic: f64,
+    /// Degrees of freedom.
+    pub degrees: u64,
+    /// Probability that the distribution itself deviates at least this much.
+    pub p: f64,
+    /// The conclusion in words.
+    pub words: String,
+}
+
+/// A panel of the figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curves {
+    /// Title of the panel.
+    pub title: String,
+    /// Label of the x axis.
+    pub x: String,
+    /// Unit of x: `bytes`, or `1`.
+    pub unit: &'static str,
+    /// Label of the y axis.
+    pub y: String,
+    /// Values: x, share as drawn, exact share.
+    pub points: Vec<(f64, f64, f64)>,
+}
+
+/// Kinds of operations, in the order of `load::operation_stream::Kind`.
+pub const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
+
+/// Renders the report for a terminal.
+pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
+    let operations = number::count(drawn.operations, "operation");
+    let mut text = format!("{}, {operations} sampled with seed {}\n", drawn.name, drawn.seed);
+    text.extend(drawn.about.iter().map(|about| format!("{about}\n")));
+    let all = drawn.operations.max(1) as f64;
+    let kinds = KINDS.iter().filter_map(|kind| Some((kind, *drawn.kinds.get(*kind)?)));
+    let kinds = kinds.map(|(kind, count)| format!("{kind} {}", percent(count as f64 / all))).collect::<Vec<_>>();
+    let (keys, first) = (drawn.distinct_keys, percent(drawn.first_touches as f64 / all));
+    let bytes = number::quantity(drawn.footprint_bytes as f64, "bytes");
+    text += &format!("\noperations     {}\n", kinds.join(", "));
+    text += &format!("keys           {keys} requested, {first} of operations are the first on their key\n");
+    text += &format!("footprint      {bytes} of keys and values\n");
+    if let Some(head) = drawn.head {
+        let (keys, [drawn, exact]) = (head.keys, [head.drawn, head.exact].map(|share| share * 100.0));
+        text += &format!("hot keys       the {keys} most popular keys had {drawn:.2} % (expected: {exact:.2} %)\n");
+    }
+    if let Some(ratio) = drawn.hit_ratio_of_mix {
+        text += &format!("hit ratio      tends to {ratio:.3} from the mix, as misses are not filled\n");
+    }
+    let mut rows = Vec::new();
+    for lengths in &drawn.lengths {
+        for (which, spread) in [("sampled", lengths.drawn), ("distribution", lengths.exact)] {
+            let Spread { mean, p50, p90, p99, max } = spread;
+            let numbers = [p50, p90, p99].map(|value| value.to_string());
+            let max = if which == "distribution" { format!("<= {max}") } else { max.to_string() };
+            let row = [format!("{} {which}", lengths.of), format!("{mean:.2}")];
+            rows.push(row.into_iter().chain(numbers).chain([max]).collect::<Vec<_>>());
+        }
+    }
+    let numbers = ["mean", "p50", "p90", "p99", "max"].map(document::Head::number);
+    let heads = [document::Head::text("lengths, B")].into_iter().chain(numbers);
+    text += &format!("\n{}\n", table(&document::Table::plain("", heads, rows), &Style::PLAIN));
+    for FitFound { of, words, p, test, degrees, .. } in &drawn.fits {
+        let (p, degrees) = (p_text(*p), number::count(*degrees, "degree"));
+        text += &format!("{of}: {words} (p = {p}, {test}, {degrees} of freedom)\n");
+    }
+    text
+}
+
+fn p_text(p: f64) -> String {
+    if p < 0.0005 { "<0.0005".to_owned() } else { format!("{p:.3}") }
+}
+
+/// Renders the figure as an SVG file.
+pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
+    let panel = |curves: &Curves| {
+        let xs = curves.points.iter().map(|point| point.0).filter(|x| *x > 0.0);
+        let (low, high) = xs.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+        let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
+        let drawn = curves.points.iter().map(|(x, drawn, _)| (*x, *drawn)).collect();
+        let mut exact = curves.points.iter().map(|(x, _, exact)| (*x, *exact));
+        // Fewer rings than points, with the last one.
+        let rings = exact.clone().step_by(curves.points.len() / 40 + 1).chain(exact.next_back()).collect();
+        let layers = vec![
+            Layer::Curve { series: 0, points: drawn },
+            Layer::Dust { series: 1, points: rings, hollow: true, aside: 0.0 },
+        ];
+        let (x, y) = (Axis::log(low, high, curves.unit, &curves.x, 5), Axis::linear(0.0, 1.0, "1", &curves.y));
+        Panel::new(curves.title.clone(), x, y, layers)
+    };
+    let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));
+    let drawing = Drawing {
+        name: "workload".to_owned(),
+        title: format!("{}: sampled and expected", drawn.name),
+        caption: format!("Line: {} sampled. Rings: the distribution.", number::count(drawn.operations, "operation")),
+        keys: vec![Key::measured(0, "sampled"), Key::measured(1, "distribution (rings)")],
+        panels: drawn.curves.iter().map(panel).collect(),
+        notes: fits.collect(),
+        ..Drawing::default()
+    };
+    figures::svg_file(&drawing, Background::Light)
+}
+
+#[derive(Template)]
+#[template(
+    source = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{{ title }}</title>\n<style>body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:80em;padding:0 1em}pre{white-space:pre-wrap}svg{max-width:100%;height:auto}</style>\n<h1>{{ title }}</h1>\n<pre>{{ text }}</pre>\n{{ svg|safe }}\n</html>\n",
+    ext = "html"
+)]
+struct Page<'a> {
+    title: &'a str,
+    text: &'a str,
+    svg: &'a str,
+}
+
+/// Renders table and figure as one page without external resources. Fails if the template fails.
+pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
+    let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
+    let page = Page { title: &drawn.name, text: &text, svg: &svg };
+    page.render().map_err(|source| HtmlError { what: format!("workload {}", drawn.name), source })
+}

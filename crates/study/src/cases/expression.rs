@@ -1,0 +1,333 @@
+//! `{sum}` in the texts of a case: expressions over random numbers and texts. A brace opens one if a letter, `_` or `(`
+//! follows and no quote or brace comes before the closing one. Others are literal (JSON needs no escapes), as is `{{`.
+
+use config::Invalid;
+use config::nearest::suggestion;
+
+/// Maximum length of an expression, bytes. It also bounds the nesting.
+const EXPRESSION_MAX_BYTES: usize = 120;
+/// Maximum digits of `{n:8x}`.
+const DIGITS_MAX: u32 = 32;
+
+const FUNCTIONS: [&str; 4] = ["length", "lower", "reverse", "upper"];
+
+/// Value of a name or expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A whole number.
+    Integer(i128),
+    /// A text.
+    Text(String),
+}
+
+/// A text with expressions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Plain(String),
+    Of(Expression, Format),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Plain,
+    /// A number as text, even if the expression is the whole text.
+    Decimal,
+    /// This many hexadecimal digits, the lowest ones.
+    Hex(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Expression {
+    Integer(i128),
+    Name(String),
+    Call(&'static str, Box<Expression>),
+    Negative(Box<Expression>),
+    Binary(u8, Box<Expression>, Box<Expression>),
+}
+
+impl Template {
+    /// Parses a text that may use `names`, each with an example of its type. Fails at the first invalid expression.
+    pub fn parse(text: &str, names: &[(String, Value)]) -> Result<Template, Invalid> {
+        let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(open) = rest.find('{') {
+            plain.push_str(&rest[..open]);
+            rest = &rest[open + 1..];
+            if let Some(after) = rest.strip_prefix('{') {
+                plain.push('{');
+                rest = after;
+                continue;
+            }
+            let begins = rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || first == '(');
+            let close = rest.find(['{', '}', '"']).filter(|at| begins && rest[*at..].starts_with('}'));
+            let Some(close) = close else {
+                plain.push('{');
+                continue;
+            };
+            let part = part(&rest[..close], names).map_err(|error| {
+                let error = error.of(&format!("`{{{}}}`", rest[..close].escape_debug()));
+                if error.hint.is_some() { error } else { error.hint("write `{{` for a literal brace") }
+            })?;
+            if !plain.is_empty() {
+                parts.push(Part::Plain(std::mem::take(&mut plain)));
+            }
+            parts.push(part);
+            rest = &rest[close + 1..];
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(Part::Plain(plain));
+        }
+        Ok(Template { parts })
+    }
+
+    /// Replaces expressions by their values.
+    pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
+        self.parts.iter().map(|part| part.text(value)).collect()
+    }
+
+    /// The value of a text that is a single expression; `None` if it is not.
+    pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
+        match &self.parts[..] {
+            [Part::Of(expression, Format::Plain)] => expression.value(&|name| Ok(value(name))).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl Part {
+    fn text(&self, value: &dyn Fn(&str) -> Value) -> String {
+        match self {
+            Part::Plain(text) => text.clone(),
+            Part::Of(expression, format) => match (expression.value(&|name| Ok(value(name))), format) {
+                (Ok(Value::Integer(number)), Format::Hex(digits)) => {
+                    // Only the bits that these digits show, so that a word wraps around.
+                    let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
+                    format!("{shown:0width$x}", width = *digits as usize)
+                }
+                (Ok(Value::Integer(number)), _) => number.to_string(),
+                (Ok(Value::Text(text)), _) => text,
+                (Err(_), _) => unreachable!("`Template::parse` has checked the types"),
+            },
+        }
+    }
+}
+
+impl Expression {
+    fn value(&self, of: &dyn Fn(&str) -> Result<Value, Invalid>) -> Result<Value, Invalid> {
+        let integer = |expression: &Expression| match expression.value(of)? {
+            Value::Integer(number) => Ok(number),
+            Value::Text(_) => Err(Invalid::new("texts cannot be computed with")),
+        };
+        Ok(match self {
+            Expression::Integer(number) => Value::Integer(*number),
+            Expression::Name(name) => of(name)?,
+            Expression::Call(function, inner) => {
+                let Value::Text(text) = inner.value(of)? else {
+                    return Err(Invalid::new(format!("`{function}` takes a text")));
+                };
+                match *function {
+                    "length" => Value::Integer(text.len() as i128),
+                    "lower" => Value::Text(text.to_ascii_lowercase()),
+                    "upper" => Value::Text(text.to_ascii_uppercase()),
+                    _ => Value::Text(text.chars().rev().collect()),
+                }
+            }
+            Expression::Negative(inner) => Value::Integer(integer(inner)?.wrapping_neg()),
+            Expression::Binary(operator, left, right) => {
+                let (left, right) = (integer(left)?, integer(right)?);
+                Value::Integer(match operator {
+                    b'+' => left.wrapping_add(right),
+                    b'-' => left.wrapping_sub(right),
+                    _ => left.wrapping_mul(right),
+                })
+            }
+        })
+    }
+}
+
+pub use crate::journey::placeholders::is_name;
+
+fn part(text: &str, names: &[(String, Value)]) -> Result<Part, Invalid> {
+    if text.len() > EXPRESSION_MAX_BYTES {
+        return Err(Invalid::new(format!("longer than {EXPRESSION_MAX_BYTES} bytes")));
+    }
+    let (text, format) = match text.rsplit_once(':') {
+        None => (text, Format::Plain),
+        Some((text, "d")) => (text, Format::Decimal),
+        Some((text, format)) => {
+            let digits = format.strip_suffix('x').and_then(|digits| digits.parse().ok());
+            match digits.filter(|digits| (1..=DIGITS_MAX).contains(digits)) {
+                Some(digits) => (text, Format::Hex(digits)),
+                None => {
+                    let error = Invalid::new(format!("unknown format `{}`", format.escape_debug()));
+                    return Err(error.hint("`:8x` is 8 hexadecimal digits, `:d` a number as a text"));
+                }
+            }
+        }
+    };
+    let mut cursor = Cursor { rest: text };
+    let expression = cursor.sum()?;
+    if let Some(first) = cursor.peek() {
+        return Err(Invalid::new(format!("expected an operator, found `{}`", char::from(first).escape_debug())));
+    }
+    let example = expression.value(&|name| {
+        let known = names.iter().find(|(known, _)| known == name).map(|(_, example)| example.clone());
+        known.ok_or_else(|| {
+            let hint = suggestion(name, names.iter().map(|(known, _)| known.as_str()));
+            Invalid::new(format!("`{name}` is not drawn in this case")).hint(hint)
+        })
+    })?;
+    if matches!(example, Value::Text(_)) && format != Format::Plain {
+        return Err(Invalid::new("only numbers have a format"));
+    }
+    Ok(Part::Of(expression, format))
+}
+
+struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    fn peek(&mut self) -> Option<u8> {
+        self.rest = self.rest.trim_start();
+        self.rest.bytes().next()
+    }
+
+    fn take(&mut self, wanted: u8) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.rest = &self.rest[1..];
+        }
+        found
+    }
+
+    fn word(&mut self) -> &'a str {
+        let end = self.rest.find(|next: char| !next.is_ascii_alphanumeric() && next != '_');
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
+    }
+
+    fn sum(&mut self) -> Result<Expression, Invalid> {
+        let mut left = self.product()?;
+        while let Some(operator @ (b'+' | b'-')) = self.peek() {
+            self.rest = &self.rest[1..];
+            left = Expression::Binary(operator, Box::new(left), Box::new(self.product()?));
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<Expression, Invalid> {
+        let mut left = self.factor()?;
+        while self.take(b'*') {
+            left = Expression::Binary(b'*', Box::new(left), Box::new(self.factor()?));
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self) -> Result<Expression, Invalid> {
+        match self.peek() {
+            Some(b'-') => {
+                self.rest = &self.rest[1..];
+                Ok(Expression::Negative(Box::new(self.factor()?)))
+            }
+            Some(b'(') => {
+                self.rest = &self.rest[1..];
+                let inner = self.sum()?;
+                self.closed().map(|()| inner)
+            }
+            Some(first) if first.is_ascii_digit() => {
+                let digits = self.word();
+                let number = digits.parse::<i64>().map_err(|_| Invalid::new(format!("`{digits}` is not a number")))?;
+                Ok(Expression::Integer(number.into()))
+            }
+            Some(first) if first.is_ascii_alphabetic() || first == b'_' => {
+                let name = self.word();
+                if !self.take(b'(') {
+                    return Ok(Expression::Name(name.to_owned()));
+                }
+                let Some(function) = FUNCTIONS.into_iter().find(|known| *known == name) else {
+                    return Err(Invalid::new(format!("unknown function `{name}`")).hint(suggestion(name, FUNCTIONS)));
+                };
+                let inner = self.sum()?;
+                self.closed().map(|()| Expression::Call(function, Box::new(inner)))
+            }
+            Some(_) => {
+                let first = self.rest.chars().next().unwrap_or_default();
+                Err(Invalid::new(format!("expected a name or a number, found `{}`", first.escape_debug())))
+            }
+            None => Err(Invalid::new("expected a name or a number, found the end")),
+        }
+    }
+
+    fn closed(&mut self) -> Result<(), Invalid> {
+        if self.take(b')') { Ok(()) } else { Err(Invalid::new("expected `)`")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let names = [("a", Value::Integer(0)), ("b", Value::Integer(0)), ("word", Value::Text(String::new()))];
+        let names = names.map(|(name, example)| (name.to_owned(), example));
+        let value = |name: &str| match name {
+            "a" => Value::Integer(0xffff_ffff),
+            "b" => Value::Integer(-3),
+            _ => Value::Text("Hey".to_owned()),
+        };
+        let found = match Template::parse(text, &names) {
+            Ok(template) => template.fill(&value),
+            Err(error) => format!("{error} / {}", error.hint.as_deref().unwrap_or_default()),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn evaluates_expressions() {
+        check("", "");
+        check("plain", "plain");
+        check("/sum?a={a}&b={b}", "/sum?a=4294967295&b=-3");
+        check("{a + b}", "4294967292");
+        check("{(b - 1) * -b}", "-12");
+        check("{b - 1 - 2 * 3}", "-10");
+        check("{a:8x}", "ffffffff");
+        check("{a + 1:8x}", "00000000");
+        check("{b:2x}", "fd");
+        check("{b:32x}", "fffffffffffffffffffffffffffffffd");
+        check("{word}{upper(word)}{lower(word)}{reverse(word)}{length(word) + 1}", "HeyHEYheyyeH4");
+    }
+
+    #[test]
+    fn other_braces_are_literal() {
+        check(r#"{"n": {b}}"#, r#"{"n": -3}"#);
+        check("{", "{");
+        check("{}", "{}");
+        check("{1}", "{1}");
+        check("{a", "{a");
+        check("{{a}", "{a}");
+        check("{a{b}", "{a-3");
+        check("}{", "}{");
+    }
+
+    #[test]
+    fn explains_invalid_expressions() {
+        check("{wrd}", "`{wrd}`: `wrd` is not drawn in this case / did you mean `word`?");
+        check("{a +}", "`{a +}`: expected a name or a number, found the end / write `{{` for a literal brace");
+        check("{(a}", "`{(a}`: expected `)` / write `{{` for a literal brace");
+        check("{a b}", "`{a b}`: expected an operator, found `b` / write `{{` for a literal brace");
+        check("{a:q}", "`{a:q}`: unknown format `q` / `:8x` is 8 hexadecimal digits, `:d` a number as a text");
+        check("{a:33x}", "`{a:33x}`: unknown format `33x` / `:8x` is 8 hexadecimal digits, `:d` a number as a text");
+        check("{word:8x}", "`{word:8x}`: only numbers have a format / write `{{` for a literal brace");
+        check("{word + 1}", "`{word + 1}`: texts cannot be computed with / write `{{` for a literal brace");
+        check("{upper(a)}", "`{upper(a)}`: `upper` takes a text / write `{{` for a literal brace");
+        check("{uper(word)}", "`{uper(word)}`: unknown function `uper` / did you mean `upper`?");
+        check("{a + é}", "`{a + é}`: expected a name or a number, found `é` / write `{{` for a literal brace");
+    }
+}

@@ -1,0 +1,482 @@
+use config::nearest::suggestion;
+use config::node::{self, Node, Value};
+use config::{Diagnostic, Place, Report};
+
+use crate::journey::placeholders::{self, Part};
+use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, reply_path};
+use crate::keys::JOURNEY;
+use crate::validate_http;
+
+/// Maximum length of a journey file, bytes.
+pub const TEXT_MAX_BYTES: usize = 256 * 1024;
+const STEPS_MAX: usize = 1000;
+
+const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];
+const RESERVED: [&str; 2] = ["number", "random"];
+
+type Section<'a> = config::Section<'a, ()>;
+
+/// Parses a journey and checks syntax, names, templates and paths, without reading schemas. Fails with all errors.
+pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
+    let report = Report::new("the journey", text, &[]);
+    report.check_length("a journey", TEXT_MAX_BYTES)?;
+    let root = node::document(text, &report);
+    let mut reader = Reader { report: &report, text, names: Vec::new() };
+    let journey = reader.journey(&Section::whole(&root, &JOURNEY, (), &report));
+    report.finish()?;
+    Ok(journey)
+}
+
+/// A built-in journey.
+pub fn preset(name: &str) -> Option<Journey> {
+    let (_, text) = PRESETS.iter().find(|preset| preset.0 == name)?;
+    Some(parse(text).expect("every preset is covered by a test"))
+}
+
+struct Named {
+    name: String,
+    name_place: Place,
+    text: String,
+    place: Place,
+}
+
+fn texts(section: &Section, key: &str) -> Vec<Named> {
+    let Some(table) = section.section(key) else { return Vec::new() };
+    let named = table.table.iter().filter_map(|entry| {
+        let (name, text) = (entry.key.clone(), table.text(&entry.key)?);
+        Some(Named { name, name_place: entry.key_place, text, place: entry.node.place })
+    });
+    named.collect()
+}
+
+struct Reader<'r> {
+    report: &'r Report<'r>,
+    text: &'r str,
+    names: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn add_name(&mut self, Named { name, name_place, .. }: &Named) {
+        if !placeholders::is_name(name) || RESERVED.contains(&name.as_str()) {
+            let message = format!("`{}` is not a valid template name", name.escape_debug());
+            let hint =
+                "use letters, digits and `_`, starting with a letter; `number` and `random` are reserved".to_owned();
+            self.report.mistake(*name_place, message, hint);
+        } else if self.names.contains(name) {
+            let hint = "choose another: a name is unique within a journey".to_owned();
+            self.report.mistake(*name_place, format!("duplicate name `{name}`"), hint);
+        } else {
+            self.names.push(name.clone());
+        }
+    }
+
+    fn check_template(&self, text: &str, place: Place, may_draw: bool) {
+        let parts = match placeholders::parts(text) {
+            Ok(parts) => parts,
+            Err(message) => return self.report.mistake(place, message, None),
+        };
+        for part in parts {
+            match part {
+                Part::Name(name) if !self.names.contains(&name) => {
+                    let hint = suggestion(&name, self.names.iter().map(String::as_str));
+                    return self.report.mistake(place, format!("`{name}` is not defined here"), hint);
+                }
+                Part::Random { .. } if !may_draw => {
+                    let hint = "write `name = \"{random:8}\"` in `[let]`, and `{name}` here".to_owned();
+                    return self.report.mistake(place, "`{random:N}` only works in `let`", hint);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn template(&self, section: &Section, key: &str) -> Option<String> {
+        let text = section.text(key)?;
+        self.check_template(&text, section.place_of(key), false);
+        Some(text)
+    }
+
+    fn journey(&mut self, top: &Section) -> Journey {
+        top.check();
+        let mut journey = Journey { name: top.text("name").unwrap_or_default(), ..Journey::default() };
+        for target in texts(top, "targets") {
+            self.add_name(&target);
+            let url = &target.text;
+            if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+                let message = format!("`{}` is not an HTTP URL", url.escape_debug());
+                let hint = "a target looks like `https://127.0.0.1:8443`".to_owned();
+                self.report.mistake(target.place, message, hint);
+            }
+            journey.targets.push((target.name, target.text));
+        }
+        for Named { name, text: file, place, .. } in texts(top, "schemas") {
+            if !file.ends_with(".thrift") && !file.ends_with(".wsdl") {
+                let hint = format!("built-in schemas: {}", OWN_SCHEMAS.join(", "));
+                let message = format!("`{}` is neither a `.thrift` nor a `.wsdl` file", file.escape_debug());
+                self.report.mistake(place, message, hint);
+            }
+            journey.schemas.push(Schema { name, file, text: String::new() });
+        }
+        for value in texts(top, "let") {
+            self.check_template(&value.text, value.place, true);
+            self.add_name(&value);
+            journey.lets.push((value.name, value.text));
+        }
+        let steps = top.tables("step", "a step");
+        if top.has("step") && !(1..=STEPS_MAX).contains(&steps.len()) {
+            top.mistake("step", format!("{} steps, expected 1 to {STEPS_MAX}", steps.len()), None);
+            return journey;
+        }
+        let is_once = |step: &&Section| step.flag("once") == Some(true);
+        let repeated = steps.iter().flatten().skip_while(is_once).collect::<Vec<_>>();
+        if repeated.is_empty() && steps.iter().any(Option::is_some) {
+            top.mistake(
+                "step",
+                "all steps have `once`",
+                "remove it from the last one: each journey needs a call".to_owned(),
+            );
+        }
+        for late in repeated.into_iter().filter(is_once) {
+            late.mistake("once", "a step with `once` follows one without", "move it to the start".to_owned());
+        }
+        journey.steps = steps.iter().flatten().filter_map(|step| self.step(step, &journey.schemas)).collect();
+        journey
+    }
+
+    fn step(&mut self, step: &Section, schemas: &[Schema]) -> Option<Step> {
+        step.check();
+        let begin = step.table.iter().map(|entry| entry.key_place.start).min().unwrap_or(step.place.start);
+        let line = self.text.as_bytes()[..begin.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let url = self.template(step, "url");
+        let mut call = self.call(step, schemas);
+        let headers = texts(step, "headers");
+        for Named { name, name_place, text, place } in &headers {
+            self.check_template(text, *place, false);
+            if let Err(error) = validate_http::field_name(name).and_then(|name| validate_http::field_value(&name, text))
+            {
+                self.report.invalid(*name_place, error);
+            } else if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                let message = format!("`{name}` is set from the URL and body");
+                self.report.mistake(*name_place, message, "drop it".to_owned());
+            }
+        }
+        let is_rest = !step.has("thrift") && !step.has("soap");
+        let root = if is_rest { "body" } else { "result" };
+        let (mut expect, mut take) = (Vec::new(), Vec::new());
+        let expected = step.section("expect");
+        for entry in expected.iter().flat_map(|expected| expected.table.iter()) {
+            if is_rest && entry.key == "status" {
+                let read = validate_http::numeric_statuses(&entry.node, 200, self.report);
+                if let Some((Call::Rest { status, .. }, _)) = &mut call {
+                    *status = read;
+                }
+                continue;
+            }
+            self.check_path(&entry.key, entry.key_place, root);
+            if entry.key.contains("[any]") {
+                let message = "`[any]` is random, so its value is unknown";
+                self.report.mistake(entry.key_place, message, "`take` it".to_owned());
+            }
+            expect.extend(self.argument(&entry.node).map(|value| (entry.key.clone(), value)));
+        }
+        for part in texts(step, "take") {
+            self.check_taken(&part, root);
+            self.add_name(&part);
+            take.push((part.name, part.text));
+        }
+        let (call, named) = call?;
+        let operation = if step.has("name") { step.text("name")? } else { named };
+        if operation.is_empty() || operation.len() > 200 || operation.contains(char::is_control) {
+            step.mistake("name", "an operation name must be 1 to 200 characters", None);
+        }
+        let headers = headers.into_iter().map(|header| (header.name, header.text)).collect();
+        let think_ns = step.duration_ns("think").unwrap_or_default();
+        Some(Step {
+            operation,
+            line: line as u32,
+            url: url?,
+            call,
+            once: step.flag("once").unwrap_or_default(),
+            think_ns,
+            headers,
+            take,
+            expect,
+        })
+    }
+
+    fn call(&self, step: &Section, schemas: &[Schema]) -> Option<(Call, String)> {
+        let kinds = ["thrift", "soap", "method"].into_iter().filter(|key| step.has(key)).collect::<Vec<_>>();
+        for other in kinds.iter().skip(1) {
+            step.mistake(other, format!("`{other}` and `{}` together: a step is one call", kinds[0]), None);
+        }
+        let kind = kinds.first().copied().unwrap_or("method");
+        let (foreign, hint) = match kind {
+            "method" => ("arguments", "add `thrift` or `soap`, or write a `body`"),
+            _ => ("body", "write `arguments`"),
+        };
+        if step.has(foreign) {
+            step.mistake(foreign, format!("`{foreign}` does not apply to this step"), hint.to_owned());
+        }
+        if kind == "method" {
+            let method = if step.has(kind) { step.text_as(kind, validate_http::method)? } else { "GET".to_owned() };
+            let body = self.template(step, "body");
+            let url = step.text("url").unwrap_or_default();
+            let path = url.split(['?', '#']).next().unwrap_or_default();
+            let path = path.split_once("://").map_or(path, |parts| parts.1);
+            let path = path.find('/').map_or("/", |at| &path[at..]);
+            let named = format!("{method} {path}");
+            return Some((Call::Rest { method, body, status: Vec::new() }, named));
+        }
+        let text = step.text(kind)?;
+        let (example, wanted) = match kind {
+            "thrift" => ("notes UserStore.getUser", ".thrift"),
+            _ => ("chess MakeAMove", ".wsdl"),
+        };
+        let hint = format!("write `{kind} = \"{example}\"`");
+        let Some((schema, called)) = text.split_once(' ').map(|(schema, called)| (schema, called.trim())) else {
+            step.mistake(kind, "schema name, space, operation", hint);
+            return None;
+        };
+        match schemas.iter().find(|known| known.name == schema) {
+            None => {
+                let hint = suggestion(schema, schemas.iter().map(|known| known.name.as_str()));
+                step.mistake(kind, format!("unknown schema `{}`", schema.escape_debug()), hint);
+            }
+            Some(known) if !known.file.ends_with(wanted) => {
+                step.mistake(kind, format!("the schema `{schema}` is not a `{wanted}` file"), None);
+            }
+            Some(_) => {}
+        }
+        let fields = step.section("arguments");
+        let fields = fields.iter().flat_map(|fields| fields.table.iter());
+        let fields = fields.filter_map(|entry| Some((entry.key.clone(), self.argument(&entry.node)?)));
+        let (arguments, schema) = (Argument::Record(fields.collect()), schema.to_owned());
+        if kind == "soap" {
+            return Some((Call::Soap { schema, operation: called.to_owned(), arguments }, called.to_owned()));
+        }
+        let Some((_, method)) = called.split_once('.') else {
+            step.mistake(kind, "a method needs its service's name and a dot before it", hint);
+            return None;
+        };
+        let named = method.to_owned();
+        Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named))
+    }
+
+    fn check_taken(&self, part: &Named, root: &str) {
+        let Named { text, place, .. } = part;
+        match (reply_path::pattern(text), reply_path::parse(text)) {
+            (Some(pattern), _) if root == "body" => {
+                if let Err(error) = validate_http::regex(pattern) {
+                    self.report.invalid(*place, error);
+                }
+            }
+            (_, Ok(path)) if root == "body" && matches!(path.root.as_str(), "header" | "cookie") => {
+                if path.is_count || !matches!(path.parts.as_slice(), [reply_path::Part::Field(_)]) {
+                    let message = format!("`{}` is not one name", text.escape_debug());
+                    self.report.mistake(*place, message, "write `header.Location`, or `cookie.sid`".to_owned());
+                }
+            }
+            _ => self.check_path(text, *place, root),
+        }
+    }
+
+    fn check_path(&self, text: &str, place: Place, root: &str) {
+        match reply_path::parse(text) {
+            Err(message) => self.report.mistake(place, message, None),
+            Ok(path) if path.root != root => {
+                let message = format!("`{}`: paths must begin with `{root}` here", path.root);
+                self.report.mistake(place, message, None);
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn argument(&self, node: &Node) -> Option<Argument> {
+        Some(match &node.value {
+            Value::Flag(flag) => Argument::Flag(*flag),
+            Value::Integer(integer) => Argument::Integer(*integer),
+            Value::Number(number) => Argument::Number(*number),
+            Value::Text(text) => {
+                self.check_template(text, node.place, false);
+                Argument::Text(text.clone())
+            }
+            Value::List(items) => Argument::List(items.iter().filter_map(|item| self.argument(item)).collect()),
+            Value::Table(table) => {
+                let field = |entry: &node::Entry| Some((entry.key.clone(), self.argument(&entry.node)?));
+                Argument::Record(table.iter().filter_map(field).collect())
+            }
+            Value::Other(kind) => {
+                self.report.mistake(node.place, format!("{kind} cannot be passed in a call"), None);
+                return None;
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        let mistakes = parse(text).err().unwrap_or_default();
+        mistakes.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn presets_have_the_calls_of_the_case_studies() {
+        for (name, calls) in [
+            (
+                "evernote",
+                "getNoteStoreUrl listLinkedNotebooks authenticateToSharedNotebook getSharedNotebookByAuth findNotes",
+            ),
+            ("chess", "MakeGame GetMyGames MakeAMove GetMyGames MakeAMove GetMyGames GetMyGames"),
+            ("twitter", "/1.1/friends/list.json /1.1/statuses/user_timeline.json /1.1/statuses/retweet/__id__.json"),
+        ] {
+            let journey = preset(name).unwrap();
+            let steps = journey.steps.iter().map(|step| step.operation.as_str()).collect::<Vec<_>>().join(" ");
+            assert_eq!((journey.name.as_str(), steps.as_str()), (name, calls));
+            assert_eq!(journey.files().count(), 0, "{name}");
+        }
+        assert_eq!(PRESETS.len(), 3);
+        assert_eq!(preset("facebook"), None);
+    }
+
+    #[test]
+    fn parses_a_journey() {
+        let text = r#"
+name = "shop"
+targets = { shop = "http://127.0.0.1:1" }
+let = { who = "u{random:4}" }
+
+[[step]]
+url = "{shop}/basket?user={who}"
+method = "POST"
+body = '{"user": "{who}"}'
+headers = { Accept = "application/json" }
+take = { id = "body.id" }
+expect = { status = [200, 201], "count(body.items)" = 0 }
+
+[[step]]
+name = "pay"
+url = "{shop}/pay/{id}"
+"#;
+        let journey = parse(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+        assert_eq!(journey.operations(), ["POST /basket", "pay"]);
+        let step = &journey.steps[0];
+        assert_eq!(step.line, 7);
+        assert_eq!(
+            step.call,
+            Call::Rest {
+                method: "POST".to_owned(),
+                body: Some(r#"{"user": "{who}"}"#.to_owned()),
+                status: vec![200, 201]
+            }
+        );
+        assert_eq!(step.take, [("id".to_owned(), "body.id".to_owned())]);
+        assert_eq!(step.expect, [("count(body.items)".to_owned(), Argument::Integer(0))]);
+    }
+
+    #[test]
+    fn reports_all_errors_with_their_places() {
+        let text = r#"
+nam = "x"
+targets = { api = "ftp://x", number = "" }
+schemas = { a = "a.thrift", b = "b.json" }
+let = { t = "{nothing}", api = "x" }
+
+[[step]]
+url = "{apii}/x"
+thrift = "a Service.m"
+method = "GET"
+arguments = 5
+
+[[step]]
+url = "{api}/{random:3}"
+soap = "a M"
+expect = { "body.x" = 1979-05-27, "body.z" = -inf }
+take = { a = "result[", t = "result" }
+
+[[step]]
+thrift = "c x"
+body = "x"
+
+[[step]]
+url = 5
+method = "G T"
+expect = { status = 99, "body..x" = 1 }
+
+[[step]]
+url = "{api}"
+thrift = "a m"
+"#;
+        let found = told(text);
+        for expected in [
+            "2:1: unknown key `nam`",
+            "1:1: the journey has no `name`",
+            "`ftp://x` is not an HTTP URL",
+            "`number` is not a valid template name",
+            "`b.json` is neither a `.thrift` nor a `.wsdl` file",
+            "`nothing` is not defined here",
+            "duplicate name `api`",
+            "`apii` is not defined here",
+            "`method` and `thrift` together: a step is one call",
+            "`step.arguments` must be a table",
+            "`{random:N}` only works in `let`",
+            "the schema `a` is not a `.wsdl` file",
+            "a date cannot be passed in a call",
+            "16:46: a number that is not finite",
+            "`body`: paths must begin with `result` here",
+            "`result[` is not a path into a response",
+            "duplicate name `t`",
+            "`step` has no `url`",
+            "unknown schema `c`",
+            "`body` does not apply to this step",
+            "a method needs its service's name",
+            "`step.url` must be a string, not an integer",
+            "a status must be a number from 200 to 599",
+            "`body..x` is not a path",
+        ] {
+            assert!(found.iter().any(|mistake| mistake.contains(expected)), "{expected} in {found:#?}");
+        }
+    }
+
+    #[test]
+    fn taken_names_exist_after_their_step() {
+        let early = "name = \"x\"\ntargets = { a = \"\" }\n[[step]]\nurl = \"{a}/{id}\"\ntake = { id = \"body.id\" }\n";
+        assert_eq!(told(early), ["4:7: `id` is not defined here"]);
+        let late = format!("{early}[[step]]\nurl = \"{{a}}/{{id}}\"\n").replacen("/{id}", "/", 1);
+        assert_eq!(told(&late), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rejects_what_journeys_cannot_take_or_repeat() {
+        let step =
+            |lines: &str| format!("name = \"x\"\ntargets = {{ a = \"http://a\" }}\n[[step]]\nurl = \"{{a}}\"\n{lines}");
+        let steps = |first: &str, second: &str| format!("{}\n[[step]]\nurl = \"{{a}}\"\n{second}", step(first));
+        for (text, expected) in [
+            (step("take = { b = \"header\" }"), "`header` is not one name"),
+            (step("take = { b = \"count(cookie.sid)\" }"), "`count(cookie.sid)` is not one name"),
+            (step("take = { b = \"match([)\" }"), "`[` is not a regular expression: unclosed character class"),
+            (step("take = { b = \"result.x\" }"), "paths must begin with `body` here"),
+            (step("expect = { \"body[any]\" = 1 }"), "`[any]` is random"),
+            (step("once = true"), "all steps have `once`"),
+            (steps("", "once = true"), "a step with `once` follows one without"),
+            (step("think = \"2h\""), "think"),
+        ] {
+            let found = told(&text);
+            assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+        }
+        let good = "take = { b = \"header.x-id\", c = \"cookie.sid\", d = \"match(a(.))\" }\nthink = \"1s\"";
+        assert_eq!(told(&steps("once = true", good)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rejects_invalid_journeys() {
+        assert!(!told("").is_empty());
+        assert!(!told("= = =").is_empty());
+        assert!(told(&" ".repeat(TEXT_MAX_BYTES + 1))[0].contains("limited to 262144 bytes"));
+        assert!(told("name = \"x\"\nstep = 5")[0].contains("a list of tables"));
+        assert!(told("name = \"x\"\nstep = []")[0].contains("0 steps"));
+        assert!(told("name = \"x\"\nstep = [5]")[0].contains("a step must be a table"));
+    }
+}

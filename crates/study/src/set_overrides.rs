@@ -1,0 +1,91 @@
+//! Applies `--set KEY=VALUE` to a study, with the same diagnostics.
+
+use config::nearest::suggestion;
+use config::node::{self, Entry, Node, Table, Value};
+use config::{Place, Report};
+
+use crate::keys::allowed_words::chooses;
+
+const TABLES: [&str; 5] = ["subject", "proxy", "load", "trials", "factors"];
+
+pub(crate) fn apply(root: &mut Table, sets: &[(String, String)], report: &Report) {
+    for (index, (key, value)) in sets.iter().enumerate() {
+        let at = |start: usize, end: usize| Place { set: Some(index), start, end };
+        let value_place = at(key.len() + 1, key.len() + 1 + value.len());
+        if let Some(factor) = key.strip_prefix("factors.").or((!key.contains('.')).then_some(key.as_str())) {
+            let place = at(key.len() - factor.len(), key.len());
+            set_factor(root, factor, place, levels(value, value_place, report), report);
+        } else {
+            let node = node::value(value, value_place, report);
+            let node = node.unwrap_or_else(|| Node { value: Value::Text(value.clone()), place: value_place });
+            set_value(root, key, index, node, report);
+        }
+    }
+}
+
+fn set_factor(root: &mut Table, factor: &str, place: Place, levels: Node, report: &Report) {
+    let names = root.table("factors").into_iter().flat_map(Table::keys).map(str::to_owned).collect::<Vec<_>>();
+    match root.table_mut("factors").and_then(|factors| factors.get_mut(factor)) {
+        Some(entry) => entry.node = levels,
+        None => {
+            let hint = suggestion(factor, names.iter().map(String::as_str));
+            report.mistake(place, format!("the study has no factor `{factor}`"), hint);
+        }
+    }
+}
+
+fn levels(text: &str, place: Place, report: &Report) -> Node {
+    if text.trim() == "auto" {
+        return Node { value: Value::Text("auto".to_owned()), place };
+    }
+    let mut items = Vec::new();
+    let mut start = 0;
+    for word in text.split(',') {
+        let blank = word.len() - word.trim_start().len();
+        let place = place.part(start + blank..start + blank + word.trim().len());
+        let node = node::value(word.trim(), place, report).filter(|node| !matches!(node.value, Value::Other(_)));
+        items.push(node.unwrap_or_else(|| Node { value: Value::Text(word.trim().to_owned()), place }));
+        start += word.len() + 1;
+    }
+    if text.trim().is_empty() {
+        items.clear();
+    }
+    Node { value: Value::List(items), place }
+}
+
+fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Report) {
+    let segments = key.split('.').collect::<Vec<_>>();
+    let place_of = |segment: usize| {
+        let start = segments[..segment].iter().map(|segment| segment.len() + 1).sum::<usize>();
+        Place { set: Some(index), start, end: start + segments[segment].len() }
+    };
+    if !TABLES.contains(&segments[0]) {
+        let hint = suggestion(segments[0], TABLES);
+        report.mistake(place_of(0), format!("the study has no table `{}`", segments[0]), hint);
+        return;
+    }
+    if segments.len() > 8 || segments.contains(&"") {
+        report.mistake(place_of(0), format!("`{key}` is not a valid key"), None);
+        return;
+    }
+    let mut table = root;
+    for (depth, segment) in segments[..segments.len() - 1].iter().enumerate() {
+        let key_place = place_of(depth);
+        let empty = Value::Table(Table::default());
+        if table.table(segment).is_none() {
+            table.put(Entry { key: (*segment).to_owned(), key_place, node: Node { value: empty, place: key_place } });
+        }
+        table = table.table_mut(segment).expect("just inserted");
+    }
+    let last = segments.len() - 1;
+    // A new rule replaces the study's, including its other keys. Keys from other sets remain.
+    if last == 2 && segments[0] == "load" && chooses(segments[1], segments[last]) {
+        table.retain(|entry| entry.node.place.set.is_some() && !chooses(segments[1], &entry.key));
+    }
+    // The same applies to the two targets of the trials.
+    const TARGETS: [&str; 2] = ["comparison", "relative"];
+    if last == 2 && segments[..2] == ["trials", "stop"] && TARGETS.contains(&segments[last]) {
+        table.retain(|entry| entry.node.place.set.is_some() || !TARGETS.contains(&entry.key.as_str()));
+    }
+    table.put(Entry { key: segments[last].to_owned(), key_place: place_of(last), node });
+}
