@@ -552,7 +552,7 @@ mod tests {
     fn key_texts_are_distinct() {
         let mut workload = preset("course").unwrap();
         for bytes in [1.0, 3.0, 28.0, 1000.0] {
-            workload.keys.size = study::workload::SizeLaw::Constant { bytes };
+            workload.keys.size = stats::Distribution::Constant { value: bytes }.into();
             let texts = Texts::new(&workload, 5).unwrap();
             let numbers = (0..40_000).chain((0..64).map(|bit| 1_u64 << bit)).chain([u64::MAX, ONCE_FROM + 7]);
             let numbers = numbers.collect::<BTreeSet<_>>();

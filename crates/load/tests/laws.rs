@@ -3,7 +3,7 @@
 
 use load::operation_stream::Stream;
 use stats::goodness_of_fit::{Fit, chi_square};
-use stats::{Sizes, Zipf};
+use stats::{Distribution, Sizes, Zipf};
 use study::Workload;
 use study::workload::{Popularity, SizeLaw, Tail, ValueLength, preset};
 
@@ -69,15 +69,15 @@ fn etc(off: f64) -> SizeLaw {
 fn lengths_follow_their_distribution() {
     let pieces = |last: f64| SizeLaw::Empirical { values: vec![(3.0, 3.0, 0.5), (10.0, last, 0.5)], tail: None };
     let laws: [(&str, &dyn Fn(f64) -> SizeLaw); 11] = [
-        ("uniform", &|off| SizeLaw::Uniform { low: 100.0, high: 900.0 * off }),
-        ("exponential", &|off| SizeLaw::Exponential { mean: 200.0 * off }),
-        ("lognormal, median", &|off| SizeLaw::Lognormal { median: 300.0 * off, sigma: 1.2 }),
-        ("lognormal, sigma", &|off| SizeLaw::Lognormal { median: 300.0, sigma: 1.2 * off }),
-        ("bimodal", &|off| SizeLaw::Bimodal { low: 5.0, high: 900.0, high_share: 0.4 * off }),
-        ("gamma, scale", &|off| SizeLaw::Gamma { shape: 4.0, scale: 7.0 * off }),
-        ("gamma, shape", &|off| SizeLaw::Gamma { shape: 4.0 * off, scale: 7.0 }),
-        ("keys of ETC", &|off| SizeLaw::Gev { location: 30.7984, scale: 8.20449 * off, shape: 0.078688 }),
-        ("pareto", &|off| SizeLaw::Pareto { location: 15.0, scale: 214.476 * off, shape: 0.348238 }),
+        ("uniform", &|off| Distribution::Uniform { low: 100.0, high: 900.0 * off }.into()),
+        ("exponential", &|off| Distribution::Exponential { mean: 200.0 * off }.into()),
+        ("lognormal, median", &|off| Distribution::Lognormal { median: 300.0 * off, sigma: 1.2 }.into()),
+        ("lognormal, sigma", &|off| Distribution::Lognormal { median: 300.0, sigma: 1.2 * off }.into()),
+        ("bimodal", &|off| Distribution::Bimodal { low: 5.0, high: 900.0, high_share: 0.4 * off }.into()),
+        ("gamma, scale", &|off| Distribution::Gamma { shape: 4.0, scale: 7.0 * off }.into()),
+        ("gamma, shape", &|off| Distribution::Gamma { shape: 4.0 * off, scale: 7.0 }.into()),
+        ("keys of ETC", &|off| Distribution::Gev { location: 30.7984, scale: 8.20449 * off, shape: 0.078688 }.into()),
+        ("pareto", &|off| Distribution::Pareto { location: 15.0, scale: 214.476 * off, shape: 0.348238 }.into()),
         ("empirical", &|off| pieces(500.0 * off)),
         ("values of ETC", &etc),
     ];
@@ -96,7 +96,7 @@ fn lengths_follow_their_distribution() {
             assert!(wrong.p < LEVEL, "{name} times {off}: {wrong:?}");
         }
     }
-    let constant = workload(|workload| workload.values.size = SizeLaw::Constant { bytes: 321.0 });
+    let constant = workload(|workload| workload.values.size = Distribution::Constant { value: 321.0 }.into());
     assert!(drawn(&constant, 7).all(|operation| operation.value_bytes == 321));
 }
 

@@ -1,14 +1,20 @@
 //! Distributions of delays and sizes, with exact moments and quantiles for comparison.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::random::Rng;
 use crate::special;
 
-/// A distribution, in the unit of its parameters. Values are not negative, except with a negative location.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A distribution, in the unit of its parameters: bytes in a workload. Values are not negative, except with a negative
+/// location.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
     /// Always the same value.
     Constant {
         /// The value.
+        #[serde(rename = "bytes")]
         value: f64,
     },
     /// Memoryless.

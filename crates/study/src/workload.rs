@@ -169,71 +169,22 @@ pub enum ValueLength {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizeLaw {
-    /// A constant length.
-    Constant {
-        /// Bytes.
-        bytes: f64,
-    },
-    /// Uniform between two bounds.
-    Uniform {
-        /// The lower bound, bytes.
-        low: f64,
-        /// The upper bound, bytes.
-        high: f64,
-    },
-    /// Exponential.
-    Exponential {
-        /// The mean, bytes.
-        mean: f64,
-    },
-    /// Log-normal.
-    Lognormal {
-        /// The median, bytes.
-        median: f64,
-        /// Standard deviation of the natural logarithm.
-        sigma: f64,
-    },
-    /// One of two lengths.
-    Bimodal {
-        /// The lower, bytes.
-        low: f64,
-        /// The higher, bytes.
-        high: f64,
-        /// Share of the higher, a fraction.
-        high_share: f64,
-    },
-    /// Gamma.
-    Gamma {
-        /// Shape, α.
-        shape: f64,
-        /// Scale, θ, bytes.
-        scale: f64,
-    },
-    /// Generalized extreme value, in the sign convention with a heavy upper tail for positive shapes.
-    Gev {
-        /// Location, bytes.
-        location: f64,
-        /// Scale, bytes.
-        scale: f64,
-        /// Shape.
-        shape: f64,
-    },
-    /// Generalized Pareto.
-    Pareto {
-        /// Location, the lowest value, bytes.
-        location: f64,
-        /// Scale, bytes.
-        scale: f64,
-        /// Shape.
-        shape: f64,
-    },
     /// A histogram: points and ranges with weights, and a tail given by a formula.
     Empirical {
         /// Lowest length, highest length (bytes) and weight of each item.
         values: Vec<(f64, f64, f64)>,
-        /// The tail; not empirical itself.
+        /// The tail.
         tail: Option<Tail>,
     },
+    /// A formula.
+    #[serde(untagged)]
+    Formula(Distribution),
+}
+
+impl From<Distribution> for SizeLaw {
+    fn from(law: Distribution) -> Self {
+        SizeLaw::Formula(law)
+    }
 }
 
 /// The tail of an empirical distribution.
@@ -241,7 +192,7 @@ pub enum SizeLaw {
 #[serde(deny_unknown_fields)]
 pub struct Tail {
     /// Its distribution.
-    pub size: Box<SizeLaw>,
+    pub size: Distribution,
     /// Its weight relative to the values.
     pub weight: f64,
 }
@@ -249,43 +200,30 @@ pub struct Tail {
 impl SizeLaw {
     /// The distribution to sample. Fails with the requirement that the parameters violate.
     pub fn law(&self) -> Result<Empirical, String> {
-        if let SizeLaw::Empirical { values, tail } = self {
-            let piece = |&(low, high, weight): &(f64, f64, f64)| Piece { low, high, weight };
-            let pieces = values.iter().map(piece).collect::<Vec<_>>();
-            let tail = tail.as_ref().map(|Tail { size, weight }| Ok::<_, String>((size.formula()?, *weight)));
-            return Empirical::new(&pieces, tail.transpose()?);
+        match self {
+            SizeLaw::Empirical { values, tail } => {
+                let piece = |&(low, high, weight): &(f64, f64, f64)| Piece { low, high, weight };
+                let pieces = values.iter().map(piece).collect::<Vec<_>>();
+                Empirical::new(&pieces, tail.as_ref().map(|Tail { size, weight }| (*size, *weight)))
+            }
+            SizeLaw::Formula(law) if law.is_valid() => Ok(Empirical::from(*law)),
+            SizeLaw::Formula(law) => Err(requirement(law).to_owned()),
         }
-        self.formula().map(Empirical::from)
     }
+}
 
-    fn formula(&self) -> Result<Distribution, String> {
-        let (law, must) = match *self {
-            SizeLaw::Constant { bytes } => (Distribution::Constant { value: bytes }, "`bytes` must be 0 or more"),
-            SizeLaw::Uniform { low, high } => {
-                (Distribution::Uniform { low, high }, "`low` must be 0 or more and not above `high`")
-            }
-            SizeLaw::Exponential { mean } => (Distribution::Exponential { mean }, "`mean` must be 0 or more"),
-            SizeLaw::Lognormal { median, sigma } => {
-                (Distribution::Lognormal { median, sigma }, "`median` and `sigma` must be 0 or more")
-            }
-            SizeLaw::Bimodal { low, high, high_share } => (
-                Distribution::Bimodal { low, high, high_share },
-                "`low` must be 0 or more and not above `high`, `high_share` must be 0 to 1",
-            ),
-            SizeLaw::Gamma { shape, scale } => {
-                (Distribution::Gamma { shape, scale }, "`shape` and `scale` must be above 0")
-            }
-            SizeLaw::Gev { location, scale, shape } => (
-                Distribution::Gev { location, scale, shape },
-                "`scale` must be above 0, `location` and `shape` must be finite",
-            ),
-            SizeLaw::Pareto { location, scale, shape } => (
-                Distribution::Pareto { location, scale, shape },
-                "`scale` must be above 0, `location` and `shape` must be finite",
-            ),
-            SizeLaw::Empirical { .. } => return Err("the tail must be a distribution given by a formula".to_owned()),
-        };
-        if law.is_valid() { Ok(law) } else { Err(must.to_owned()) }
+/// The requirement on the parameters of a distribution, which its validity checks.
+fn requirement(law: &Distribution) -> &'static str {
+    match law {
+        Distribution::Constant { .. } => "`bytes` must be 0 or more",
+        Distribution::Uniform { .. } => "`low` must be 0 or more and not above `high`",
+        Distribution::Exponential { .. } => "`mean` must be 0 or more",
+        Distribution::Lognormal { .. } => "`median` and `sigma` must be 0 or more",
+        Distribution::Bimodal { .. } => "`low` must be 0 or more and not above `high`, `high_share` must be 0 to 1",
+        Distribution::Gamma { .. } => "`shape` and `scale` must be above 0",
+        Distribution::Gev { .. } | Distribution::Pareto { .. } => {
+            "`scale` must be above 0, `location` and `shape` must be finite"
+        }
     }
 }
 

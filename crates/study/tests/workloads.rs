@@ -1,5 +1,6 @@
 //! Parses `[load.workload]` and reports every error with its place.
 
+use stats::Distribution;
 use study::workload::{self, NewKey, Popularity, SizeLaw, ValueLength, trace};
 
 fn read(text: &str) -> study::Workload {
@@ -45,7 +46,7 @@ fn keys_override_a_preset() {
     expected.keys.reuse = Some(0.5);
     expected.keys.popularity = Popularity::Recency;
     expected.keys.max_bytes = 100;
-    expected.values.size = SizeLaw::Gamma { shape: 1.0, scale: 400.0 };
+    expected.values.size = Distribution::Gamma { shape: 1.0, scale: 400.0 }.into();
     expected.values.length = ValueLength::PerSet;
     assert_eq!(workload, expected);
 }
@@ -108,7 +109,7 @@ fn file_may_have_only_the_workload_keys() {
 #[test]
 fn first_levels_fill_the_workload() {
     let text = "[load.workload]\npreset = \"course\"\nvalues.size = { law = \"gamma\", shape = \"{a}\", scale = 200 }\n[factors]\na = [2.5, 1]";
-    assert_eq!(read(text).values.size, SizeLaw::Gamma { shape: 2.5, scale: 200.0 });
+    assert_eq!(read(text).values.size, Distribution::Gamma { shape: 2.5, scale: 200.0 }.into());
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn workload(get: f64, set: f64, delete: f64, fill: bool) -> Workload {
     workload.operations = Operations { get, set, delete, read_modify_write: 0.0 };
     workload.keys.count = 100;
     workload.keys.popularity = study::workload::Popularity::Uniform;
-    workload.values.size = study::workload::SizeLaw::Constant { bytes: 40.0 };
+    workload.values.size = stats::Distribution::Constant { value: 40.0 }.into();
     workload.fill = fill;
     workload
 }

@@ -72,7 +72,7 @@ fn measure(network: Network, arrivals: Arrivals) -> Measurement {
     let mut workload = preset("ycsb-c").unwrap();
     workload.operations = Operations { get: 0.8, set: 0.1, delete: 0.1, read_modify_write: 0.0 };
     workload.keys.count = 100;
-    workload.values.size = study::workload::SizeLaw::Constant { bytes: 40.0 };
+    workload.values.size = stats::Distribution::Constant { value: 40.0 }.into();
     let dialect = Dialect::Redis;
     let target = Target::Cache { address: "a:1".to_owned(), dialect, workload: Box::new(workload.clone()) };
     let stop = Stop::Requests { requests: 2_000, max_ns: 60 * S };

@@ -3,6 +3,7 @@
 use config::nearest::suggestion;
 use config::node::{self, Value};
 use config::{Diagnostic, Invalid, Place, Report};
+use stats::Distribution;
 
 use crate::keys::allowed_words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};
 use crate::keys::{STUDY, WORKLOAD};
@@ -146,7 +147,7 @@ fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
     let reuse = table.number("reuse").or(base.and_then(|base| base.reuse));
     let count = table.count("count").or(base.map(|base| base.count));
     // Keys of a trace have recorded lengths, or are as short as distinct keys can be.
-    let shortest = SizeLaw::Constant { bytes: 1.0 };
+    let shortest = Distribution::Constant { value: 1.0 }.into();
     Keys {
         count: count.unwrap_or(if reuse.is_none() { 100_000 } else { 0 }),
         popularity: popularity(&table, base.map(|base| base.popularity)).unwrap_or(Popularity::Uniform),
@@ -186,7 +187,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
 }
 
 fn values(section: &Section, base: Option<&Values>, is_optional: bool) -> Values {
-    let empty = SizeLaw::Constant { bytes: 0.0 };
+    let empty = Distribution::Constant { value: 0.0 }.into();
     let table = section.section_or_empty("values");
     table.check_keys();
     Values {
@@ -267,7 +268,8 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
     let tail = table.section("tail").and_then(|tail| {
         tail.required("weight");
         let (size, weight) = (law(&tail, false), tail.number("weight"));
-        Some(Tail { size: Box::new(size?), weight: weight? })
+        let SizeLaw::Formula(size) = size? else { return None };
+        Some(Tail { size, weight: weight? })
     });
     let size = SizeLaw::Empirical { values: each.into_iter().collect::<Option<Vec<_>>>()?, tail };
     checked(size, |must| table.mistake("values", must, None))

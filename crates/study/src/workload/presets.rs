@@ -1,3 +1,5 @@
+use stats::Distribution;
+
 use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLength, Values, Workload};
 
 /// A workload preset.
@@ -80,8 +82,8 @@ fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
 
 /// The workload of a preset; `None` if it does not exist.
 pub fn preset(name: &str) -> Option<Workload> {
-    let gamma = |shape, scale| SizeLaw::Gamma { shape, scale };
-    let constant = |bytes| SizeLaw::Constant { bytes };
+    let gamma = |shape, scale| Distribution::Gamma { shape, scale }.into();
+    let constant = |value| Distribution::Constant { value }.into();
     let (key_size, value_size, [get, set, delete, read_modify_write]) = match name {
         "course" | "course-no-fill" => (gamma(4.0, 7.0), gamma(1.0, 200.0), [0.67, 0.30, 0.03, 0.0]),
         "etc-2012" => (etc_keys(), etc_values(15.0), [30.0, 1.0, 0.0, 0.0]),
@@ -132,14 +134,14 @@ fn twitter(workload: &mut Workload, exponent: f64, one_hit: f64, ttl: &[(u32, f6
 }
 
 fn etc_keys() -> SizeLaw {
-    SizeLaw::Gev { location: 30.7984, scale: 8.20449, shape: 0.078688 }
+    Distribution::Gev { location: 30.7984, scale: 8.20449, shape: 0.078688 }.into()
 }
 
 fn etc_values(location: f64) -> SizeLaw {
     let head = ETC_VALUES_HEAD.iter().enumerate().map(|(bytes, share)| (bytes as f64, bytes as f64, *share));
-    let tail = SizeLaw::Pareto { location, scale: 214.476, shape: 0.348238 };
+    let size = Distribution::Pareto { location, scale: 214.476, shape: 0.348238 };
     let weight = 1.0 - ETC_VALUES_HEAD.iter().sum::<f64>();
-    SizeLaw::Empirical { values: head.collect(), tail: Some(Tail { size: Box::new(tail), weight }) }
+    SizeLaw::Empirical { values: head.collect(), tail: Some(Tail { size, weight }) }
 }
 
 #[cfg(test)]
