@@ -2,13 +2,13 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use stats::trend::Series;
-use study::WarningKind;
 use study::plan::Level;
 use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
+use study::{Metric, WarningKind};
 
 use crate::findings::{
-    FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, MetricInfo, OverRequests, ProbedTrial, Row,
-    RowOperations, Warning,
+    FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, OverRequests, ProbedTrial, Row, RowOperations,
+    Warning,
 };
 use crate::group::distinct;
 use crate::trial_values::Kept;
@@ -280,9 +280,9 @@ fn factor(run: &Run, name: &str) -> Factor {
     Factor { name: name.to_owned(), numeric: numbers.is_some() && !levels.is_empty(), levels }
 }
 
-fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
+fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'static Metric> {
     let present = rows.flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
-    study::METRICS.iter().filter(|metric| present.contains(metric.name)).map(MetricInfo::from).collect()
+    study::METRICS.iter().filter(|metric| present.contains(metric.name)).collect()
 }
 
 fn fewer_processors(findings: &Findings) -> Option<String> {
@@ -338,7 +338,7 @@ mod tests {
         let findings = analyze(&run, &records);
         let factors = findings.factors.iter().map(|factor| (factor.name.as_str(), factor.numeric, factor.levels.len()));
         assert_eq!(factors.collect::<Vec<_>>(), [("server", false, 3), ("cores", true, 2), ("clients", true, 2)]);
-        let metrics = findings.metrics.iter().map(|metric| metric.name.as_str()).collect::<Vec<_>>();
+        let metrics = findings.metrics.iter().map(|metric| metric.name).collect::<Vec<_>>();
         let known = study::METRICS.iter().map(|metric| metric.name).filter(|name| metrics.contains(name));
         assert_eq!(metrics, known.collect::<Vec<_>>(), "in the order of the tables");
         assert!(metrics.contains(&"throughput") && !metrics.contains(&"hit_ratio"), "{metrics:?}");

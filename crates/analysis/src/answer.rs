@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use stats::ranking::BLOCKS_MIN;
+use study::Metric;
 use study::plan::{Asked, AskedKind, Plan};
 
 use crate::comparisons::is_compared;
 use crate::findings::{
-    ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, RequestTrend, Row, Scalability,
-    SearchEnd, Sentence, Source, Trend,
+    ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, RequestTrend, Row, Scalability, SearchEnd,
+    Sentence, Source, Trend,
 };
 use crate::group::grouped;
 use crate::label::label;
@@ -195,10 +196,10 @@ fn others(findings: &Findings) -> impl Iterator<Item = String> {
 /// Rows whose metric is only a lower bound, so that they cannot be ranked.
 fn at_least(findings: &Findings) -> Option<String> {
     let metric = findings.metric_info(&findings.metric)?;
-    let is_unknown = |row: &&Row| !row.is_marked() && row.is_at_least(&metric.name) && !is_compared(row, &metric.name);
+    let is_unknown = |row: &&Row| !row.is_marked() && row.is_at_least(metric.name) && !is_compared(row, metric.name);
     let unknown = findings.rows.iter().filter(is_unknown);
     let shown = unknown.filter_map(|row| {
-        let mean = number::quantity(row.metrics.get(&metric.name)?.mean?, &metric.unit);
+        let mean = number::quantity(row.metrics.get(metric.name)?.mean?, metric.unit);
         Some(format!("{} ({} at least {mean})", row.label, metric.noun))
     });
     listed("Not ranked because requests were still waiting for a response at the end: ", shown.collect())
@@ -259,12 +260,12 @@ fn alone(findings: &Findings, row: &Row) -> String {
     }
 }
 
-fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> {
-    let found = row.metrics.get(&metric.name)?;
+fn value(findings: &Findings, row: &Row, metric: &Metric) -> Option<String> {
+    let found = row.metrics.get(metric.name)?;
     match found.estimate.filter(|_| !findings.quick) {
-        Some(estimate) => Some(number::estimate(&estimate, &metric.unit)),
-        None if found.at_least => Some(number::at_least(found.mean?, &metric.unit)),
-        None => Some(number::quantity(found.mean?, &metric.unit)),
+        Some(estimate) => Some(number::estimate(&estimate, metric.unit)),
+        None if found.at_least => Some(number::at_least(found.mean?, metric.unit)),
+        None => Some(number::quantity(found.mean?, metric.unit)),
     }
 }
 
@@ -443,7 +444,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     let from_to = format!("From {} {} to {} {}", first.factor, first.from, first.to, metric.noun);
     let place = |trend: &Trend| if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
     let Some(blocks) = claimed.iter().map(|trend| trend.change.blocks).min() else {
-        let mean = |row: usize| Some(number::quantity(findings.rows[row].mean(&metric.name)?, &metric.unit));
+        let mean = |row: usize| Some(number::quantity(findings.rows[row].mean(metric.name)?, metric.unit));
         let of = |one: &&Trend| Some(format!("{} to {}{}", mean(one.change.a)?, mean(one.change.b)?, place(one)));
         let parts = short.iter().filter_map(of).collect::<Vec<_>>();
         let why = if findings.quick { "a quick run" } else { "too few blocks for a claim" };

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::pairs::{COULD_SHOW, Pairs, Side};
 use stats::ranking::{self, Claims, Pair, Rule};
+use study::Metric;
 use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
 
 use crate::failed_requests::FailedRequests;
-use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend, TrialFinding};
+use crate::findings::{ComparedPlace, Comparison, Difference, Findings, Row, Trend, TrialFinding};
 use crate::group::{contender_groups, distinct};
 use crate::number::percent;
 use crate::value;
@@ -64,7 +65,7 @@ pub(crate) fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
     distinct(findings.rows.iter().filter_map(|row| row.idle))
 }
 
-pub(crate) fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
+pub(crate) fn metrics(findings: &Findings) -> Vec<&'static Metric> {
     let over = |kind| matches!(kind, FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction);
     let figures = findings.figures.iter().filter(|figure| over(figure.kind));
     let shown = figures.flat_map(|figure| figure.y.iter().chain(&figure.y_more));
@@ -124,7 +125,7 @@ pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> 
 struct MetricComparison<'a> {
     findings: &'a Findings,
     plan: &'a Plan,
-    metric: &'a MetricInfo,
+    metric: &'static Metric,
     idle: IdlePolicy,
 }
 
@@ -156,7 +157,7 @@ impl MetricComparison<'_> {
             }
         };
         let places = places.into_iter().zip(found).map(place).collect::<Vec<_>>();
-        let metric = || self.metric.name.clone();
+        let metric = || self.metric.name.to_owned();
         let trend = |((rows, factor, label), pair): ((Vec<usize>, &str, String), Option<Pair>)| {
             let level = |row: usize| self.findings.rows[row].factors.get(factor).cloned();
             let (from, to) = (level(rows[0])?, level(rows[1])?);
@@ -172,7 +173,7 @@ impl MetricComparison<'_> {
     fn rows(&self, points: &[usize]) -> Vec<usize> {
         let row = |&point: &usize| {
             let is_same = |row: &Row| row.point == point && row.idle == Some(self.idle);
-            self.findings.rows.iter().position(|row| is_same(row) && is_compared(row, &self.metric.name))
+            self.findings.rows.iter().position(|row| is_same(row) && is_compared(row, self.metric.name))
         };
         points.iter().filter_map(row).collect()
     }
@@ -197,7 +198,7 @@ impl MetricComparison<'_> {
         let trials = |row: usize| &self.findings.rows[row].trials;
         let blocks = rows.iter().flat_map(|&row| trials(row)).map(|trial| trial.block).collect::<BTreeSet<_>>();
         let of_row = |&row: &usize| {
-            let bounds = trials(row).iter().filter_map(|trial| Some((trial.block, trial.bound(&self.metric.name)?)));
+            let bounds = trials(row).iter().filter_map(|trial| Some((trial.block, trial.bound(self.metric.name)?)));
             let bounds = bounds.collect::<BTreeMap<_, _>>();
             blocks.iter().map(|block| bounds.get(block).copied()).collect()
         };

@@ -4,12 +4,13 @@
 use stats::adjust;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
 use stats::ranking::BLOCKS_MIN;
+use study::Metric;
 use study::plan::{Design, EffectsPlan, Level};
 use study::record::IdlePolicy;
 
 use crate::findings::{
     ChangeAt, EffectAnalysis, EffectChange, EffectSource, Effects, Estimate, Factor, Findings, InteractionEffect,
-    LevelEffect, Mark, MetricInfo, Row, SourceKind,
+    LevelEffect, Mark, Row, SourceKind,
 };
 use crate::group::distinct;
 use crate::wording::first_of;
@@ -39,10 +40,10 @@ struct Input<'a> {
     left_out: Vec<String>,
 }
 
-fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolicy) -> Effects {
+fn one(findings: &Findings, design: Design, metric: &Metric, idle: IdlePolicy) -> Effects {
     let input = input(findings, metric, idle);
     let hindrance = hindrance(&input);
-    let all_values = input.rows.iter().flat_map(|(row, _)| values(row, &metric.name));
+    let all_values = input.rows.iter().flat_map(|(row, _)| values(row, metric.name));
     let has_ratios = metric.unit != "1" && all_values.map(|(_, value)| value).all(|value| value > 0.0);
     let scales: &[Scale] = match (&hindrance, has_ratios) {
         (Some(_), _) => &[],
@@ -52,9 +53,9 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
     let found = scales.iter().map(|scale| analysis(findings, design, &input, metric, *scale)).collect::<Vec<_>>();
     let marked = marked(&input).filter(|_| hindrance.is_none());
     let refused = hindrance.or_else(|| found.iter().rev().find_map(|found| found.clone().err()));
-    let blocks = input.rows.iter().map(|(row, _)| values(row, &metric.name).count()).max().unwrap_or(0);
+    let blocks = input.rows.iter().map(|(row, _)| values(row, metric.name).count()).max().unwrap_or(0);
     let mut effects = Effects {
-        metric: metric.name.clone(),
+        metric: metric.name.to_owned(),
         idle,
         design,
         factors: input.factors,
@@ -82,8 +83,8 @@ fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + 
 }
 
 /// Leaves out levels without measurements, so that the others still form a full factorial.
-fn input<'a>(findings: &'a Findings, metric: &MetricInfo, idle: IdlePolicy) -> Input<'a> {
-    let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, &metric.name).next().is_some());
+fn input<'a>(findings: &'a Findings, metric: &Metric, idle: IdlePolicy) -> Input<'a> {
+    let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, metric.name).next().is_some());
     let rows = rows.collect::<Vec<_>>();
     let mut left_out = Vec::new();
     let mut factors = Vec::new();
@@ -131,14 +132,14 @@ fn analysis(
     findings: &Findings,
     design: Design,
     input: &Input<'_>,
-    metric: &MetricInfo,
+    metric: &Metric,
     scale: Scale,
 ) -> Result<EffectAnalysis, String> {
     let trials = |levels: &dyn Fn(&[usize]) -> Option<Vec<usize>>| {
         let of = |(row, at): &(&Row, Vec<usize>)| {
             let levels = levels(at)?;
             let of = |(block, value)| Trial { levels: levels.clone(), block, value };
-            Some(values(row, &metric.name).map(of).collect::<Vec<_>>())
+            Some(values(row, metric.name).map(of).collect::<Vec<_>>())
         };
         input.rows.iter().filter_map(of).flatten().collect::<Vec<_>>()
     };
@@ -337,7 +338,7 @@ pub fn source_name(source: &EffectSource) -> String {
     }
 }
 
-fn write_sentences(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, blocks: usize, told: &[String]) {
+fn write_sentences(effects: &mut Effects, metric: &Metric, findings: &Findings, blocks: usize, told: &[String]) {
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
         effects.sentences = vec![format!("Effects on {}: none computed, because {why}.", metric.noun)];
@@ -364,7 +365,7 @@ fn write_sentences(effects: &mut Effects, metric: &MetricInfo, findings: &Findin
 struct Speaker<'a> {
     effects: &'a Effects,
     found: &'a EffectAnalysis,
-    metric: &'a MetricInfo,
+    metric: &'a Metric,
     error: f64,
     told: &'a [String],
 }
@@ -375,14 +376,14 @@ impl Speaker<'_> {
     }
 
     fn change(&self, found: &EffectChange) -> String {
-        let change = change(self.found.scale, &found.change, &self.metric.unit);
+        let change = change(self.found.scale, &found.change, self.metric.unit);
         format!("from {} to {} {change}", found.from, found.to)
     }
 
     fn not_shown(&self, what: &str, least: f64) -> String {
         let least = match self.found.scale {
             Scale::Ratio => number::percent(least),
-            Scale::Difference => number::quantity(least, &self.metric.unit),
+            Scale::Difference => number::quantity(least, self.metric.unit),
         };
         format!("{what}: no significant effect on {} (≥ {least} would have been detected).", self.metric.noun)
     }
@@ -455,7 +456,7 @@ impl Speaker<'_> {
         if !self.is_shown(found.p_adjusted) {
             return (false, self.not_shown(&steps, found.detectable));
         }
-        let change = change(self.found.scale, &found.change, &self.metric.unit);
+        let change = change(self.found.scale, &found.change, self.metric.unit);
         (true, format!("{steps}: {} {change}, all other factors at their first level.", self.metric.noun))
     }
 

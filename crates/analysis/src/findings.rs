@@ -94,7 +94,7 @@ pub struct Findings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
     /// Metrics that occur, in display order.
-    pub metrics: Vec<MetricInfo>,
+    pub metrics: Vec<&'static Metric>,
     /// The load in words: what all design points share and how they differ.
     pub load: String,
     /// Figures requested by the study.
@@ -165,13 +165,13 @@ pub struct Findings {
 
 impl Findings {
     /// Looks up a metric by name.
-    pub fn metric_info(&self, name: &str) -> Option<&MetricInfo> {
-        self.metrics.iter().find(|metric| metric.name == name)
+    pub fn metric_info(&self, name: &str) -> Option<&'static Metric> {
+        self.metrics.iter().find(|metric| metric.name == name).copied()
     }
 
     /// Returns the unit of a metric, or an empty string if no row has it.
     pub fn unit(&self, name: &str) -> &str {
-        self.metric_info(name).map_or("", |info| &info.unit)
+        self.metric_info(name).map_or("", |metric| metric.unit)
     }
 
     /// Iterates over all rows, capacities first.
@@ -342,33 +342,6 @@ impl Factor {
         match level {
             Level::Text(word) => word.clone(),
             number => format!("{} {number}", self.name),
-        }
-    }
-}
-
-/// Description of a metric.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct MetricInfo {
-    /// Name in studies, tables and CSV: `latency_p99`.
-    pub name: String,
-    /// Unit of its values: `ns`, `1/s`, `bytes`, `bytes/s`, `1` for a count or a share.
-    pub unit: String,
-    /// Whether higher values are better.
-    pub higher_is_better: bool,
-    /// Name within a sentence: `p99 latency`.
-    pub noun: String,
-    /// Short description.
-    pub text: String,
-}
-
-impl From<&Metric> for MetricInfo {
-    fn from(metric: &Metric) -> Self {
-        MetricInfo {
-            name: metric.name.to_owned(),
-            unit: metric.unit.to_owned(),
-            higher_is_better: metric.better == study::Better::Higher,
-            noun: metric.noun.to_owned(),
-            text: metric.text.to_owned(),
         }
     }
 }

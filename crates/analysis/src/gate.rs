@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stats::gate::{self, Asked, Decided, Ended, Examined, Question, Rule, SUSPICIOUS_P, Side, Verdict};
 use stats::pairs::{COULD_SHOW, half_width};
 use study::gate::{Bound, COMPARED, Condition, Gate};
-use study::metric::{Better, Metric};
+use study::metric::Metric;
 use study::plan::{Level, Plan};
 use study::record::Record;
 
@@ -73,7 +73,7 @@ impl Trials {
 
     fn question(&self, pair: &Pair, asked: Asking) -> Question {
         let [base, candidate] = self.sides(pair.points, asked.metric.name);
-        let higher_is_better = asked.metric.better == Better::Higher;
+        let higher_is_better = asked.metric.higher_is_better;
         Question { asked: asked.question(), higher_is_better, base, candidate }
     }
 }
@@ -554,7 +554,7 @@ fn wanting(test: &GateTest) -> String {
             return format!("; a difference of about {} would have been", percent(COULD_SHOW * half_width));
         }
         (Some(ratio), Some(Bound::Factor(_))) => {
-            let is_higher_better = metric.is_some_and(|metric| metric.better == Better::Higher);
+            let is_higher_better = metric.is_some_and(|metric| metric.higher_is_better);
             let bound = if is_higher_better { (ratio.low * 1e3).floor() } else { (ratio.high * 1e3).ceil() } / 1e3;
             text += &format!("; a limit of {bound} would have passed");
         }

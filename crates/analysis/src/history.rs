@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use study::Metric;
 use study::plan::Point;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::analyze::{Analysis, analyze};
 use crate::findings::{
-    Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricFinding, MetricInfo,
-    PointValue, Row, RunHead, SideBySide, SidePoint, Step,
+    Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricFinding, PointValue,
+    Row, RunHead, SideBySide, SidePoint, Step,
 };
 use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
@@ -80,26 +81,18 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
 }
 
 /// Groups the runs of `study` by machine, sorted by time, with the design points that match one of `wanted`, if any.
-pub fn history(study: &str, metric: &str, entries: Vec<Entry>, wanted: &[Levels]) -> History {
+pub fn history(study: &str, metric: &'static Metric, entries: Vec<Entry>, wanted: &[Levels]) -> History {
     let mut machines = crate::group::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
     for (_, runs) in &mut machines {
         runs.sort_by(|a, b| (&a.head.started, &a.head.run).cmp(&(&b.head.started, &b.head.run)));
     }
     let latest = |(_, runs): &(Machine, Vec<Entry>)| runs.last().map(|entry| entry.head.started.clone());
     machines.sort_by(|a, b| latest(b).cmp(&latest(a)).then_with(|| a.0.cmp(&b.0)));
-    let info = info(metric);
-    let machines = machines.into_iter().map(|(machine, runs)| of_machine(machine, &runs, &info, wanted)).collect();
-    History { version: HISTORY_VERSION, study: study.to_owned(), metric: info, machines }
+    let machines = machines.into_iter().map(|(machine, runs)| of_machine(machine, &runs, metric, wanted)).collect();
+    History { version: HISTORY_VERSION, study: study.to_owned(), metric, machines }
 }
 
-fn info(metric: &str) -> MetricInfo {
-    let name = || metric.to_owned();
-    let unknown =
-        || MetricInfo { name: name(), unit: "1".to_owned(), higher_is_better: false, noun: name(), text: name() };
-    study::Metric::named(metric).map_or_else(unknown, MetricInfo::from)
-}
-
-fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: &[Levels]) -> MachineHistory {
+fn of_machine(machine: Machine, entries: &[Entry], metric: &Metric, wanted: &[Levels]) -> MachineHistory {
     let mut probes = entries.iter().filter_map(|entry| entry.head.probe_ns).collect::<Vec<_>>();
     probes.sort_by(f64::total_cmp);
     let probe_ns_median = stats::quantile(&probes, 0.5);
@@ -136,7 +129,7 @@ fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
 }
 
 /// Runs whose interval does not overlap the previous one of the same configuration, if the revision changed.
-fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &MetricInfo) -> Vec<Step> {
+fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &Metric) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
         let planned = entries[at].points.iter().find(|planned| is_same(point, planned))?;
@@ -160,7 +153,7 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
         let speed = speed.map_or(String::new(), |(before, now)| {
             format!("; the machine was {} by the probe", speed_words(before / now - 1.0))
         });
-        let values = format!("{} at {old}, {} at {new}", estimate(before, &metric.unit), estimate(now, &metric.unit));
+        let values = format!("{} at {old}, {} at {new}", estimate(before, metric.unit), estimate(now, metric.unit));
         let mut marks = value.marks.iter().chain(&earlier.marks).map(|mark| mark.text()).collect::<Vec<_>>();
         marks.sort_unstable();
         marks.dedup();
@@ -231,7 +224,7 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let own = findings.iter().map(|findings| findings.metric.as_str());
     let names = MAIN_METRICS.into_iter().chain(own).collect::<Vec<_>>();
     let known = |name: &str| names.contains(&name) && findings.iter().any(|of| of.metric_info(name).is_some());
-    let metrics = study::METRICS.iter().filter(|metric| known(metric.name)).map(MetricInfo::from).collect::<Vec<_>>();
+    let metrics = study::METRICS.iter().filter(|metric| known(metric.name)).collect::<Vec<_>>();
     let mut points = Vec::new();
     let pair = |of: &Row| {
         findings.each_ref().map(|findings| {
@@ -246,13 +239,13 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
             if at == 1 && rows[0].is_some() {
                 continue;
             }
-            let value_of = |metric: &MetricInfo| {
+            let value_of = |metric: &&Metric| {
                 let of_run = |at: usize| {
                     let revision =
                         suggest_compare::revision_of(&runs[at].0.plan.points[rows[at]?.point]).map(str::to_owned);
-                    value(rows[at]?, &metric.name, revision)
+                    value(rows[at]?, metric.name, revision)
                 };
-                (metric.name.clone(), [of_run(0), of_run(1)])
+                (metric.name.to_owned(), [of_run(0), of_run(1)])
             };
             let label = crate::label::label(&runs[at].0.plan.factors, &row.factors);
             points.push(SidePoint { label, values: metrics.iter().map(value_of).collect() });

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::gate::{Bound, Condition, FailIf};
-use study::metric::{Better, Metric};
+use study::metric::Metric;
 use study::record::{Measurement, Outcome, Record};
 
 use crate::number;
@@ -59,7 +59,7 @@ pub fn load_limits(measurement: &Measurement, fail_if: &FailIf) -> Vec<LoadLimit
 }
 
 fn is_beyond(metric: &Metric, value: f64, limit: f64) -> bool {
-    if metric.better == Better::Lower { value > limit } else { value < limit }
+    if metric.higher_is_better { value < limit } else { value > limit }
 }
 
 impl fmt::Display for LoadLimit {

@@ -4,7 +4,7 @@ pub use config::render_keys::grouped;
 
 use crate::findings::Estimate;
 
-/// Returns divisor and name of the unit of suitable size for `value`; `unit` is one of [`crate::findings::MetricInfo`].
+/// Returns divisor and name of the unit of suitable size for `value`; `unit` is one of [`study::Metric`].
 pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     let steps: &[(f64, &str)] = match unit {
         "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],

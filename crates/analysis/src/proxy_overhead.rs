@@ -116,7 +116,7 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
     let place = if found.place.is_empty() { String::new() } else { format!("{}: ", found.place) };
     let blocks = NAMED.iter().filter_map(|(name, _)| found.metric(name)).map(|metric| metric.blocks).min().unwrap_or(0);
     let is_claimed = !findings.quick && blocks >= BLOCKS_MIN as u64;
-    let unit = |name: &str| findings.metric_info(name).map_or("ns", |info| info.unit.as_str()).to_owned();
+    let unit = |name: &str| findings.metric_info(name).map_or("ns", |metric| metric.unit);
     let (mut adds, mut takes, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for (metric, word) in NAMED.iter().filter_map(|(name, word)| Some((found.metric(name)?, word))) {
         let unit = unit(&metric.metric);

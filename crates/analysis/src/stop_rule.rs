@@ -131,7 +131,7 @@ fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Opt
         place.points.into_iter().map(|point| values[point].clone()).filter(|values| !values.is_empty()).collect()
     };
     let compared = contenders.into_iter().map(of_place).filter(|place| place.len() > 1).collect::<Vec<_>>();
-    let rule = ranking::Rule { higher_is_better: metric.better == study::Better::Higher, error };
+    let rule = ranking::Rule { higher_is_better: metric.higher_is_better, error };
     (!compared.is_empty()).then(|| ranking::comparison_width(&ranking::claims(&compared, &rule)))
 }
 

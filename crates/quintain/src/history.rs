@@ -38,6 +38,7 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
         return Err(usage(text).hint(format!("the latest started {last}; machines: {}", hosts.join(", "))));
     };
     let metric = metric.as_ref().unwrap_or(&latest.plan.trials.metric);
+    let metric = study::Metric::named(metric).ok_or_else(|| usage(format!("unknown metric `{metric}`")))?;
     let mut digests = meant.iter().map(|run| cached(&store, run)).collect::<Result<Vec<_>, _>>()?;
     let missing = (0..meant.len()).filter(|&index| digests[index].is_none()).collect::<Vec<_>>();
     if missing.len() > 1 {
@@ -46,7 +47,8 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     }
     let to_read = missing.iter().map(|&index| meant[index]).collect::<Vec<_>>();
     read_digests(&store, &to_read, |index, digest| digests[missing[index]] = Some(digest))?;
-    let entries = meant.iter().zip(digests).filter_map(|(run, digest)| Some(entry(run, digest?, metric))).collect();
+    let entries =
+        meant.iter().zip(digests).filter_map(|(run, digest)| Some(entry(run, digest?, metric.name))).collect();
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {
@@ -176,7 +178,7 @@ fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result
             false => problem.hint(format!("levels of `{name}`: {}", join(levels))),
         });
     }
-    let metric = &history.metric.name;
+    let metric = history.metric.name;
     let text = if wanted.is_empty() {
         format!("no run of `{}` has a value of `{metric}`", history.study)
     } else {

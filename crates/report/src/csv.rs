@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use analysis::findings::{
-    EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, MetricInfo, Row, TrialFinding,
-};
+use analysis::findings::{EffectChange, Estimate, Findings, InteractionEffect, LevelEffect, Row, TrialFinding};
 use analysis::wording::serde_name;
 
 /// One row per design point, with `_mean`, `_low`, `_high` and `_stddev` per metric. Unknown values are empty fields.
 pub fn csv(findings: &Findings) -> String {
     let of_metric =
-        |metric: &MetricInfo| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));
+        |metric: &&study::Metric| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));
     let heads = names("run,point").chain(factor_heads(findings));
     let heads = heads.chain(names("idle,state,n,failures,requests,errors_total,limited_by,marks,clock"));
     let heads = heads.chain(findings.metrics.iter().flat_map(of_metric));
@@ -27,7 +25,7 @@ pub fn csv(findings: &Findings) -> String {
         cells.push(row.limited_by.as_ref().map_or(String::new(), |found| serde_name(found.limit)));
         cells.extend([list(row.marks.iter().map(|mark| mark.text())), row.clock.map_or(String::new(), serde_name)]);
         for metric in &findings.metrics {
-            let found = row.metrics.get(&metric.name);
+            let found = row.metrics.get(metric.name);
             let [_, low, high] = ends(found.and_then(|found| found.estimate.as_ref()));
             cells.extend([number(found.and_then(|found| found.mean)), low, high]);
             cells.push(number(found.and_then(|found| found.stddev)));
@@ -53,7 +51,7 @@ fn run_state(findings: &Findings) -> String {
 pub fn csv_trials(findings: &Findings) -> String {
     let heads = names("run,order,block,started,point").chain(factor_heads(findings));
     let heads = heads.chain(names("idle,limited_by,marks,outlier_in"));
-    let heads = heads.chain(findings.metrics.iter().map(|metric| metric.name.clone()));
+    let heads = heads.chain(findings.metrics.iter().map(|metric| metric.name.to_owned()));
     let mut out = line(heads.chain(names("failed,at_least,in_flight,unsent,contended,probe_cpu_ns,run_state")));
     let probed = findings.probes.iter().flat_map(|probed| &probed.trials);
     let probed = probed.map(|trial| (trial.order, trial.cpu_ns())).collect::<BTreeMap<_, _>>();
@@ -66,7 +64,7 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.extend(levels(findings, row));
         cells.extend([row.idle.map_or(String::new(), serde_name), trial.limited_by.map_or(String::new(), serde_name)]);
         cells.extend([list(trial.marks.iter().map(|mark| mark.text())), trial.outlier_in.join("; ")]);
-        cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name))));
+        cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(metric.name))));
         let bounds = study::METRICS.iter().map(|metric| metric.name).filter(|name| trial.at_least.contains(name));
         cells.extend([trial.failed.clone().unwrap_or_default(), list(bounds)]);
         cells.extend([trial.in_flight.to_string(), trial.unsent.to_string(), trial.contended.to_string()]);

@@ -254,13 +254,9 @@ fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
     factor.levels.iter().position(|known| known == level)
 }
 
-pub(crate) fn metric_of(findings: &Findings, name: &str) -> (String, String) {
-    let words = |unit: &str, text: &str| (unit.to_owned(), text.to_owned());
-    match (findings.metric_info(name), study::Metric::named(name)) {
-        (Some(info), _) => words(&info.unit, &info.text),
-        (None, Some(metric)) => words(metric.unit, metric.text),
-        (None, None) => words("1", name),
-    }
+pub(crate) fn metric_of(name: &str) -> (String, String) {
+    let (unit, text) = study::Metric::named(name).map_or(("1", name), |metric| (metric.unit, metric.text));
+    (unit.to_owned(), text.to_owned())
 }
 
 fn bars(findings: &Findings, level: f64, rest: &str) -> String {

@@ -121,7 +121,7 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
         let tone = if step.is_some() { Tone::Warning } else { Tone::Muted };
         cells.into_iter().map(Cell::new).chain([Cell::new(notes(run, value, step)).tone(tone)]).collect()
     });
-    let mut heads = vec![Head::text("started, UTC"), Head::text("revision"), Head::number(&history.metric.noun)];
+    let mut heads = vec![Head::text("started, UTC"), Head::text("revision"), Head::number(history.metric.noun)];
     heads.extend(bars.then(|| Head::text("").room(Room::Drop)));
     let machine = Head::text("machine").hint("CPU speed by the probe, relative to the median of these runs");
     heads.extend([Head::number("n"), machine, Head::text("run")].map(|head| head.room(Room::Drop)));

@@ -18,15 +18,15 @@ fn document(found: &SideBySide) -> Document {
     let mut values = Section::new("values", "Values");
     for metric in &found.metrics {
         let rows = found.points.iter().filter_map(|point| {
-            let both = point.values.get(&metric.name)?;
+            let both = point.values.get(metric.name)?;
             let cell = |value: &Option<_>| {
-                Cell::new(value.as_ref().map_or_else(|| "–".to_owned(), |value| shown(value, &metric.unit)))
+                Cell::new(value.as_ref().map_or_else(|| "–".to_owned(), |value| shown(value, metric.unit)))
             };
             let [first, second] = both.each_ref().map(cell);
             both.iter().any(Option::is_some).then(|| vec![Cell::new(&*point.label), first, second])
         });
         let heads = [Head::text("design point"), Head::number(&*found.runs[0].run), Head::number(&*found.runs[1].run)];
-        let (title, heads) = (metric.text.clone(), heads.to_vec());
+        let (title, heads) = (metric.text.to_owned(), heads.to_vec());
         let table = Table { title, heads, rows: rows.collect(), ..Table::default() };
         table.unless_empty().into_iter().for_each(|table| values.all(Block::Table(table)));
     }

@@ -141,7 +141,7 @@ fn github_benchmark() {
             for one in &read {
                 assert!(names.insert(one.name.clone()), "{} twice", one.name);
                 let info = findings.metric_info(one.name.rsplit_once('/').unwrap().1).unwrap();
-                assert_eq!((info.higher_is_better, &info.unit), (higher, &one.unit));
+                assert_eq!((info.higher_is_better, info.unit), (higher, one.unit.as_str()));
                 assert!(one.value.is_finite() && one.range.as_ref().is_none_or(|range| range.starts_with("± ")));
                 assert!(one.extra.as_ref().is_some_and(|extra| extra.contains("trial")));
             }

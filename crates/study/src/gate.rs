@@ -27,7 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
-use crate::metric::{Better, Metric, share_text};
+use crate::metric::{Metric, share_text};
 
 const TEXT_MAX_BYTES: usize = 256;
 
@@ -180,9 +180,9 @@ fn condition(text: &str) -> Result<Condition, Invalid> {
     let metric = Metric::find(name).ok_or_else(|| {
         Invalid::new(format!("unknown metric `{}`", name.escape_debug())).hint(suggestion(name, Metric::names()))
     })?;
-    let (worse, better, direction) = match metric.better {
-        Better::Lower => (">", "<", "lower"),
-        Better::Higher => ("<", ">", "higher"),
+    let (worse, better, direction) = match metric.higher_is_better {
+        false => (">", "<", "lower"),
+        true => ("<", ">", "higher"),
     };
     let written = || format!("write `{} {worse} {}`", metric.short_name(), examples(metric));
     if sign == better {
@@ -192,8 +192,8 @@ fn condition(text: &str) -> Result<Condition, Invalid> {
     }
     let bound = read_bound(metric, bound).map_err(|message| Invalid::new(message).hint(written()))?;
     let is_improvement = match bound {
-        Bound::Factor(factor) if metric.better == Better::Lower => factor < 1.0,
-        Bound::Factor(factor) => factor > 1.0,
+        Bound::Factor(factor) if metric.higher_is_better => factor > 1.0,
+        Bound::Factor(factor) => factor < 1.0,
         Bound::Absolute(_) | Bound::Excess(_) => false,
     };
     if is_improvement {
@@ -204,8 +204,8 @@ fn condition(text: &str) -> Result<Condition, Invalid> {
 }
 
 fn examples(metric: &Metric) -> String {
-    let factor = if metric.better == Better::Lower { "1.05" } else { "0.95" };
-    let percent = if metric.better == Better::Lower { "+5%" } else { "-5%" };
+    let factor = if metric.higher_is_better { "0.95" } else { "1.05" };
+    let percent = if metric.higher_is_better { "-5%" } else { "+5%" };
     let value = match metric.unit {
         _ if metric.is_error_share() => return "0.1%` (a share of all requests) or `errors > 0".to_owned(),
         "ns" => "5ms",
@@ -271,7 +271,7 @@ impl Bound {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.metric.better == Better::Lower { '>' } else { '<' };
+        let sign = if self.metric.higher_is_better { '<' } else { '>' };
         write!(f, "{} {sign} {}", self.metric.short_name(), self.bound.text(self.metric))
     }
 }

@@ -83,7 +83,7 @@ pub use expand::{ExpandOptions, expand, parse_workload};
 pub use factor_placeholders::fill;
 pub use journey::Journey;
 pub use json::{Json, is_default};
-pub use metric::{Better, METRICS, Metric, time_text};
+pub use metric::{METRICS, Metric, time_text};
 pub use objective::Objective;
 pub use parse::{Profile, Study, TEXT_MAX_BYTES, parse, parse_journey, preset_journey};
 pub use plan::{Level, Plan, Point};

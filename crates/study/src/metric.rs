@@ -1,66 +1,64 @@
 //! The metrics that a study can name.
 
-use Better::{Higher, Lower};
 use config::{Invalid, units};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A number that every trial has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Metric {
     /// Its name in studies, tables and exports.
     pub name: &'static str,
     /// Its unit as stored: `1/s`, `ns`, `bytes`, `bytes/s`, `1`.
     pub unit: &'static str,
-    /// Direction of improvement.
-    pub better: Better,
+    /// Whether higher values are better.
+    pub higher_is_better: bool,
     /// Column heading.
+    #[serde(skip)]
     pub heading: &'static str,
     /// Noun within a sentence: `p99 latency`.
     pub noun: &'static str,
     /// Description for users.
     pub text: &'static str,
     /// Short names in flags and conditions. `errors` is the share of errors, which loads of any length can compare.
+    #[serde(skip)]
     pub short_names: &'static [&'static str],
     /// Whether it is a fraction from 0 to 1, so that percentages are valid values.
+    #[serde(skip)]
     pub is_share: bool,
 }
 
-/// Direction of improvement of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Higher values are better.
-    Higher,
-    /// Lower values are better.
-    Lower,
-}
+const HIGHER: bool = true;
+const LOWER: bool = false;
 
 /// Every metric, in the order of the tables.
 pub const METRICS: &[Metric] = &[
-    metric("throughput", "1/s", Higher, "throughput", "throughput").text("valid responses per second"),
+    metric("throughput", "1/s", HIGHER, "throughput", "throughput").text("valid responses per second"),
     time("latency_mean", "mean latency", "mean latency").short(&["mean"]),
     time("latency_p50", "p50", "median latency").short(&["p50"]),
     time("latency_p90", "p90", "p90 latency").short(&["p90"]),
     time("latency_p95", "p95", "p95 latency").short(&["p95"]),
     time("latency_p99", "p99", "p99 latency").short(&["p99"]),
     time("latency_p999", "p99.9", "p99.9 latency").short(&["p99.9", "p999"]),
-    metric("transfer", "bytes/s", Higher, "transfer", "transfer").text("bytes received per second"),
+    metric("transfer", "bytes/s", HIGHER, "transfer", "transfer").text("bytes received per second"),
     time("handshake_mean", "TLS handshake", "mean TLS handshake time"),
-    share("hit_ratio", Higher, "hit ratio", "hit ratio").text("hit ratio (hits / GETs)"),
-    share("byte_hit_ratio", Higher, "byte hit ratio", "byte hit ratio")
+    share("hit_ratio", HIGHER, "hit ratio", "hit ratio").text("hit ratio (hits / GETs)"),
+    share("byte_hit_ratio", HIGHER, "byte hit ratio", "byte hit ratio")
         .text("byte hit ratio (bytes of hits / bytes requested)"),
-    share("miss_compulsory", Lower, "compulsory misses", "compulsory miss ratio")
+    share("miss_compulsory", LOWER, "compulsory misses", "compulsory miss ratio")
         .text("compulsory miss ratio (key never stored)"),
-    share("miss_capacity", Lower, "capacity misses", "capacity miss ratio").text("capacity miss ratio (key evicted)"),
-    share("miss_invalidation", Lower, "invalidation misses", "invalidation miss ratio")
+    share("miss_capacity", LOWER, "capacity misses", "capacity miss ratio").text("capacity miss ratio (key evicted)"),
+    share("miss_invalidation", LOWER, "invalidation misses", "invalidation miss ratio")
         .text("invalidation miss ratio (key deleted)"),
-    share("miss_expiry", Lower, "expiry misses", "expiry miss ratio").text("expiry miss ratio (TTL elapsed)"),
-    share("miss_refused", Lower, "rejection misses", "rejection miss ratio")
+    share("miss_expiry", LOWER, "expiry misses", "expiry miss ratio").text("expiry miss ratio (TTL elapsed)"),
+    share("miss_refused", LOWER, "rejection misses", "rejection miss ratio")
         .text("rejection miss ratio (SET was rejected)"),
     bytes("footprint", "footprint", "footprint").text("footprint: bytes of all distinct keys and values requested"),
-    metric("refused_sets", "1", Lower, "rejected SETs", "number of rejected SETs").text("SETs rejected by the cache"),
-    metric("fills", "1/s", Lower, "fills", "fill rate").text("fills per second (SETs after misses)"),
+    metric("refused_sets", "1", LOWER, "rejected SETs", "number of rejected SETs").text("SETs rejected by the cache"),
+    metric("fills", "1/s", LOWER, "fills", "fill rate").text("fills per second (SETs after misses)"),
     time("get_latency_p99", "GET hit p99", "p99 GET hit latency").text("p99 GET hit latency (1.6 % resolution)"),
-    metric("errors", "1", Lower, "errors", "number of failed requests").text("failed requests, all kinds"),
-    share("error_share", Lower, "error share", "fraction of failed requests")
+    metric("errors", "1", LOWER, "errors", "number of failed requests").text("failed requests, all kinds"),
+    share("error_share", LOWER, "error share", "fraction of failed requests")
         .text("fraction of requests that failed or had waited longer than the timeout at the end")
         .short(&["errors"]),
     time("subject_cpu_per_request", "server CPU per request", "server CPU time per request").short(&["cpu"]),
@@ -86,7 +84,7 @@ pub const METRICS: &[Metric] = &[
         .text("own metadata per call on the wire, with framing"),
     bytes("m3_bytes_per_request", "M3 bytes per request", "extra bytes per call (M3)")
         .text("all bytes between proxies per call, less the original"),
-    metric("entries_per_request", "1", Lower, "entries per request", "new service entries per call"),
+    metric("entries_per_request", "1", LOWER, "entries per request", "new service entries per call"),
     bytes("store_bytes", "store", "store size").text("size of a proxy's store file at the end of the trial"),
 ];
 
@@ -101,20 +99,20 @@ pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
 
 type Text = &'static str;
 
-const fn metric(name: Text, unit: Text, better: Better, heading: Text, noun: Text) -> Metric {
-    Metric { name, unit, better, heading, noun, text: noun, short_names: &[], is_share: false }
+const fn metric(name: Text, unit: Text, higher_is_better: bool, heading: Text, noun: Text) -> Metric {
+    Metric { name, unit, higher_is_better, heading, noun, text: noun, short_names: &[], is_share: false }
 }
 
 const fn time(name: Text, heading: Text, noun: Text) -> Metric {
-    metric(name, "ns", Lower, heading, noun)
+    metric(name, "ns", LOWER, heading, noun)
 }
 
 const fn bytes(name: Text, heading: Text, noun: Text) -> Metric {
-    metric(name, "bytes", Lower, heading, noun)
+    metric(name, "bytes", LOWER, heading, noun)
 }
 
-const fn share(name: Text, better: Better, heading: Text, noun: Text) -> Metric {
-    Metric { is_share: true, ..metric(name, "1", better, heading, noun) }
+const fn share(name: Text, higher_is_better: bool, heading: Text, noun: Text) -> Metric {
+    Metric { is_share: true, ..metric(name, "1", higher_is_better, heading, noun) }
 }
 
 impl Metric {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use study::Metric;
 use study::plan::Level;
 use study::record::{IdlePolicy, RunState};
 
-use super::{Estimate, Mark, MetricInfo};
+use super::{Estimate, Mark};
 
 /// Version of [`History`] and [`SideBySide`] that this build writes.
 pub const HISTORY_VERSION: u32 = 1;
@@ -20,7 +21,7 @@ pub struct History {
     /// The study.
     pub study: String,
     /// The metric.
-    pub metric: MetricInfo,
+    pub metric: &'static Metric,
     /// One entry per machine; the machine of the latest run comes first.
     pub machines: Vec<MachineHistory>,
 }
@@ -167,7 +168,7 @@ pub struct SideBySide {
     /// Their machines.
     pub machines: [Machine; 2],
     /// Metrics in display order.
-    pub metrics: Vec<MetricInfo>,
+    pub metrics: Vec<&'static Metric>,
     /// Design points of either run.
     pub points: Vec<SidePoint>,
     /// Why there is no verdict, and what the probes show about the machine.

@@ -27,7 +27,7 @@ fn probed(mut of: (Run, Vec<Record>), cpu_ns: u64) -> (Run, Vec<Record>) {
 fn of(runs: &[(Run, Vec<Record>)], wanted: &[Levels]) -> History {
     let entries =
         runs.iter().map(|(run, records)| entry(run, Digest::new(&analyze(run, records)), "latency_mean")).collect();
-    history("volley", "latency_mean", entries, wanted)
+    history("volley", study::Metric::named("latency_mean").unwrap(), entries, wanted)
 }
 
 fn four() -> Vec<(Run, Vec<Record>)> {

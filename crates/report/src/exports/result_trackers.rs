@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use analysis::Findings;
-use analysis::findings::{Estimate, MetricInfo, Row};
+use analysis::findings::{Estimate, Row};
 use serde::Serialize;
+use study::Metric;
 
 use super::File;
 use super::names::measured;
@@ -15,7 +16,7 @@ const BENCHER_NAME_MAX: usize = 1024;
 const BENCHER_IGNORE: &str = "-bencher-ignore";
 
 struct Tracked<'a> {
-    info: &'a MetricInfo,
+    info: &'static Metric,
     mean: f64,
     interval: Option<&'a Estimate>,
     /// Whether the mean is a lower bound.
@@ -24,7 +25,7 @@ struct Tracked<'a> {
 
 fn tracked<'a>(findings: &'a Findings, row: &'a Row) -> impl Iterator<Item = Tracked<'a>> {
     findings.metrics.iter().filter_map(|info| {
-        let found = row.metrics.get(&info.name)?;
+        let found = row.metrics.get(info.name)?;
         let mean = found.mean.filter(|mean| mean.is_finite())?;
         let interval = found.estimate.as_ref().filter(|found| found.low.is_finite() && found.high.is_finite());
         Some(Tracked { info, mean, interval, at_least: found.at_least })
@@ -47,7 +48,7 @@ pub(super) fn bencher(findings: &Findings) -> Vec<File> {
         let metric = |found: Tracked<'_>| {
             let lower_value = found.interval.map(|interval| interval.low).or(found.at_least.then_some(found.mean));
             let upper_value = found.interval.map(|interval| interval.high);
-            (found.info.name.clone(), BencherMetric { value: found.mean, lower_value, upper_value })
+            (found.info.name, BencherMetric { value: found.mean, lower_value, upper_value })
         };
         let metrics = tracked(findings, row).map(metric).collect::<BTreeMap<_, _>>();
         let mut name = bounded(name, row.point, BENCHER_NAME_MAX - BENCHER_IGNORE.len());
@@ -88,7 +89,7 @@ pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
             let list = if found.info.higher_is_better { &mut bigger } else { &mut smaller };
             list.push(GithubBenchmark {
                 name: format!("{name}/{}", found.info.name),
-                unit: found.info.unit.clone(),
+                unit: found.info.unit.to_owned(),
                 value: found.mean,
                 range: found.interval.map(|interval| format!("± {}", interval.half_width())),
                 extra: extra(row, &found),
@@ -100,7 +101,7 @@ pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
 }
 
 fn extra(row: &Row, found: &Tracked<'_>) -> String {
-    let mut lines = vec![found.info.text.clone(), analysis::number::count(row.n as u64, "trial")];
+    let mut lines = vec![found.info.text.to_owned(), analysis::number::count(row.n as u64, "trial")];
     if let Some(interval) = found.interval {
         lines.push(format!("{} % interval: {} to {}", interval.level * 100.0, interval.low, interval.high));
     }

@@ -29,7 +29,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
             let of_runs = machine.runs.iter().zip(&point.values).enumerate();
             let marks = of_runs.filter(|(_, (run, _))| run.head.quick == quick).filter_map(|(at, (run, value))| {
                 let value = value.as_ref().filter(|value| drawable(value.mean))?;
-                Some(mark(at, run, value, &point.label, &metric.unit, detail))
+                Some(mark(at, run, value, &point.label, metric.unit, detail))
             });
             let mut marks = marks.collect::<Vec<_>>();
             if marks.is_empty() {
@@ -49,7 +49,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     }
     marked.sort_unstable();
     marked.dedup();
-    let y = Axis::of_values(values.into_iter(), &metric.unit, &metric.text);
+    let y = Axis::of_values(values.into_iter(), metric.unit, &metric.text);
     let mut panels = vec![Panel::new(String::new(), x.clone(), y, layers)];
     panels.extend(speed(machine, &x, shown.len()));
     let mut notes = Vec::new();

@@ -46,7 +46,7 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     let grid = Grid::new(findings, wanted, true, detail);
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| findings.metric.clone())];
     metrics.extend(wanted.y_more.iter().cloned());
-    let (unit, text) = axis_of(findings, &metrics);
+    let (unit, text) = axis_of(&metrics);
     let (facets, more) = grid.facets();
     let labels = labels(&grid, &metrics);
     let mut over = Over {
@@ -114,14 +114,14 @@ pub(super) fn over(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
 
 const A_REQUEST: &str = "_bytes_per_request";
 
-fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
-    let (unit, text) = metric_of(findings, &metrics[0]);
+fn axis_of(metrics: &[String]) -> (String, String) {
+    let (unit, text) = metric_of(&metrics[0]);
     match metrics {
         [_] => (unit, text),
         all if all.iter().all(|metric| metric.starts_with("latency_")) => (unit, "latency".to_owned()),
         all if all.iter().all(|metric| metric.ends_with(A_REQUEST)) => (unit, "bytes per request".to_owned()),
         all => {
-            let texts = all.iter().map(|metric| metric_of(findings, metric).1).collect::<Vec<_>>();
+            let texts = all.iter().map(|metric| metric_of(metric).1).collect::<Vec<_>>();
             (unit, texts.join(", "))
         }
     }
@@ -140,7 +140,7 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
         (_, Some("m1b")) => "M1b, with peer addresses".to_owned(),
         (_, Some("m2")) => "M2, on the wire".to_owned(),
         (_, Some("m3")) => "M3, everything beyond the messages".to_owned(),
-        _ => metric_of(grid.findings, metric).1,
+        _ => metric_of(metric).1,
     });
     grid.colours.named(grid.colours.others(), names.collect())
 }

@@ -41,7 +41,7 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
 }
 
 fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: Detail) -> Option<Panel> {
-    let (unit, text) = metric_of(findings, metric);
+    let (unit, text) = metric_of(metric);
     let all = findings.added.iter().filter_map(|found| Some((found, found.metric(metric)?))).collect::<Vec<_>>();
     let points = all.iter().filter(|(_, found)| drawable(point(found))).collect::<Vec<_>>();
     if points.is_empty() {

@@ -23,7 +23,7 @@ struct Scales {
 
 pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let shown = &findings.inside[..findings.inside.len().min(TRIALS).min(detail.panels)];
-    let scales = Scales::new(findings, shown)?;
+    let scales = Scales::new(shown)?;
     let colours = Colours::new(findings);
     let panels = shown.iter().filter_map(|trial| stack(findings, trial, &scales, &colours)).collect::<Vec<_>>();
     let mut notes = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
 }
 
 impl Scales {
-    fn new(findings: &Findings, trials: &[InsideTrial]) -> Option<Scales> {
+    fn new(trials: &[InsideTrial]) -> Option<Scales> {
         let columns = || trials.iter().flat_map(|trial| &trial.columns);
         let processes = || trials.iter().flat_map(|trial| &trial.processes);
         let longest_ns = trials.iter().map(|trial| trial.duration_ns).max()? as f64;
@@ -77,7 +77,7 @@ impl Scales {
         let (cpus, memory) = (most(&mut { cpus }), most(&mut { memory }));
         Some(Scales {
             time: few(Axis::linear(0.0, longest_ns, "ns", "since start of measurement")),
-            rate: few(Axis::of_values(rates.chain([0.0]), "1/s", &metric_of(findings, "throughput").1)),
+            rate: few(Axis::of_values(rates.chain([0.0]), "1/s", &metric_of("throughput").1)),
             latency: Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6),
             bands: (low, ((high - low) / BANDS_MAX).ceil().max(1.0), high),
             cpus: (looked_at && cpus > 0.0).then(|| few(Axis::linear(0.0, cpus, "", "CPUs in use"))),

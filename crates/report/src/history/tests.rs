@@ -36,7 +36,7 @@ fn example() -> History {
             }
         }),
     ];
-    analysis::history("volley", "latency_mean", entries, &[])
+    analysis::history("volley", study::Metric::named("latency_mean").unwrap(), entries, &[])
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::document::{Cell, Head, Room, Tone};
 pub(crate) const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
 
 pub(crate) fn metric_head(f: &Findings, name: &str) -> Head {
-    let hint = f.metric_info(name).map_or("", |info| info.text.as_str());
+    let hint = f.metric_info(name).map_or("", |info| info.text);
     Head::number(Metric::heading_of(name)).hint(hint).room(Room::Drop)
 }
 

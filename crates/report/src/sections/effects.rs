@@ -1,5 +1,5 @@
 use analysis::effects::{change, source_name};
-use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
+use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings};
 use analysis::group::{distinct, grouped};
 use analysis::number;
 use analysis::wording::serde_name;
@@ -82,7 +82,7 @@ fn short(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
+fn changes(effects: &Effects, metric: &study::Metric, title: String) -> Table {
     let heads = ["factor", "from", "to", "where"].map(Head::text).into_iter();
     let is_tested = |found: &EffectAnalysis| found.changes.iter().any(|change| change.p_adjusted.is_some());
     let scales = |found: &EffectAnalysis| {
@@ -103,7 +103,7 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
         let mut row = vec![wanted.factor.clone(), wanted.from.to_string(), wanted.to.to_string(), at];
         for analysis in &effects.analyses {
             let found = analysis.changes.iter().find(|found| same(found, wanted));
-            row.push(found.map_or_else(String::new, |found| change(analysis.scale, &found.change, &metric.unit)));
+            row.push(found.map_or_else(String::new, |found| change(analysis.scale, &found.change, metric.unit)));
             if is_tested(analysis) {
                 row.push(found.and_then(|found| found.p_adjusted).map_or_else(String::new, number::p_value));
             }

@@ -36,7 +36,7 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     // On narrow terminals, numbers go from the end, except the number of trials, the first metric and the limit.
     let last = heads.len() - 1;
     heads.iter_mut().take(last).skip(points + 2).for_each(|head| head.room = Room::Drop);
-    Table { title: title(findings, table), heads, rows, below: Vec::new() }
+    Table { title: title(table), heads, rows, below: Vec::new() }
 }
 
 type Column = (Head, Vec<String>);
@@ -45,8 +45,8 @@ fn column(head: Head, findings: &Findings, cell: impl Fn(&Row) -> String) -> Col
     (head, findings.rows.iter().map(cell).collect())
 }
 
-fn title(findings: &Findings, table: &plan::Table) -> String {
-    let texts = || table.metrics.iter().map(|metric| metric_of(findings, metric).1).collect::<Vec<_>>();
+fn title(table: &plan::Table) -> String {
+    let texts = || table.metrics.iter().map(|metric| metric_of(metric).1).collect::<Vec<_>>();
     table.title.clone().unwrap_or_else(|| capitalised(&texts().join(", ")))
 }
 

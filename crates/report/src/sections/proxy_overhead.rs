@@ -33,7 +33,7 @@ fn table(findings: &Findings) -> Table {
         let missing = || "-".to_owned();
         cells.push(found.metric("latency_p50").map_or_else(missing, |metric| quantity(metric.direct, "ns")));
         cells.extend(compared.iter().map(|name| {
-            let unit = findings.metric_info(name).map_or("ns", |info| info.unit.as_str());
+            let unit = findings.metric_info(name).map_or("ns", |info| info.unit);
             found.metric(name).map_or_else(missing, |metric| match (&metric.difference, metric.shown) {
                 (Some(difference), true) => change(difference, unit, findings.quick),
                 (Some(difference), false) => format!("none shown: {}", change(difference, unit, findings.quick)),

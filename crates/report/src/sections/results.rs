@@ -141,7 +141,7 @@ fn stopped(f: &Findings) -> String {
 
 fn other_metrics(f: &Findings) -> Option<Table> {
     let first = first_metrics(f);
-    let rest = f.metrics.iter().map(|metric| metric.name.as_str()).filter(|name| !first.contains(name));
+    let rest = f.metrics.iter().map(|metric| metric.name).filter(|name| !first.contains(name));
     let rest = rest.collect::<Vec<_>>();
     let mut heads = point_heads(f);
     heads.extend(rest.iter().map(|name| metric_head(f, name)));
@@ -155,7 +155,7 @@ fn other_metrics(f: &Findings) -> Option<Table> {
 }
 
 fn variances(f: &Findings) -> Option<Table> {
-    let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit.as_str());
+    let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit);
     let mut heads = point_heads(f);
     heads.extend(["s_B", "s_B over mean", "s_W, of one second", "optimal trial length"].map(Head::number));
     heads.push(Head::text("target met"));

@@ -13,7 +13,7 @@ use crate::panel::Layer;
 use crate::panel::scale::Scale;
 use crate::panel::style::Background;
 use analysis::findings::{
-    Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, MetricInfo, Row, RowState, TrialFinding, Warning,
+    Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, Row, RowState, TrialFinding, Warning,
 };
 use fixtures as example;
 
@@ -112,14 +112,7 @@ fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64)
         factor("clients", &numbers(clients), true),
     ];
     let template = volley().rows.into_iter().find(|row| row.latency.is_some()).expect("the example measures something");
-    let metrics = known().map(|metric| MetricInfo {
-        name: metric.name.to_owned(),
-        unit: metric.unit.to_owned(),
-        higher_is_better: metric.better == study::Better::Higher,
-        noun: metric.noun.to_owned(),
-        text: metric.text.to_owned(),
-    });
-    f.metrics = metrics.collect();
+    f.metrics = known().collect();
     f.metric = "throughput".to_owned();
     f.figures = every_kind();
     for server in &names {
