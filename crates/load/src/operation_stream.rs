@@ -62,11 +62,11 @@ enum Choice {
 }
 
 /// `Zipf` has a power of two of ages. Rejecting those that do not exist yet keeps the distribution.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Age {
     Uniform,
     LogUniform,
-    Zipf { exponent: f64, law: Zipf },
+    Zipf { law: Zipf, ranks: ZipfRanks },
 }
 
 /// The operations of one partition.
@@ -123,7 +123,8 @@ impl Stream {
         let (partition, partitions) = (u64::from(partition), u64::from(partitions));
         let choice = match (keys.reuse, keys.popularity) {
             (Some(_), Popularity::Zipf { exponent }) => {
-                Choice::Growing(Age::Zipf { exponent, law: Zipf::new(1, exponent) })
+                let law = Zipf::new(1, exponent);
+                Choice::Growing(Age::Zipf { law, ranks: ZipfRanks::new(law) })
             }
             (Some(_), Popularity::Recency) => Choice::Growing(Age::LogUniform),
             (Some(_), _) => Choice::Growing(Age::Uniform),
@@ -218,8 +219,8 @@ impl Stream {
             self.made_once += 1;
             return (key, true);
         }
-        if let Choice::Growing(age) = self.choice {
-            return self.growing(age);
+        if matches!(self.choice, Choice::Growing(_)) {
+            return self.growing();
         }
         if self.shift_left == 0 {
             self.shift_left = self.shift_every;
@@ -247,28 +248,28 @@ impl Stream {
         (self.permutation.map_or(rank, |permutation| permutation.apply(rank)), false)
     }
 
-    fn growing(&mut self, age: Age) -> (u64, bool) {
+    fn growing(&mut self) -> (u64, bool) {
         let earlier = self.own + self.made;
         if earlier == 0 || self.rng.unit_f64() >= self.reuse {
             let key = self.population + self.made * self.partitions + self.partition;
             self.made += 1;
             return (key, true);
         }
-        let age = match age {
-            Age::Uniform => self.rng.below(earlier),
-            Age::LogUniform => log_uniform_age(earlier, &mut self.rng) - 1,
-            Age::Zipf { exponent, mut law } => {
-                if law.len() < earlier {
-                    law = Zipf::new(earlier.next_power_of_two(), exponent);
-                    self.choice = Choice::Growing(Age::Zipf { exponent, law });
+        let age = match &mut self.choice {
+            Choice::Growing(Age::LogUniform) => log_uniform_age(earlier, &mut self.rng) - 1,
+            Choice::Growing(Age::Zipf { law, ranks }) => {
+                if law.n < earlier {
+                    *law = Zipf::new(earlier.next_power_of_two(), law.exponent);
+                    *ranks = ZipfRanks::new(*law);
                 }
                 loop {
-                    let rank = law.sample(&mut self.rng);
+                    let rank = ranks.sample(&mut self.rng);
                     if rank < earlier {
                         break rank;
                     }
                 }
             }
+            _ => self.rng.below(earlier),
         };
         // The newest keys come last; the partition's share of the population precedes them.
         let index = earlier - 1 - age;
