@@ -489,32 +489,20 @@ impl Row {
     }
 }
 
-/// State of a design point.
+/// State of a design point, with its reason in one sentence unless all trials are complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "state", rename_all = "kebab-case")]
+#[serde(tag = "state", content = "reason", rename_all = "kebab-case")]
 pub enum RowState {
     /// All trials are complete.
     Measured,
     /// Some trials are complete; others failed or have not run yet.
-    Partial {
-        /// Reason, one sentence.
-        reason: String,
-    },
+    Partial(String),
     /// This machine cannot run the design point.
-    Unrunnable {
-        /// Reason, one sentence.
-        reason: String,
-    },
+    Unrunnable(String),
     /// A toolchain is missing, or no trial has started.
-    Skipped {
-        /// Reason, one sentence.
-        reason: String,
-    },
+    Skipped(String),
     /// The build or every trial failed.
-    Failed {
-        /// Reason, one sentence.
-        reason: String,
-    },
+    Failed(String),
 }
 
 impl RowState {
@@ -522,10 +510,9 @@ impl RowState {
     pub fn reason(&self) -> Option<&str> {
         match self {
             RowState::Measured => None,
-            RowState::Partial { reason }
-            | RowState::Unrunnable { reason }
-            | RowState::Skipped { reason }
-            | RowState::Failed { reason } => Some(reason),
+            RowState::Partial(why) | RowState::Unrunnable(why) | RowState::Skipped(why) | RowState::Failed(why) => {
+                Some(why)
+            }
         }
     }
 
@@ -533,10 +520,10 @@ impl RowState {
     pub fn word(&self) -> &'static str {
         match self {
             RowState::Measured => "measured",
-            RowState::Partial { .. } => "partial",
-            RowState::Unrunnable { .. } => "unrunnable",
-            RowState::Skipped { .. } => "skipped",
-            RowState::Failed { .. } => "failed",
+            RowState::Partial(_) => "partial",
+            RowState::Unrunnable(_) => "unrunnable",
+            RowState::Skipped(_) => "skipped",
+            RowState::Failed(_) => "failed",
         }
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn of_load(
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = load_verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
-        let all = crate::value::errors_total(measurement);
+        let all = measurement.errors_total();
         let of_path = OF_PATH.iter().filter_map(|kind| measurement.errors.get(*kind));
         all > 0 && of_path.fold(0u64, |sum, count| sum.saturating_add(*count)) < all / 2
     });
@@ -197,7 +197,7 @@ fn exact(value: f64) -> Estimate {
 fn quantile(measurement: &Measurement, q: f64) -> Option<Estimate> {
     let latency = Latency::of(measurement)?;
     let point = latency.estimate().quantile(q)?.value;
-    let interval = latency.answered().quantile_interval(q, LEVEL, latency.answered().len()).ok()?;
+    let interval = latency.answered.quantile_interval(q, LEVEL, latency.answered.len()).ok()?;
     Some(Estimate { point, ..interval })
 }
 

@@ -7,7 +7,8 @@ use crate::merge_histograms;
 
 /// Latencies of responses, and how long the other requests had waited.
 pub struct Latency {
-    answered: stats::Histogram,
+    /// Latencies of responses only.
+    pub answered: stats::Histogram,
     waits: stats::Histogram,
 }
 
@@ -36,15 +37,6 @@ impl Latency {
     /// Estimates quantiles, mean and maximum, each with whether it is a lower bound.
     pub fn estimate(&self) -> ProductLimit<'_> {
         ProductLimit::new(&self.answered, &self.waits)
-    }
-
-    /// Returns the latencies of responses only.
-    pub fn answered(&self) -> &stats::Histogram {
-        &self.answered
-    }
-
-    pub(crate) fn into_answered(self) -> stats::Histogram {
-        self.answered
     }
 
     /// Whether a quantile has enough responses, or for a lower bound also waiting requests.

@@ -76,9 +76,9 @@ pub use load_report::{
     CensoredReport, Generator, IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load,
 };
 pub use printable::visible;
-pub use search::{FIND_VERSION, FindReport, Search, find, next, step};
+pub use search::{FIND_VERSION, FindReport, Search, next, step};
 pub use unfinished_run::progress;
-pub use value::{LOAD_LEVEL, metric_value};
+pub use value::{LOAD_LEVEL, values};
 pub use verdict::{BUSY, generator_busy, judge, judge_again, judge_load, starved, subject_busy};
 pub use volley_export::volley;
 pub use whip_export::raw_whip;

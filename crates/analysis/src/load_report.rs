@@ -302,7 +302,7 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
     // Unlike quantiles, lower bounds with few responses do not repeat the maximum.
     let mut quantile = |name: &str, q: f64| {
         let (latency, found) = latency.zip(found.as_ref())?;
-        let known = known_quantile(latency.answered(), q).is_some();
+        let known = known_quantile(&latency.answered, q).is_some();
         told(name, found.quantile(q).filter(|bound| known || bound.at_least))
     };
     let [p50, p90, p95, p99, p999] = LOAD_QUANTILES.map(|(name, q)| quantile(&name.replace('.', ""), q));
@@ -361,7 +361,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let windows =
         windows.iter().map(|(window, _)| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
     if let (Some(windows), Some(latency)) = (windows, latency) {
-        let (whole, estimate) = (latency.answered(), latency.estimate());
+        let (whole, estimate) = (&latency.answered, latency.estimate());
         for (name, q) in LOAD_QUANTILES {
             let found = stats::batch::quantile(&windows, whole, q, LOAD_LEVEL);
             let found = or_note(found, is_moved(estimate.quantile(q), whole.quantile(q)));

@@ -5,7 +5,6 @@ use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict
 use crate::hangs::Waits;
 use crate::latency::Latency;
 use crate::number::{count, percent, quantity};
-use crate::value::errors_total;
 use crate::{hangs, merge_histograms};
 
 /// A worker waiting for a CPU for more than this share of the time shared its CPU.
@@ -157,7 +156,7 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
             (Limit::Generator, format!("its own send lag at p99 is {} of the p99 latency", percent(lag)))
         }
         () if answered >= least => (Limit::Neither, format!("{share} of the offered load was answered")),
-        () if answered + errors_total(measurement) as f64 >= least => (Limit::Subject, missed("the rest failed")),
+        () if answered + measurement.errors_total() as f64 >= least => (Limit::Subject, missed("the rest failed")),
         () if subject.is_some_and(|share| share > BUSY) => (Limit::Subject, missed("its CPUs were busy")),
         () if let Some(clients) = mostly_backing_off(measurement) => (Limit::Subject, missed(&clients)),
         () if let Some(wait) = cpu_wait(measurement) => (Limit::Generator, missed(&wait)),
@@ -232,7 +231,7 @@ fn on_average(mean: f64, measurement: &Measurement) -> String {
 
 /// Clients in think time by Little's law, at most those neither waiting nor in back-off.
 fn thinking(measurement: &Measurement) -> f64 {
-    let ended = measurement.requests as f64 + errors_total(measurement) as f64;
+    let ended = measurement.requests as f64 + measurement.errors_total() as f64;
     let by_rate = ended * measurement.think_ns as f64 / (measurement.duration_ns as f64).max(1.0);
     let waiting = measurement.in_flight_mean / f64::from(measurement.pipeline.max(1));
     let free = f64::from(measurement.clients) - waiting - measurement.in_backoff_mean;

@@ -38,7 +38,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let failures = failures(records);
     let state = match &search {
         Some(search) if search.complete && search.low.is_some() => RowState::Measured,
-        Some(search) => RowState::Partial { reason: search.sentence.clone() },
+        Some(search) => RowState::Partial(search.sentence.clone()),
         None => state(run, point, measured.len(), &failures),
     };
     let metrics = metrics(run, &measured, &trials);
@@ -167,7 +167,7 @@ fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>
             Outcome::Measured(_) => None,
         },
     };
-    (finding, latency.map(Latency::into_answered))
+    (finding, latency.map(|latency| latency.answered))
 }
 
 fn failures(records: &[&Record]) -> Vec<FailureCount> {
@@ -187,30 +187,28 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
     let why = failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ");
     let min = run.plan.trials.min as usize;
     if let (Some(reason), 0, 0) = (&run.plan.points[point].unrunnable, measured, failed) {
-        return RowState::Unrunnable { reason: reason.clone() };
+        return RowState::Unrunnable(reason.clone());
     }
     match (measured, failed) {
         (0, 0) => match not_built(run, point).map(|build| printable::build(build).outcome) {
-            Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason },
-            Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason },
+            Some(BuildOutcome::Skipped { reason }) => RowState::Skipped(reason),
+            Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable(reason),
             Some(BuildOutcome::Failed { output_tail }) => {
                 let last = output_tail.trim_end().lines().next_back().unwrap_or("no output");
-                RowState::Failed { reason: format!("build failed: {last}") }
+                RowState::Failed(format!("build failed: {last}"))
             }
             Some(BuildOutcome::Unverified { case, reason }) => {
-                RowState::Failed { reason: format!("breaks its contract: {case}: {reason}") }
+                RowState::Failed(format!("breaks its contract: {case}: {reason}"))
             }
-            _ => RowState::Skipped { reason: "no trial finished".to_owned() },
+            _ => RowState::Skipped("no trial finished".to_owned()),
         },
         // The server reported this itself, which is not a failure of a trial.
-        (0, _) if failures.iter().all(|one| one.kind == FailureKind::Unrunnable) => {
-            RowState::Unrunnable { reason: why }
-        }
-        (0, 1) => RowState::Failed { reason: format!("the only trial failed: {why}") },
-        (0, failed) => RowState::Failed { reason: format!("all {failed} trials failed: {why}") },
-        (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials done") },
+        (0, _) if failures.iter().all(|one| one.kind == FailureKind::Unrunnable) => RowState::Unrunnable(why),
+        (0, 1) => RowState::Failed(format!("the only trial failed: {why}")),
+        (0, failed) => RowState::Failed(format!("all {failed} trials failed: {why}")),
+        (measured, 0) if measured < min => RowState::Partial(format!("{measured} of {min} trials done")),
         (_, 0) => RowState::Measured,
-        (done, failed) => RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", done + failed) },
+        (done, failed) => RowState::Partial(format!("{failed} of {} trials failed: {why}", done + failed)),
     }
 }
 
@@ -321,7 +319,7 @@ fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark>
 fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     let all = row.trials.len();
     let mut warnings = Vec::new();
-    if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
+    if !matches!(row.state, RowState::Measured | RowState::Partial(_)) {
         let text = format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default());
         warnings.push(Warning::new(WarningKind::NotMeasured, text, 0));
     }
@@ -345,7 +343,7 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
         }
     }
     warnings.extend(differ);
-    if let (RowState::Partial { reason }, true) = (&row.state, !row.failures.is_empty()) {
+    if let (RowState::Partial(reason), true) = (&row.state, !row.failures.is_empty()) {
         warnings.push(Warning::new(WarningKind::Failed, reason.clone(), 0));
     }
     warnings

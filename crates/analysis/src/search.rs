@@ -12,7 +12,7 @@ use crate::findings::{Mark, SearchFinding, SearchStep, SearchValue, SearchVerdic
 use crate::number::{count, quantity};
 use crate::stop_rule::reason_to_stop;
 
-pub use find_rate::{FIND_VERSION, FindReport, Search, find};
+pub use find_rate::{FIND_VERSION, FindReport, Search};
 use judge::{Judged, judge};
 
 /// Highest rate ever tried, per second; far above what any generator reaches.

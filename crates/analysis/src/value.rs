@@ -36,7 +36,7 @@ const READERS: [(&str, Reader); 38] = [
     ("refused_sets", Exact(|t| t.cache().map(|cache| cache.counts.refused_sets as f64))),
     ("fills", Exact(|t| t.a_second(t.cache()?.counts.fills))),
     ("get_latency_p99", Exact(|t| t.hits_p99())),
-    ("errors", Exact(|t| Some(errors_total(t.measurement) as f64))),
+    ("errors", Exact(|t| Some(t.measurement.errors_total() as f64))),
     ("error_share", Exact(|t| error_share(t.measurement))),
     ("subject_cpu_per_request", Exact(|t| t.subject().and_then(|used| t.a_request(used.cpu_ns())))),
     ("generator_cpu_per_request", Exact(|t| t.generator_cpu())),
@@ -226,20 +226,10 @@ impl Trial<'_> {
     }
 }
 
-/// Returns a metric of one trial in the metric's unit; `None` if the trial has no value.
-pub fn metric_value(record: &Record, metric: &str, level: f64) -> Option<f64> {
-    values(record, level).get(metric)
-}
-
-/// Counts failed requests of all kinds.
-pub fn errors_total(measurement: &Measurement) -> u64 {
-    total(measurement.errors.values().copied())
-}
-
 /// Failed requests over all completed ones: errors, timeouts, and unsent requests that had waited beyond the timeout.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
-    let failed = errors_total(measurement).saturating_add(overdue);
+    let failed = measurement.errors_total().saturating_add(overdue);
     let all = measurement.requests.saturating_add(failed);
     (all > 0).then(|| failed as f64 / all as f64)
 }

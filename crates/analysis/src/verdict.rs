@@ -22,7 +22,6 @@ use crate::hangs::Waits;
 pub use crate::load_verdict::{BUSY, generator_busy, judge_load, subject_busy};
 use crate::load_verdict::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
 use crate::number::{count, percent, quantity};
-use crate::value::errors_total;
 
 /// Utilization above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
@@ -188,7 +187,7 @@ fn counted(n: u64, noun: &str, what: &str) -> Option<String> {
 /// measuring blur it, by at most one maximum latency per client at each end.
 fn little_warning(measurement: &Measurement) -> Option<String> {
     // Failed requests were in flight but have no latency.
-    if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
+    if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
     let (caused_ns, caused) = crate::cache_report::caused(measurement);

@@ -1,6 +1,6 @@
 //! `quintain load --find`: searches the highest rate at which a server meets an objective.
 
-use analysis::{Search, SearchBound};
+use analysis::{FIND_VERSION, FindReport, Search, SearchBound};
 use load::{LoadError, Progress};
 use study::Objective;
 use study::plan::SearchPlan;
@@ -38,7 +38,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     while let Some(step) = search.next(false).filter(|_| !signals::is_interrupted()) {
         let mut trial = spec.clone();
         // Each trial has its own schedule, reproducible from the seed.
-        trial.seed = spec.seed.wrapping_add(search.len() as u64);
+        trial.seed = spec.seed.wrapping_add(search.trials() as u64);
         // A search has the rate of requests, and a load that of sessions.
         let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session() as f64);
         match (asked, &mut trial.arrivals) {
@@ -52,7 +52,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let what =
             step.rate_per_s.map_or_else(|| "a closed loop".to_owned(), |rate| analysis::number::quantity(rate, "1/s"));
         let mut progress = |progress: Progress| {
-            let text = format!("trial {}, {what}: {}", search.len() + 1, live(&progress, &trial.stop));
+            let text = format!("trial {}, {what}: {}", search.trials() + 1, live(&progress, &trial.stop));
             line.show(&text, Some(&progress));
         };
         let result = load::run(&trial, &mut progress, &signals::INTERRUPTED);
@@ -63,7 +63,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             Err(LoadError::Interrupted) => break,
             // The load broke a server that becomes unreachable; one that never responded was not
             // there.
-            Err(error @ LoadError::Unreachable { .. }) if !search.is_empty() => search.broke(step, &error.to_string()),
+            Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, &error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };
         if !args.quiet {
@@ -72,7 +72,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     }
     let finding = search.finding(false);
     let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
-    let report = analysis::find(finding, name, warnings);
+    let report = FindReport { version: FIND_VERSION, target: name.to_owned(), search: finding, warnings };
     output::json_or(args.json, &report, || report::find_terminal(&report, &output::style(false)))?;
     Ok(match report.search.bound {
         _ if signals::is_interrupted() => Exit::Interrupted,

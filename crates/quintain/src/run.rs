@@ -466,7 +466,7 @@ pub(crate) fn where_it_is(how: &HowArgs, run: &Run) -> String {
 
 pub(crate) fn exit(carried: &Carried) -> Done {
     let Carried { run, records, findings, cause } = carried;
-    let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed { .. });
+    let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed(_));
     if let lab::Cause::Lost(why) = cause {
         let text = format!("{why}; the trial it was in is void, {} trials are kept", records.len());
         return Err(Problem::text(Exit::Machine, text).hint(format!("continue with `{}`", run.resume)));

@@ -159,7 +159,7 @@ impl Bar {
             }
             return;
         }
-        let Some(value) = analysis::metric_value(record, &rule.metric, rule.level) else { return };
+        let Some(value) = analysis::values(record, rule.level).get(&rule.metric) else { return };
         let values = self.values.entry(record.point).or_default();
         values.push(value);
         let n = values.len();

@@ -39,7 +39,7 @@ pub fn find_terminal(report: &FindReport, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::{Search, find};
+    use analysis::{FIND_VERSION, Search};
     use fixtures as example;
 
     /// The first steps of the example's search, as without a study.
@@ -58,8 +58,12 @@ mod tests {
     fn decides_like_a_study_and_reports_the_range() {
         let search = example(usize::MAX);
         assert_eq!(search.next(false), None);
-        let report =
-            find(search.finding(false), "http://localhost:8080/", vec!["one server for all trials".to_owned()]);
+        let report = FindReport {
+            version: FIND_VERSION,
+            target: "http://localhost:8080/".to_owned(),
+            search: search.finding(false),
+            warnings: vec!["one server for all trials".to_owned()],
+        };
         insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
         load         http://localhost:8080/, open loop
         objective    p99 < 5ms and errors < 0.1%
@@ -78,7 +82,12 @@ mod tests {
     #[test]
     fn interrupted_searches_report_partial_results() {
         let search = example(4);
-        let report = find(search.finding(false), "http://localhost:8080/", Vec::new());
+        let report = FindReport {
+            version: FIND_VERSION,
+            target: "http://localhost:8080/".to_owned(),
+            search: search.finding(false),
+            warnings: Vec::new(),
+        };
         insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
         load         http://localhost:8080/, open loop
         objective    p99 < 5ms and errors < 0.1%

@@ -123,7 +123,7 @@ mod tests {
         }
         let mut failed = findings.rows[0].clone();
         failed.n = 0;
-        failed.state = RowState::Failed { reason: format!("cannot open /{}", "a-long-path/".repeat(20)) };
+        failed.state = RowState::Failed(format!("cannot open /{}", "a-long-path/".repeat(20)));
         findings.rows.push(failed);
         findings.rows[0].label = "GHQ ".repeat(100);
         findings

@@ -1130,7 +1130,7 @@ impl Measurement {
 
     /// All errors.
     pub fn errors_total(&self) -> u64 {
-        self.errors.values().sum()
+        self.errors.values().copied().fold(0, u64::saturating_add)
     }
 
     /// Response time in an open loop, service time in a closed one.

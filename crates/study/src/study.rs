@@ -1,5 +1,3 @@
-use std::fmt;
-
 use config::Report;
 use config::node::{Entry, Node, Table, Value};
 
@@ -51,22 +49,16 @@ impl Profile {
     }
 }
 
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Table {
-    let mut merged = root.clone();
+    let (mut merged, name) = (root.clone(), profile.name());
     let overrides = [Profile::Quick, Profile::Full].map(|other| (other, merged.remove(other.name())));
     let chosen = overrides.into_iter().find(|(other, _)| *other == profile).and_then(|(_, chosen)| chosen);
     let sections = match chosen.map(|entry| entry.node) {
         None => Table::default(),
         Some(Node { value: Value::Table(sections), .. }) => sections,
         Some(Node { value, place }) => {
-            let hint = format!("begin it with `[{profile}.trials]`");
-            report.mistake(place, format!("`{profile}` must be a table, not {}", value.kind()), hint);
+            let hint = format!("begin it with `[{name}.trials]`");
+            report.mistake(place, format!("`{name}` must be a table, not {}", value.kind()), hint);
             Table::default()
         }
     };
@@ -75,7 +67,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
     }
     for section in sections.into_iter() {
         if Profile::ALL.iter().any(|other| other.name() == section.key) {
-            report.mistake(section.key_place, format!("`{profile}` contains another profile, `{}`", section.key), None);
+            report.mistake(section.key_place, format!("`{name}` contains another profile, `{}`", section.key), None);
             continue;
         }
         match (merged.table_mut(&section.key), section) {

@@ -24,7 +24,7 @@ fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Plan {
         generators_apart: false,
         sets: Vec::new(),
     };
-    expand(&study, &options).unwrap_or_else(|mistakes| panic!("{name} {profile}: {mistakes:#?}"))
+    expand(&study, &options).unwrap_or_else(|mistakes| panic!("{name} {profile:?}: {mistakes:#?}"))
 }
 
 fn names() -> Vec<String> {

@@ -43,13 +43,8 @@ impl Search {
     }
 
     /// Returns the number of trials so far.
-    pub fn len(&self) -> usize {
+    pub fn trials(&self) -> usize {
         self.trials.len()
-    }
-
-    /// Whether there are no trials yet.
-    pub fn is_empty(&self) -> bool {
-        self.trials.is_empty()
     }
 
     /// Returns the next step; `None` if the search is complete.
@@ -95,11 +90,6 @@ pub(super) fn step_text(step: &SearchStep) -> String {
         None => format!("{for_what}: {}", step.why),
         Some(rate_per_s) => format!("{for_what} {}: {} ({})", rate(rate_per_s), step.verdict.text(), step.why),
     }
-}
-
-/// Builds the report of a search. `warnings`: further warnings of the caller.
-pub fn find(search: SearchFinding, target: &str, warnings: Vec<String>) -> FindReport {
-    FindReport { version: FIND_VERSION, target: target.to_owned(), search, warnings }
 }
 
 #[cfg(test)]

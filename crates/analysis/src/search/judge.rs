@@ -95,7 +95,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             bounded(condition, mean, measurement.latency().mean(), || found(batch::ratio(&sums, LEVEL)))
         }
         "error_share" => {
-            let errors = value::errors_total(measurement);
+            let errors = measurement.errors_total();
             let all = errors.saturating_add(measurement.requests) as f64;
             let point = value::error_share(measurement)?;
             let of = |window: &study::record::Window| {
@@ -119,7 +119,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             }
             let windows =
                 windows.iter().map(|window| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
-            let answered = latency.answered();
+            let answered = &latency.answered;
             bounded(condition, point, answered.quantile(q), || {
                 windows.and_then(|windows| found(batch::quantile(&windows, answered, q, LEVEL)))
             })
@@ -175,7 +175,7 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     let allowed = allowed_shortfall(offered) / offered;
     let answered = measurement.requests as f64;
     let promised = 1.0 - answered / offered;
-    let failed = value::errors_total(measurement) as f64 + measurement.unsent as f64 + measurement.unfinished as f64;
+    let failed = measurement.errors_total() as f64 + measurement.unsent as f64 + measurement.unfinished as f64;
     let wanted = 1.0 - answered / (answered + failed).max(1.0);
     let (missing, chance) = if wanted < promised { (wanted, 0.0) } else { (promised, 1.96 / offered.sqrt()) };
     let interval = Some((beyond(missing - chance, allowed), beyond(missing + chance, allowed)));

@@ -63,7 +63,7 @@ fn every_draft_makes_a_valid_study() {
                         sets: Vec::new(),
                     };
                     let plan = study::parse(&text).and_then(|study| study::expand(&study, &options));
-                    let plan = plan.unwrap_or_else(|found| panic!("{flags:?} {profile}: {found:?}\n{text}"));
+                    let plan = plan.unwrap_or_else(|found| panic!("{flags:?} {profile:?}: {found:?}\n{text}"));
                     assert!(plan.points.iter().all(|point| point.unrunnable.is_none()), "{flags:?}\n{text}");
                     assert!(
                         profile == Profile::Quick || plan.estimate().seconds_max < 5.0 * 60.0,

@@ -94,7 +94,7 @@ pub(super) fn distribution(findings: &Findings, wanted: &Wanted, detail: Detail)
 fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_nines: usize) -> Vec<Curve<'a>> {
     let curve = |row: &&'a Row| {
         let latency = Latency::from_parts(row.latency.as_ref()?, row.censored.as_deref())?;
-        let sample = Some(latency.answered()).filter(|sample| !sample.is_empty())?;
+        let sample = Some(&latency.answered).filter(|sample| !sample.is_empty())?;
         let found = latency.estimate();
         // A curve ends where waiting requests leave the quantile open.
         let known = |q: f64| found.quantile(q).filter(|bound| !bound.at_least).map(|bound| bound.value.max(1.0));

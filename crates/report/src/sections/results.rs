@@ -87,7 +87,7 @@ fn results(f: &Findings) -> Table {
         cells.push(limit_cell(row));
         cells.extend(with_ends.then(|| match (&row.state, row.state.reason()) {
             (RowState::Measured, _) | (_, None) => Cell::sentence(&*row.stop_reason),
-            (RowState::Failed { .. }, _) => Cell::sentence(state_words(row)).tone(Tone::Bad),
+            (RowState::Failed(_), _) => Cell::sentence(state_words(row)).tone(Tone::Bad),
             _ => Cell::sentence(state_words(row)).tone(Tone::Warning),
         }));
         cells

@@ -466,7 +466,7 @@ fn hostile_names_stay_text() {
         row.label = EVIL.to_owned();
         row.stop_reason = EVIL.to_owned();
     }
-    f.rows[1].state = RowState::Failed { reason: EVIL.to_owned() };
+    f.rows[1].state = RowState::Failed(EVIL.to_owned());
     f.rows[1].n = 0;
     f.figures = every_kind();
     f.figures[0].title = Some(EVIL.to_owned());
