@@ -46,39 +46,15 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     Ok((low, high))
 }
 
-/// Smallest number up to `n` for which the monotone `holds` turns true. Searches outward from `guess`, because `holds`
-/// is expensive and the guess is seldom off by more than one.
+/// Smallest number up to `n` for which the monotone `holds` turns true. Tries the neighbors of `guess` first, because
+/// `holds` is expensive and the guess is seldom off by more than one.
 fn smallest(n: u64, guess: f64, holds: impl Fn(u64) -> bool) -> u64 {
-    let guess = (guess.max(0.0) as u64).min(n);
-    let (mut low, mut high, mut step) = (0, n, 1);
-    if guess == n || holds(guess) {
-        high = guess;
-        while high > 0 {
-            let below = high.saturating_sub(step);
-            if !holds(below) {
-                low = below + 1;
-                break;
-            }
-            (high, step) = (below, 2 * step);
-        }
-    } else {
-        low = guess + 1;
-        while low + step <= n {
-            let above = low + step - 1;
-            if holds(above) {
-                high = above;
-                break;
-            }
-            (low, step) = (above + 1, 2 * step);
-        }
-    }
+    let narrowed = |(low, high), at| if holds(at) { (low, at) } else { (at + 1, high) };
+    let guess = guess.max(0.0) as u64;
+    let near = [guess.saturating_sub(2), guess.saturating_add(2)].into_iter().filter(|at| *at < n);
+    let (mut low, mut high) = near.fold((0, n), narrowed);
     while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+        (low, high) = narrowed((low, high), low.midpoint(high));
     }
     low
 }
