@@ -42,7 +42,7 @@ fn every_study_expands_in_every_profile_on_2_and_80_cpus() {
             for machine_cpus in [2, 80] {
                 let plan = plan(&name, profile, machine_cpus);
                 let runnable = plan.points.iter().filter(|point| point.unrunnable.is_none()).count();
-                assert!(runnable > 0, "{name} {profile} on {machine_cpus}");
+                assert!(runnable > 0, "{name} {profile:?} on {machine_cpus}");
                 assert_eq!(plan.trials.quick, profile == Profile::Quick);
                 assert_eq!(plan.text, text(&name));
                 for word in plan.points.iter().flat_map(|point| point.subject.process.command.split(' ')) {
