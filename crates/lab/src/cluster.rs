@@ -360,7 +360,7 @@ pub fn boot_id() -> String {
 
 /// Why a load cannot be divided among this many generators, if it cannot.
 pub fn refuses(protocol: Protocol, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
-    let is_stateless = matches!(protocol, Protocol::Pingpong | Protocol::Http | Protocol::Https | Protocol::Journey);
+    let is_stateless = protocol.dialect().is_none();
     let end_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));
     let is_divisible = is_stateless && end_by_time;
     (generators > 1 && !is_divisible).then(|| {
