@@ -43,7 +43,7 @@ struct Part {
     row: Row,
     halves: Series,
     hosted: Vec<HostedFinding>,
-    operations: Option<RowOperations>,
+    operations: Vec<RowOperations>,
     inside: Option<InsideTrial>,
     over_requests: Vec<(OverRequests, request_trends::Trials)>,
 }
@@ -158,7 +158,7 @@ impl<'a> Analysis<'a> {
         let (mut hosts, mut of_operations, mut inside, mut series) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (row, (hosted, operations, shown, over_requests)) in rest.into_iter().enumerate() {
             hosts.extend(hosted.into_iter().filter(|_| has_hosted));
-            of_operations.extend(operations.map(|found| RowOperations { row, ..found }));
+            of_operations.extend(operations.into_iter().map(|found| RowOperations { row, ..found }));
             inside.extend(shown.map(|found| InsideTrial { row, ..found }));
             series.push(over_requests);
         }

@@ -1,4 +1,4 @@
-use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
+use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};
 
 use crate::number::{count, percent, quantity};
@@ -30,7 +30,7 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
         Connection::PerRequest => "one connection per request".to_owned(),
         Connection::Requests(requests) => format!("a new connection after {}", count(u64::from(requests), "request")),
     };
-    let journey = load.journey.as_ref().map(|journey| format!("journey {}", journey.source));
+    let journey = load.journey.as_ref().map(journeys);
     [
         told(journey.unwrap_or_else(|| load.protocol.to_string())),
         told(http.map_or_else(String::new, requests)),
@@ -44,6 +44,16 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
         told(http.map_or_else(String::new, encryption)),
         http.map_or_else(|| told(String::new()), expectations),
     ]
+}
+
+fn journeys(plan: &JourneyPlan) -> String {
+    let all = plan.journeys.iter().map(|one| match plan.journeys.len() {
+        1 => one.source.clone(),
+        _ => format!("{} (weight {})", one.source, one.weight),
+    });
+    let all = all.collect::<Vec<_>>();
+    let noun = if all.len() == 1 { "journey" } else { "journeys" };
+    format!("{noun} {}", all_of(&all.iter().map(String::as_str).collect::<Vec<_>>(), "and"))
 }
 
 /// The common text, or all different ones. Texts that differ only in their first number become one with all numbers.

@@ -119,8 +119,8 @@ pub struct LoadReport {
     pub hit_ratio: Option<f64>,
     /// Results of a cache workload; `null` for other loads.
     pub cache: Option<CacheReport>,
-    /// Results per operation of a journey; `null` for other loads.
-    pub journey: Option<JourneyReport>,
+    /// Results of the journeys, per operation; empty for other loads.
+    pub journeys: Vec<JourneyReport>,
     /// Requests of a mix by method and target; empty for other loads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<OperationReport>,
@@ -271,7 +271,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         volley: measurement.volley,
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache_report::report),
-        journey: measurement.journey.as_deref().map(load_parts::journey),
+        journeys: measurement.journeys.iter().map(load_parts::journey).collect(),
         by_request: load_parts::operations(&measurement.by_request),
         stages: load_parts::stages(measurement),
         limits: Vec::new(),

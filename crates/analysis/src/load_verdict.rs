@@ -240,9 +240,9 @@ fn thinking(measurement: &Measurement) -> f64 {
 
 pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
     let mean = measurement.in_backoff_mean;
-    let pause = match measurement.journey {
-        Some(_) => "paused after a journey that failed",
-        None => "were in the generator's back-off after lost connections",
+    let pause = match measurement.journeys.is_empty() {
+        false => "paused after a journey that failed",
+        true => "were in the generator's back-off after lost connections",
     };
     (mean > BACKOFF_SHARE * f64::from(measurement.clients))
         .then(|| format!("{} {pause}", on_average(mean, measurement)))
@@ -250,6 +250,6 @@ pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
 
 fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
     let clients = backing_off(measurement)?;
-    let why = if measurement.journey.is_some() { "its responses failed journeys" } else { "it lost connections" };
+    let why = if !measurement.journeys.is_empty() { "its responses failed journeys" } else { "it lost connections" };
     (measurement.in_backoff_mean > f64::from(measurement.clients) / 2.0).then(|| format!("{why}: {clients}"))
 }

@@ -1,19 +1,26 @@
 //! Computes the latency of each operation of a journey, or kind of request, by design point.
 
-use study::record::{OperationMeasurement, Record};
+use study::record::{JourneyMeasurement, Measurement, OperationMeasurement, Record};
 
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::merge_histograms;
 use crate::number::total;
 
-/// The row index is set once all rows are known.
-pub(crate) fn operations(records: &[&Record], level: f64) -> Option<RowOperations> {
+/// One entry per journey. The row index is set once all rows are known.
+pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> {
     let measured = records.iter().filter_map(|record| record.measurement()).collect::<Vec<_>>();
-    let journeys = measured.iter().filter_map(|measured| measured.journey.as_deref()).collect::<Vec<_>>();
-    let of_trials = match journeys.is_empty() {
-        true => measured.iter().map(|measured| &measured.by_request[..]).collect::<Vec<_>>(),
-        false => journeys.iter().map(|journey| &journey.operations[..]).collect(),
+    let names = crate::group::distinct(measured.iter().flat_map(|one| &one.journeys).map(|one| one.name.as_str()));
+    let of_journey = |name: &&str| {
+        let journeys = measured.iter().filter_map(|one| one.journeys.iter().find(|journey| journey.name == **name));
+        row(&journeys.collect::<Vec<_>>(), &[], level)
     };
+    let of_mix = || row(&[], &measured, level);
+    if names.is_empty() { of_mix().into_iter().collect() } else { names.iter().filter_map(of_journey).collect() }
+}
+
+fn row(journeys: &[&JourneyMeasurement], mixes: &[&Measurement], level: f64) -> Option<RowOperations> {
+    let of_mixes = mixes.iter().map(|measured| &measured.by_request[..]);
+    let of_trials = journeys.iter().map(|journey| &journey.operations[..]).chain(of_mixes).collect::<Vec<_>>();
     let names = crate::group::distinct(of_trials.iter().copied().flatten().map(|operation| operation.name.as_str()));
     (!names.is_empty()).then(|| RowOperations {
         row: 0,
@@ -51,7 +58,7 @@ fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> O
 
 #[cfg(test)]
 mod tests {
-    use study::record::{JourneyMeasurement, Outcome};
+    use study::record::Outcome;
 
     use super::*;
     use crate::{analyze, example};
@@ -76,17 +83,22 @@ mod tests {
                 errors,
                 service: histogram(values),
             };
-            measurement.journey = Some(Box::new(JourneyMeasurement {
+            let visit = JourneyMeasurement { name: "visit".to_owned(), completed: 3, ..JourneyMeasurement::default() };
+            let shop = JourneyMeasurement {
                 name: "shop".to_owned(),
                 completed: 10,
                 abandoned: 1,
                 operations: vec![one("look", &[mean; 400], 0), one("pay", &[5000; 10], 1), one("leave", &[], 0)],
                 ..JourneyMeasurement::default()
-            }));
+            };
+            let operations = vec![one("look", &[7], 0)];
+            measurement.journeys = vec![shop, JourneyMeasurement { operations, ..visit }];
         }
         let findings = analyze(&run, &records);
-        let [found] = findings.operations.as_slice() else { panic!("{:?}", findings.operations) };
+        let [found, visit] = findings.operations.as_slice() else { panic!("{:?}", findings.operations) };
         assert_eq!((found.journey.as_deref(), found.completed, found.abandoned), (Some("shop"), 80, 8));
+        assert_eq!((visit.journey.as_deref(), visit.row, visit.completed), (Some("visit"), found.row, 24));
+        assert_eq!(visit.operations[0].requests, 8);
         let look = &found.operations[0];
         assert_eq!((look.requests, look.errors, look.latency_mean.mean), (3200, 0, Some(1003.5)));
         let estimate = look.latency_mean.estimate.unwrap();

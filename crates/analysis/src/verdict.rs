@@ -479,7 +479,7 @@ mod tests {
     fn failed_journeys_are_not_lost_connections() {
         let paused = edited(closed(0.2, 0.2), |record| {
             of(record).in_backoff_mean = 25.0;
-            of(record).journey = Some(Box::default());
+            of(record).journeys = vec![study::record::JourneyMeasurement::default()];
         });
         let pause = "on average 25 of 40 clients paused after a journey that failed";
         check("journey", &paused, Limit::Subject, &format!("its responses failed journeys: {pause}"));

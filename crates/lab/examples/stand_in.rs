@@ -180,7 +180,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         stop_reason: "the time was over".to_owned(),
         volley: None,
         cache: None,
-        journey: None,
+        journeys: Vec::new(),
         log: Vec::new(),
         log_left_out: 0,
         checked: 0,

@@ -6,9 +6,9 @@ use std::path::Path;
 use study::Journey;
 use study::limits::BODY_MAX_BYTES;
 use study::node_messages::Standing;
-use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
+use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, JourneySource, LoadPlan, Plan};
 use study::request_values::{self, Field, Part};
-use study::spec::{HttpRequest, Protocol, Target};
+use study::spec::{HttpRequest, Protocol, Target, WeightedJourney};
 
 use crate::files::{read_limited, read_text};
 
@@ -54,21 +54,25 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
 /// Maximum size of a journey file and of each schema, bytes. They travel to the generator as JSON.
 const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Target of a journey. By default, its targets get the generator's address and their own scheme.
+/// Target of journeys. By default, their targets get the generator's address and their own scheme.
 fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
-    let journey = read_journey(plan, directory).map_err(|mistakes| mistakes.join("; "))?;
+    let read = |one: &JourneySource| {
+        let journey = read_journey(&one.source, directory).map_err(|mistakes| mistakes.join("; "))?;
+        Ok(WeightedJourney { weight: one.weight, journey })
+    };
+    let journeys = plan.journeys.iter().map(read).collect::<Result<Vec<_>, String>>()?;
     let mut targets = BTreeMap::new();
-    for (name, own) in &journey.targets {
+    for (name, own) in journeys.iter().flat_map(|one| &one.journey.targets) {
         let scheme = if own.starts_with("http://") { "http" } else { "https" };
         targets.insert(name.clone(), format!("{scheme}://{front}"));
     }
-    // The generator reports targets that the journey does not have.
+    // The generator reports targets that no journey has.
     for (name, url) in &plan.targets {
         let filled = fill(url, ports).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
         targets.insert(name.clone(), filled);
     }
     Ok(Target::Journey {
-        journey: Box::new(journey),
+        journeys,
         targets,
         // `None` without a proxy: endpoints are then reached by their own URLs.
         resolve: plan.resolve.as_ref().and_then(|url| fill(url, ports)),
@@ -80,14 +84,14 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
     })
 }
 
-/// The journey of a plan with the text of its schemas, or all its errors.
-fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<String>> {
-    if let Some(journey) = study::preset_journey(&plan.source) {
+/// A journey with the text of its schemas, or all its errors.
+fn read_journey(source: &str, directory: &Path) -> Result<Journey, Vec<String>> {
+    if let Some(journey) = study::preset_journey(source) {
         return Ok(journey);
     }
-    let path = directory.join(&plan.source);
+    let path = directory.join(source);
     let text = text(&path).map_err(|why| vec![why])?;
-    let words = |mistake: &study::Diagnostic| format!("{}:{mistake}", plan.source);
+    let words = |mistake: &study::Diagnostic| format!("{source}:{mistake}");
     let mut journey = study::parse_journey(&text).map_err(|found| found.iter().map(words).collect::<Vec<_>>())?;
     let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
     let beside = path.parent().unwrap_or(directory);
@@ -162,8 +166,9 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
             missing.extend(File::open(&path).err().map(unreadable));
         }
     }
-    for journey in plan.points.iter().filter_map(|point| point.load.journey.as_ref()) {
-        missing.extend(read_journey(journey, directory).err().into_iter().flatten());
+    let journeys = plan.points.iter().filter_map(|point| point.load.journey.as_ref());
+    for one in journeys.flat_map(|plan| &plan.journeys) {
+        missing.extend(read_journey(&one.source, directory).err().into_iter().flatten());
     }
     missing.sort_unstable();
     missing.dedup();
@@ -313,8 +318,10 @@ mod tests {
         assert_eq!(target_of(lines, folder.path()), Err(missing));
         std::fs::write(folder.path().join("s.thrift"), "service S { void m() }").unwrap();
         assert_eq!(missing_files(&plan(lines), folder.path()), Vec::<String>::new());
-        let Target::Journey { journey, targets, .. } = target_of(lines, folder.path()).unwrap() else { unreachable!() };
-        assert_eq!(journey.schemas[0].text, "service S { void m() }");
+        let Target::Journey { journeys, targets, .. } = target_of(lines, folder.path()).unwrap() else {
+            unreachable!()
+        };
+        assert_eq!(journeys[0].journey.schemas[0].text, "service S { void m() }");
         assert_eq!(targets["a"], "http://127.0.0.1:7000");
         std::fs::write(folder.path().join("own.toml"), "name = 5").unwrap();
         let told = missing_files(&plan(lines), folder.path());

@@ -93,13 +93,13 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             is_recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
             cache(*dialect, workload, spec.pipeline, &mut problems);
         }
-        Target::Journey { journey, .. } => {
+        Target::Journey { .. } => {
             problems.0.extend(Plan::of(&spec.target, spec.seed).err().unwrap_or_default());
             problems.unless(spec.pipeline == 1, format!("`pipeline` is {}, not supported by journeys", spec.pipeline));
             if let Stop::Requests { requests, .. } = spec.stop {
-                let calls = journey.steps.len() as u64;
+                let calls = spec.target.requests_per_session();
                 problems.unless(
-                    requests >= calls,
+                    requests as f64 >= calls,
                     format!("`requests` is {requests}, fewer than the {calls} calls of one journey"),
                 );
             }

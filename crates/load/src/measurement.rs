@@ -93,7 +93,7 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         stop_reason: ended.reason,
         volley: ended.volley,
         cache,
-        journey: None,
+        journeys: Vec::new(),
         by_request: by_request(spec, done),
         shape: spec.shape.clone(),
     }

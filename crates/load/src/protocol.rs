@@ -25,7 +25,7 @@ pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
 pub(crate) use self::variation::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
-use crate::recorder::Fault;
+use crate::recorder::{Completed, Fault};
 use crate::server_address::Server;
 
 /// A response that was read.
@@ -154,9 +154,9 @@ pub(crate) trait Protocol {
         None
     }
 
-    /// How long the session took that the latest response completed.
+    /// The session that the latest response completed.
     #[inline]
-    fn completed(&self) -> Option<Nanos> {
+    fn completed(&self) -> Option<Completed> {
         None
     }
 

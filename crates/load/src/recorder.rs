@@ -54,6 +54,14 @@ pub(crate) type Faults = [u64; Fault::COUNT];
 /// Fails with a fault and its explanation.
 pub(crate) type OrFault<T> = Result<T, (Fault, String)>;
 
+/// A session that ended without an error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completed {
+    /// Index of its journey.
+    pub(crate) journey: usize,
+    pub(crate) elapsed_ns: Nanos,
+}
+
 /// Latencies are stored sparsely in about 2 KiB, a tenth of a full histogram: a minute has 600 windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
@@ -187,8 +195,8 @@ pub(crate) struct Recorder {
     pub(crate) handshake: Option<Box<Histogram>>,
     /// Requests and responses of a traced session.
     pub(crate) transcript: String,
-    /// Time of the completed sessions.
-    pub(crate) sessions: Option<Box<Histogram>>,
+    /// Time of the completed sessions, by journey.
+    pub(crate) sessions: Vec<Histogram>,
     pub(crate) resumed: u64,
     pub(crate) service: Histogram,
     pub(crate) open_loop: Option<Box<OpenLoop>>,
@@ -348,9 +356,12 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn session(&mut self, elapsed_ns: Nanos) {
-        let coarse = || Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION));
-        self.sessions.get_or_insert_with(coarse).record(elapsed_ns);
+    pub(crate) fn session(&mut self, completed: Completed) {
+        let Completed { journey, elapsed_ns } = completed;
+        if journey >= self.sessions.len() {
+            self.sessions.resize_with(journey + 1, || Histogram::with_precision(Histogram::WINDOW_PRECISION));
+        }
+        self.sessions[journey].record(elapsed_ns);
     }
 
     pub(crate) fn handshake(&mut self, elapsed_ns: Nanos, resumed: bool) {

@@ -127,7 +127,7 @@ fn journey_connections_stay_open_until_end_event_is_handled() {
     let text = format!("name = \"j\"\ntargets = {{ a = \"http://{address}\" }}\n[[step]]\nurl = \"{{a}}/x\"\n");
     let journey = study::parse_journey(&text).unwrap();
     let target = Target::Journey {
-        journey: Box::new(journey),
+        journeys: vec![study::spec::WeightedJourney { weight: 1, journey }],
         targets: Default::default(),
         resolve: None,
         insecure: false,

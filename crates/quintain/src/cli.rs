@@ -735,9 +735,9 @@ pub(crate) struct LoadArgs {
 /// Flags of journey loads only.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JourneyArgs {
-    /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys, and --rate journeys per second
-    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["url", "urls", "volley"], help_heading = JOURNEYS)]
-    pub(crate) journey: Option<String>,
+    /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys, and --rate journeys per second; repeatable, with weights: `browse.toml=9`
+    #[arg(id = "journey", long, value_name = "NAME|FILE[=WEIGHT]", value_parser = weighted_journey, conflicts_with_all = ["url", "urls", "volley"], help_heading = JOURNEYS)]
+    pub(crate) journeys: Vec<(String, u32)>,
     /// Override the URL of a service of the journey; repeatable
     #[arg(long = "target", value_name = "NAME=URL", value_parser = key_value, requires = "journey", help_heading = JOURNEYS)]
     pub(crate) targets: Vec<(String, String)>,
@@ -753,6 +753,14 @@ pub(crate) struct JourneyArgs {
     /// Write the timing of every call to this CSV file
     #[arg(long, value_name = "FILE", requires = "journey", conflicts_with_all = ["log_share", "find", "cluster", "hosts"], help_heading = JOURNEYS)]
     pub(crate) calls: Option<PathBuf>,
+}
+
+/// A journey and its weight: `browse.toml=9`.
+fn weighted_journey(text: &str) -> Result<(String, u32), Invalid> {
+    let Some((name, weight)) = text.rsplit_once('=') else { return Ok((text.to_owned(), 1)) };
+    let weight = weight.parse().ok().filter(|weight| (1..=1_000_000).contains(weight));
+    let wrong = || Invalid::new(format!("the weight of `{name}` must be a whole number from 1 to 1,000,000"));
+    Ok((name.to_owned(), weight.ok_or_else(wrong)?))
 }
 
 /// The rate of an open loop, per second: on average, and by stage if it changes.

@@ -40,7 +40,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         // Each trial has its own schedule, reproducible from the seed.
         trial.seed = spec.seed.wrapping_add(search.trials() as u64);
         // A search has the rate of requests, and a load that of sessions.
-        let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session() as f64);
+        let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session());
         match (asked, &mut trial.arrivals) {
             (None, arrivals) => {
                 *arrivals = Arrivals::Closed { think_ns: 0 };

@@ -6,27 +6,40 @@ use std::path::Path;
 use study::Journey;
 use study::journey::PRESETS;
 use study::record::{LoggedSession, Measurement};
-use study::spec::{Identities, Target};
+use study::spec::{Identities, Target, WeightedJourney};
 
 use crate::cli::{HttpArgs, JourneyArgs};
-use crate::command_result::Result;
+use crate::command_result::{Result, usage};
 use crate::http_flags::{self, Asked};
 use crate::mistakes::Mistakes;
 use crate::output;
 
-/// Reads the journey and its flags; `None` if errors leave no target.
-pub(crate) fn asked(name: &str, args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+/// Reads the journeys and their flags; `None` if errors leave no target.
+pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {
         if targets.insert(name.clone(), url.clone()).is_some() {
             mistakes.add(format!("duplicate `--target {name}=...`"));
         }
     }
-    let journey = journey(name, mistakes)?;
-    let name = journey.name.clone();
+    if args.trace_session && args.journeys.len() > 1 {
+        mistakes.add(usage("`--trace-session` runs one journey").hint("give one `--journey`"));
+    }
+    let journeys = args.journeys.iter().map(|(name, weight)| {
+        let journey = journey(name, mistakes)?;
+        Some(WeightedJourney { weight: *weight, journey })
+    });
+    let journeys = journeys.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>()?;
+    let name = match journeys.as_slice() {
+        [one] => format!("journey {}", one.journey.name),
+        all => {
+            let all = all.iter().map(|one| format!("{} (weight {})", one.journey.name, one.weight));
+            format!("journeys {}", all.collect::<Vec<_>>().join(", "))
+        }
+    };
     let (ca_file, client) = http_flags::certificates(flags, mistakes);
     let target = Target::Journey {
-        journey: Box::new(journey),
+        journeys,
         targets,
         resolve: args.resolve.clone(),
         insecure: flags.insecure,
@@ -35,7 +48,7 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, flags: &HttpArgs, mistakes: 
         is_traced: args.trace_session,
         identities: args.identities,
     };
-    Some(Asked::new(target, format!("journey {name}")))
+    Some(Asked::new(target, name))
 }
 
 /// Rejects flags that are only valid for journeys. Clap's `requires` is not enough: it ignores

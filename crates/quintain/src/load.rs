@@ -119,7 +119,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     } else {
         Exit::Fine
     };
-    if let (true, Some(journey)) = (args.journey.trace_session, &measurement.journey) {
+    if let (true, Some(journey)) = (args.journey.trace_session, measurement.journeys.first()) {
         // A terminal must not obey a server.
         let lines = journey.transcript.lines().map(|line| analysis::visible(line) + "\n");
         output::text(&lines.collect::<String>())?;
@@ -154,12 +154,12 @@ fn tell(args: &LoadArgs, notes: &[String]) {
 
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let mut mistakes = Mistakes::of_flags();
-    let asked = match &args.journey.journey {
-        Some(name) => journey_flags::asked(name, &args.journey, &args.http, &mut mistakes),
-        None => {
-            journey_flags::flags_of_none(&args.journey, &mut mistakes);
-            http_flags::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
-        }
+    let is_journey = !args.journey.journeys.is_empty();
+    let asked = if is_journey {
+        journey_flags::asked(&args.journey, &args.http, &mut mistakes)
+    } else {
+        journey_flags::flags_of_none(&args.journey, &mut mistakes);
+        http_flags::asked(args.url.as_deref(), &args.http, &args.cache, &mut mistakes)
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {
@@ -210,7 +210,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     };
     let warmup = match args.warmup {
         // A trace is measured from its first operation, and journeys are counted as a whole.
-        None if trace.is_some() || args.journey.journey.is_some() => Warmup::DurationNs(0),
+        None if trace.is_some() || is_journey => Warmup::DurationNs(0),
         warmup => cache_flags::warmup(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
     };
     if let Some(Asked { target, pipeline, connection, .. }) = &asked {
@@ -222,7 +222,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     }
     mistakes.end()?;
     let asked = asked.ok_or_else(|| usage("no URL to load"))?;
-    let one_session = args.journey.trace_session.then(|| asked.target.requests_per_session());
+    let one_session = args.journey.trace_session.then(|| asked.target.requests_per_session() as u64);
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: asked.target,

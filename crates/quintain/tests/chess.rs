@@ -68,7 +68,7 @@ fn reports(steps: &[String]) -> [Vec<Value>; 2] {
     let ran = folder.quintain(&[&args[..], &["--json"]].concat()).expect(0);
     let load = ran.json();
     assert_eq!(
-        (&load["requests"], load["journey"]["completed"].as_u64()),
+        (&load["requests"], load["journeys"][0]["completed"].as_u64()),
         (&Value::from(steps.len() + 1), Some(1)),
         "{}",
         ran.out

@@ -104,6 +104,38 @@ fn calls_of_a_journey_to_two_servers() {
 }
 
 #[test]
+fn several_journeys_share_a_load_by_weight() {
+    let server = Server::start(&["http"]);
+    let folder = Folder::new();
+    let journey = |name: &str, steps: &[&str]| {
+        let target = format!("targets = {{ site = \"http://127.0.0.1:{}\" }}", server.port);
+        let steps = steps.iter().map(|step| format!("[[step]]\nname = \"{step}\"\nurl = \"{{site}}/\"\n"));
+        folder.write(&format!("{name}.toml"), &format!("name = \"{name}\"\n{target}\n{}", steps.collect::<String>()));
+    };
+    journey("visit", &["look"]);
+    journey("buy", &["look", "pay"]);
+    let both = ["load", "--journey", "visit.toml=3", "--journey", "buy.toml", "-c", "4", "-n", "1000"];
+    let json = folder.quintain(&[&both[..], &["--json"]].concat()).expect(0).json();
+    let [visit, buy] = json["journeys"].as_array().unwrap().as_slice() else { panic!("{json}") };
+    let completed = |journey: &serde_json::Value| journey["completed"].as_u64().unwrap();
+    assert_eq!((completed(visit) + completed(buy), json["stop_reason"].as_str()), (800, Some("800 journeys")));
+    assert_eq!((&visit["name"], json["requests"].as_u64()), (&"visit".into(), Some(800 + completed(buy))));
+    assert!((150..250).contains(&completed(buy)), "{json}");
+    let out = folder.quintain(&both).expect(0).out;
+    assert!(out.contains("journeys visit (weight 3), buy (weight 1)") && out.contains("buy: "), "{out}");
+    for (args, words) in [
+        (["visit.toml=0", "buy.toml"], "the weight of `visit.toml` must be a whole number from 1 to 1,000,000"),
+        (["visit.toml", "visit.toml"], "journey 2: the name `visit` is taken; give each file its own `name`"),
+    ] {
+        let ran = folder.quintain(&["load", "--journey", args[0], "--journey", args[1]]).expect(2);
+        assert!(ran.err.contains(words), "{}", ran.err);
+    }
+    let target = ["--target", "shop=http://127.0.0.1:1"];
+    let ran = folder.quintain(&[&both[..], &target].concat()).expect(2);
+    assert!(ran.err.contains("no journey has a target `shop`, only `site`"), "{}", ran.err);
+}
+
+#[test]
 fn limits_decide_the_exit_code() {
     let server = Server::start(&["pingpong"]);
     let folder = Folder::new();

@@ -27,9 +27,9 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
         let silence = verdict::silence_warning(measurement);
         let reason = failed.sentence().or_else(|| silence.clone()).unwrap_or_else(|| "no valid response".to_owned());
         told.extend(silence);
-        let hint = match report.journey {
-            Some(_) => Some("`--trace-session` shows a whole journey".to_owned()),
-            None => hint(&failed, &report.target),
+        let hint = match report.journeys.is_empty() {
+            false => Some("`--trace-session` shows a whole journey".to_owned()),
+            true => hint(&failed, &report.target),
         };
         let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));
         out = crate::terminal_style::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
@@ -46,11 +46,12 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     if let Some(cache) = &report.cache {
         cache_lines(cache, &mut line);
     }
-    if let Some(journey) = &report.journey {
-        let JourneyReport { completed, abandoned, session_ns, operations, .. } = journey;
+    for (at, journey) in report.journeys.iter().enumerate() {
+        let JourneyReport { name, completed, abandoned, session_ns, operations, .. } = journey;
         let time = session_ns.as_ref().map_or_else(String::new, |time| format!(", {}", p50_and_p99(time)));
         let abandoned = if *abandoned == 0 { String::new() } else { format!(", {abandoned} abandoned at an error") };
-        line("journeys", format!("{completed} to the end{time}{abandoned}"));
+        let name = if report.journeys.len() == 1 { String::new() } else { format!("{name}: ") };
+        line(if at == 0 { "journeys" } else { "" }, format!("{name}{completed} to the end{time}{abandoned}"));
         operation_lines("", operations, &mut line);
     }
     let valid = match failed.count() {

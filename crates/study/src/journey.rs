@@ -143,6 +143,11 @@ impl Journey {
         names
     }
 
+    /// Number of calls that count, if none is skipped.
+    pub fn calls(&self) -> u64 {
+        self.steps.iter().filter(|step| !step.once).count() as u64
+    }
+
     /// Schema files to read before the journey can run, relative to its file. Built-in schemas are not included.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.schemas

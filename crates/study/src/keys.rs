@@ -25,7 +25,9 @@ pub fn heading(keys: &Keys) -> String {
     match keys.name {
         "" => "A study".to_owned(),
         "journey" => "A journey file".to_owned(),
-        name @ ("figure" | "table" | "load.request" | "load.workload.ttl" | "step") => format!("`[[{name}]]`"),
+        name @ ("figure" | "table" | "load.journey" | "load.request" | "load.workload.ttl" | "step") => {
+            format!("`[[{name}]]`")
+        }
         name @ ("size" | "size.tail") => format!("`{name}`"),
         name => format!("`[{name}]`"),
     }

@@ -239,12 +239,21 @@ pub struct HttpPlan {
     pub values: BTreeMap<String, String>,
 }
 
-/// A journey of several operations. The lab reads the file and fills in the ports.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct JourneyPlan {
+/// One of the journeys of a load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JourneySource {
     /// A preset's name, or a file relative to the study's directory.
     pub source: String,
-    /// URLs of its targets by name; others are `{port}`. The lab fills in `{port}`, the port for the generator's
+    /// Relative frequency.
+    pub weight: u32,
+}
+
+/// Journeys of several operations. The lab reads the files and fills in the ports.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JourneyPlan {
+    /// The journeys, at least one.
+    pub journeys: Vec<JourneySource>,
+    /// URLs of their targets by name; others are `{port}`. The lab fills in `{port}`, the port for the generator's
     /// connections, and `{subject_port}`, the server's; without a proxy they are the same.
     pub targets: BTreeMap<String, String>,
     /// The resolver of endpoints, `http://host:port`; not at `direct`. `{admin_port}` is the first proxy's.

@@ -70,17 +70,29 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
         .collect::<Result<_, String>>()?;
     all.log.clear(); // A load of several machines has no log.
     add_operations(&mut all.by_request, parts, |part| &part.by_request)?;
-    if let Some(journey) = &mut all.journey {
+    for (nth, journey) in all.journeys.iter_mut().enumerate() {
         add_operations(&mut journey.operations, parts, |part| {
-            part.journey.as_ref().map_or(&[], |journey| &journey.operations)
+            part.journeys.get(nth).map_or(&[], |journey| &journey.operations)
         })?;
-        let of_parts = || parts.iter().filter_map(|part| part.journey.as_deref());
+        let of_parts = || parts.iter().filter_map(|part| part.journeys.get(nth));
         let sum = |count: fn(&JourneyMeasurement) -> u64| of_parts().map(count).sum();
         (journey.completed, journey.abandoned) = (sum(|part| part.completed), sum(|part| part.abandoned));
-        journey.session = merged(parts, "session time", |part| part.journey.as_ref()?.session.as_ref())?;
+        journey.session = merged(parts, "session time", |part| part.journeys.get(nth)?.session.as_ref())?;
     }
+    all.offered_per_s = offered_per_s(parts);
     all.censored = censored(parts)?.map(Box::new);
     Ok(all)
+}
+
+/// Each part of a load of journeys knows the mean number of calls of its own sessions only.
+fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
+    let first = parts.first()?.offered_per_s?;
+    let sessions = |part: &Measurement| part.sessions() as f64;
+    let all = parts.iter().map(sessions).sum::<f64>();
+    if all == 0.0 || parts.iter().all(|part| part.offered_per_s == Some(first)) {
+        return Some(first);
+    }
+    Some(parts.iter().map(|part| part.offered_per_s.unwrap_or(first) * sessions(part)).sum::<f64>() / all)
 }
 
 fn add_operations<'m>(
@@ -108,7 +120,7 @@ pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<
     };
     let optional = |what, stored: &Option<Histogram>| stored.as_ref().map(|stored| coarse(what, stored)).transpose();
     let mut outline = Measurement { windows: Vec::new(), by_request: Vec::new(), first_byte: None, ..part.clone() };
-    (outline.journey, outline.cache) = (None, None);
+    (outline.journeys, outline.cache) = (Vec::new(), None);
     outline.service = coarse("service time", &part.service)?;
     outline.connect = coarse("connect time", &part.connect)?;
     outline.response = optional("response time", &part.response)?;
@@ -173,7 +185,10 @@ fn difference(first: &Measurement, other: &Measurement) -> Option<(&'static str,
         ("the warm-up", |part| part.warmup_ns.to_string()),
         ("the length of windows", |part| part.window_ns.to_string()),
         ("the number of windows", |part| part.windows.len().to_string()),
-        ("the offered rate", |part| format!("{:?}", part.offered_per_s)),
+        ("the offered rate", |part| match part.journeys.len() {
+            0 => format!("{:?}", part.offered_per_s),
+            _ => String::new(),
+        }),
     ];
     FIELDS.iter().map(|(what, value)| (*what, value(first), value(other))).find(|(_, first, other)| first != other)
 }

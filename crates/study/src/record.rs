@@ -869,9 +869,9 @@ pub struct Measurement {
     /// Cache results; `None`: the server is not a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Box<CacheMeasurement>>,
-    /// Journey results; `None`: the load is not a journey.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub journey: Option<Box<JourneyMeasurement>>,
+    /// Results of the journeys; empty for other loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub journeys: Vec<JourneyMeasurement>,
     /// Measured requests in the order they ended, as [`crate::spec::LoadSpec::log_one_in`] asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<LoggedRequest>,
@@ -924,7 +924,7 @@ impl Censored {
     }
 }
 
-/// Results of a journey's operations. [`Measurement::requests`] are its calls.
+/// Results of a journey's operations. [`Measurement::requests`] are the calls of all journeys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JourneyMeasurement {
     /// The journey's name.
@@ -1131,6 +1131,11 @@ impl Measurement {
     /// All errors.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().copied().fold(0, u64::saturating_add)
+    }
+
+    /// Journeys that ended.
+    pub fn sessions(&self) -> u64 {
+        self.journeys.iter().map(|journey| journey.completed.saturating_add(journey.abandoned)).sum()
     }
 
     /// Response time in an open loop, service time in a closed one.

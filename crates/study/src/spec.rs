@@ -144,12 +144,12 @@ pub enum Target {
         /// operations, whatever the cache responds.
         workload: Box<Workload>,
     },
-    /// A journey of several operations, with values from replies used in later requests. Every reply is verified. Each
+    /// Journeys of several operations, with values from replies used in later requests. Every reply is verified. Each
     /// client has a connection per endpoint. Requests are counted by call, in whole journeys.
     Journey {
-        /// The journey that each client repeats.
-        journey: Box<Journey>,
-        /// URLs of its targets by name, overriding the journey's own.
+        /// The journeys of the clients, at least one. Each time a client begins another one, sampled by weight.
+        journeys: Vec<WeightedJourney>,
+        /// URLs of their targets by name, overriding the journeys' own.
         #[serde(default)]
         targets: BTreeMap<String, String>,
         /// `http://host:port` of the resolver of endpoints, if any. `GET /resolve?endpoint=URL` returns the address to
@@ -170,6 +170,17 @@ pub enum Target {
         #[serde(default)]
         identities: Identities,
     },
+}
+
+/// One of the journeys of a load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedJourney {
+    /// Relative frequency.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// The journey.
+    pub journey: Journey,
 }
 
 /// Identities of the users of journeys.
@@ -195,18 +206,24 @@ impl Target {
         }
     }
 
-    /// Requests of a whole session, which a rate starts; 1 without a journey.
-    pub fn requests_per_session(&self) -> u64 {
-        let Target::Journey { journey, .. } = self else { return 1 };
-        journey.steps.iter().filter(|step| !step.once).count().max(1) as u64
+    /// Mean number of requests of a session, which a rate starts; 1 without a journey.
+    pub fn requests_per_session(&self) -> f64 {
+        let Target::Journey { journeys, .. } = self else { return 1.0 };
+        let weights = journeys.iter().map(|one| u64::from(one.weight)).sum::<u64>();
+        let calls = journeys.iter().map(|one| u64::from(one.weight) * one.journey.calls()).sum::<u64>();
+        calls.max(1) as f64 / weights.max(1) as f64
     }
 
     /// Name of a request by its index in the mix, or of a step; otherwise empty.
     pub fn request_name(&self, index: u32) -> String {
         match self {
             Target::Http { requests, .. } => requests.get(index as usize).map_or_else(String::new, HttpRequest::kind),
-            Target::Journey { journey, .. } => {
-                journey.steps.get(index as usize).map_or_else(String::new, |step| step.operation.clone())
+            Target::Journey { journeys, .. } => {
+                let steps = journeys.iter().flat_map(|one| one.journey.steps.iter().map(|step| (&one.journey, step)));
+                steps.into_iter().nth(index as usize).map_or_else(String::new, |(journey, step)| match journeys.len() {
+                    1 => step.operation.clone(),
+                    _ => format!("{}: {}", journey.name, step.operation),
+                })
             }
             Target::Pingpong { .. } | Target::Cache { .. } => String::new(),
         }
@@ -215,8 +232,8 @@ impl Target {
     /// Address of the server: `host:port`, `unix:` and a path, or the URL of a journey's first target, if any.
     pub fn address(&self) -> &str {
         match self {
-            Target::Journey { journey, targets, .. } => {
-                let first = journey.targets.first();
+            Target::Journey { journeys, targets, .. } => {
+                let first = journeys.first().and_then(|one| one.journey.targets.first());
                 first.map_or("", |(name, url)| targets.get(name).unwrap_or(url))
             }
             Target::Pingpong { address } | Target::Http { address, .. } | Target::Cache { address, .. } => address,

@@ -780,3 +780,40 @@ fn journeys_have_rates_and_think_times() {
     let share = mistakes(&journey("rate = \"80%\"\ncapacity = { objective = \"p99 < 5ms\" }"));
     assert!(share.contains("`load.capacity` does not apply to journeys"), "{share}");
 }
+
+#[test]
+fn a_load_has_one_journey_or_several_with_weights() {
+    let load = |lines: &str| {
+        format!("question = \"?\"\n[subject]\ncommand = \"x {{port}}\"\n[load]\nclients = 2\nstop = \"1s\"\n{lines}\n")
+    };
+    let sources = |lines: &str| {
+        let plan = expand(&parse(&load(lines)).unwrap(), &options(Vec::new())).unwrap();
+        let plan = plan.points[0].load.journey.clone().unwrap();
+        plan.journeys.iter().map(|one| format!("{} {}", one.weight, one.source)).collect::<Vec<_>>()
+    };
+    assert_eq!(sources("journey = \"shop.toml\""), ["1 shop.toml"]);
+    assert_eq!(
+        sources("[[load.journey]]\nfile = \"browse.toml\"\nweight = 9\n[[load.journey]]\nfile = \"twitter\""),
+        ["9 browse.toml", "1 twitter"]
+    );
+    insta::assert_snapshot!(
+        mistakes(&load("[[load.journey]]\nfile = \"twiter\"\nweight = 0\n[[load.journey]]\nweights = 2")), @r#"
+    8:8: unknown journey `twiter`
+        here: "\"twiter\""
+        hint: did you mean `twitter`?; a file name ends in `.toml`
+    9:10: `load.journey.weight` must be 1 to 1,000,000, not 0
+        here: "0"
+    10:1: `load.journey` has no `file`
+        here: "[[load.journey]]"
+        hint: add `file = "browse.toml"`
+    11:1: unknown key `weights` in `load.journey`
+        here: "weights"
+        hint: did you mean `weight`?
+    "#
+    );
+    insta::assert_snapshot!(mistakes(&load("journey = []")), @r#"
+    7:11: `load.journey` is empty
+        here: "[]"
+        hint: begin each journey with `[[load.journey]]`
+    "#);
+}

@@ -24,6 +24,8 @@ pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     pub(crate) operations: Vec<String>,
+    /// Number of calls that count, if none is skipped.
+    pub(crate) calls: u64,
     /// URLs of the targets, which occupy the first slots.
     pub(crate) targets: Vec<String>,
     lets: Vec<(usize, Template)>,
@@ -89,10 +91,6 @@ impl Program {
     pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
-        for name in targets.keys().filter(|name| !journey.targets.iter().any(|known| known.0 == **name)) {
-            let known = journey.targets.iter().map(|target| format!("`{}`", target.0)).collect::<Vec<_>>().join(", ");
-            mistakes.push(format!("the journey `{}` has no target `{name}`, only {known}", journey.name));
-        }
         let mut bases = Vec::new();
         for (name, url) in &journey.targets {
             names.add(name);
@@ -128,7 +126,8 @@ impl Program {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        Ok(Program { name: journey.name.clone(), steps, operations, targets: bases, lets, names: names.0 })
+        let (name, calls) = (journey.name.clone(), journey.calls());
+        Ok(Program { name, steps, operations, calls, targets: bases, lets, names: names.0 })
     }
 
     pub(crate) fn initial_values(&self, seed: u64, number: u64) -> Values {

@@ -30,8 +30,8 @@ pub(crate) struct Servers {
     known: HashMap<(String, String, bool), u32>,
     /// Answers of the resolver, by URL without its query.
     resolved: HashMap<String, u32>,
-    /// Index by target of the journey; `None` if it is never called, or looked up at a resolver.
-    pub(crate) of_targets: Vec<Option<u32>>,
+    /// Index by journey and target; `None` if it is never called. Empty if all are looked up at a resolver.
+    pub(crate) of_targets: Vec<Vec<Option<u32>>>,
 }
 
 impl Servers {
@@ -41,6 +41,10 @@ impl Servers {
 
     pub(crate) fn get(&self, index: u32) -> &Server {
         &self.all[index as usize]
+    }
+
+    pub(crate) fn of_target(&self, journey: usize, target: usize) -> Option<u32> {
+        *self.of_targets.get(journey)?.get(target)?
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -5,14 +5,17 @@
 //! a call to a URL that a resolver may know, the client asks the resolver; these calls are not counted.
 
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
 use codecs::value::Value;
 use net::Nanos;
 use stats::Rng;
+use stats::random::mix;
+use study::Journey;
 use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement, OperationMeasurement};
-use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls};
+use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
 use study::url::{self, Url};
 use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseReader};
 
@@ -22,7 +25,7 @@ use super::servers::{self, Servers};
 use super::values::Values;
 use crate::measurement::merged;
 use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
-use crate::recorder::{Fault, OrFault};
+use crate::recorder::{Completed, Fault, OrFault};
 use crate::server_address::Server;
 use crate::worker::Done;
 use crate::worker_threads::LoadError;
@@ -39,11 +42,10 @@ const SEQUENCE: i32 = 1;
 /// Maximum number of open connections per client of a journey that learns URLs from responses or a resolver.
 const CONNECTIONS_MAX: usize = 16;
 
-/// The journey of a load.
+/// The journeys of a load.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    program: Program,
-    targets: Vec<PlannedTarget>,
+    journeys: Vec<PlannedJourney>,
     resolver: Option<Url>,
     /// Whether calls may go to other servers than the targets'.
     learns: bool,
@@ -53,7 +55,17 @@ pub(crate) struct Plan {
     is_traced: bool,
 }
 
-/// A target of the journey.
+#[derive(Debug)]
+struct PlannedJourney {
+    program: Program,
+    targets: Vec<PlannedTarget>,
+    /// Sum of the weights up to and including this journey.
+    weight_until: u64,
+    /// Number of steps of the journeys before it.
+    steps_before: usize,
+}
+
+/// A target of a journey.
 #[derive(Debug)]
 struct PlannedTarget {
     url: Url,
@@ -75,14 +87,14 @@ pub(crate) struct Sessions {
     memo: Memo,
     problem: Option<String>,
     last: Last,
-    /// Time of the session, if the last response completed one.
-    completed: Option<Nanos>,
+    /// The session that the last response completed.
+    completed: Option<Completed>,
     transcript: String,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Index of its step.
+    /// Index of its step among those of all journeys.
     step: u32,
     /// Whether it only asks the resolver about the URL of the step.
     resolves: bool,
@@ -109,15 +121,25 @@ pub(crate) struct Stream {
     /// When the next session is due.
     due: Nanos,
     session: Option<Box<Session>>,
-    /// Values and cookies of the `once` steps, and the server of the call after them.
-    kept: Option<(Vec<Value>, Jar, u32)>,
+    kept: Vec<Kept>,
     /// The call in flight, or the next one.
     request: Vec<u8>,
     is_in_flight: bool,
 }
 
+/// What the `once` steps of a journey have left.
+#[derive(Debug)]
+struct Kept {
+    journey: usize,
+    values: Vec<Value>,
+    cookies: Jar,
+    /// Server of the call after them.
+    server: u32,
+}
+
 #[derive(Debug)]
 struct Session {
+    journey: usize,
     /// Over the whole load.
     number: u64,
     step: usize,
@@ -137,21 +159,26 @@ struct Session {
 impl Plan {
     /// `None` if the target is something else.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
-        let Target::Journey { journey, targets, resolve, insecure, ca_file, client, identities, is_traced, .. } =
-            target
+        let Target::Journey { journeys, targets, resolve, insecure, ca_file, client, identities, is_traced } = target
         else {
             return Ok(None);
         };
-        let program = Program::new(journey, targets)?;
-        let called = program.steps.iter().map(|step| program.target(step)).collect::<Vec<_>>();
-        let planned = |(index, text): (usize, &String)| {
-            let url = url::parse(text).map_err(|error| vec![error.to_string()])?;
-            let authority = text.find("://").map_or(0, |at| at + 3);
-            let end = text[authority..].find('/').map_or(text.len(), |at| authority + at);
-            let is_called = called.contains(&Some(index));
-            Ok(PlannedTarget { host: url.host_field(), url, origin: text[..end].to_owned(), is_called })
-        };
-        let targets = program.targets.iter().enumerate().map(planned).collect::<Result<_, Vec<String>>>()?;
+        let mut mistakes = mistakes_of_all(journeys, targets);
+        let (mut planned, mut weight_until, mut steps_before) = (Vec::new(), 0, 0);
+        for WeightedJourney { weight, journey } in journeys {
+            weight_until += u64::from(*weight);
+            match PlannedJourney::new(journey, targets, weight_until, steps_before) {
+                Ok(journey) => planned.push(journey),
+                Err(found) if journeys.len() == 1 => mistakes.extend(found),
+                Err(found) => {
+                    mistakes.extend(found.into_iter().map(|mistake| format!("journey `{}`: {mistake}", journey.name)));
+                }
+            }
+            steps_before += journey.steps.len();
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
         let resolver = |text: &str| match url::parse(text) {
             Ok(url) if url.protocol == spec::Protocol::Http => Ok(url),
             _ => Err(vec![format!("`resolve` is `{text}`, expected `http://host:port`")]),
@@ -159,27 +186,32 @@ impl Plan {
         let resolver = resolve.as_deref().map(resolver).transpose()?;
         let (ca_file, client) = (ca_file.clone(), client.clone());
         let plan = Plan {
-            learns: resolver.is_some() || called.contains(&None),
-            program,
-            targets,
+            learns: resolver.is_some() || planned.iter().any(PlannedJourney::learns),
+            journeys: planned,
             resolver,
             tls: Tls { server_name: String::new(), insecure: *insecure, ca_file, client, resume: true },
             seed,
             identities: *identities,
             is_traced: *is_traced,
         };
-        // The first calls of later sessions differ only in numbers and letters.
-        let mut session = plan.session(0);
-        let first = plan.first_url(&mut session.values);
-        plan.compose(&mut session, "", "/", None, &mut Vec::new()).map_err(|(_, why)| vec![why])?;
-        let first = first.map_err(|(_, why)| vec![why])?;
-        let is_on_target = || plan.targets.iter().any(|target| target.is_called && target.url.same_origin(&first));
-        if !plan.program.has_fixed_server(0) || !plan.learns && !is_on_target() {
-            return Err(vec![format!("`{first}`: the first call must be to a target, or a URL whose server is fixed")]);
-        }
-        let repeated = plan.program.first_repeated();
-        if repeated < plan.program.steps.len() && !plan.program.has_fixed_server(repeated) {
-            return Err(vec!["the server of the first call after `once` must be the same in each journey".to_owned()]);
+        for (index, journey) in plan.journeys.iter().enumerate() {
+            // The first calls of later sessions differ only in numbers and letters.
+            let mut session = plan.session(index, 0);
+            let first = plan.first_url(&mut session);
+            plan.compose(&mut session, "", "/", None, &mut Vec::new()).map_err(|(_, why)| vec![why])?;
+            let first = first.map_err(|(_, why)| vec![why])?;
+            let PlannedJourney { program, .. } = journey;
+            if !program.has_fixed_server(0) || !plan.learns && !journey.calls(&first) {
+                return Err(vec![format!(
+                    "`{first}`: the first call must be to a target, or a URL whose server is fixed"
+                )]);
+            }
+            let repeated = program.first_repeated();
+            if repeated < program.steps.len() && !program.has_fixed_server(repeated) {
+                return Err(vec![
+                    "the server of the first call after `once` must be the same in each journey".to_owned(),
+                ]);
+            }
         }
         Ok(Some(plan))
     }
@@ -188,24 +220,26 @@ impl Plan {
     pub(crate) fn in_sessions(&self, spec: &LoadSpec) -> LoadSpec {
         let stop = match spec.stop {
             Stop::Requests { requests, max_ns } => {
-                Stop::Requests { requests: requests / spec.target.requests_per_session(), max_ns }
+                let requests = (requests as f64 / spec.target.requests_per_session()) as u64;
+                Stop::Requests { requests, max_ns }
             }
             stop => stop,
         };
         LoadSpec { stop, ..spec.clone() }
     }
 
-    /// The servers of the targets and of the first call, or the resolver. Resolves their names.
+    /// The servers of the targets and of the first calls, or the resolver. Resolves their names.
     pub(crate) fn servers(&self) -> Result<Servers, LoadError> {
         let mut servers = Servers::new(self.tls.clone());
         if let Some(resolver) = &self.resolver {
             servers.of_url(resolver)?;
         } else {
-            let first = self.first_url(&mut self.session(0).values).expect("it was composed before");
-            servers.of_url(&first)?;
-            for target in &self.targets {
-                let index = target.is_called.then(|| servers.of_url(&target.url)).transpose()?;
-                servers.of_targets.push(index);
+            for (index, journey) in self.journeys.iter().enumerate() {
+                let first = self.first_url(&mut self.session(index, 0)).expect("it was composed before");
+                servers.of_url(&first)?;
+                let server = |target: &PlannedTarget| target.is_called.then(|| servers.of_url(&target.url)).transpose();
+                let of_targets = journey.targets.iter().map(server).collect::<Result<_, _>>()?;
+                servers.of_targets.push(of_targets);
             }
         }
         Ok(servers)
@@ -217,12 +251,27 @@ impl Plan {
     }
 
     fn step(&self, call: Call) -> Option<&Step> {
-        self.program.steps.get(call.step as usize)
+        let index = call.step as usize;
+        let after = self.journeys.partition_point(|journey| journey.steps_before <= index);
+        let journey = &self.journeys[after.checked_sub(1)?];
+        journey.program.steps.get(index - journey.steps_before)
     }
 
-    fn session(&self, number: u64) -> Session {
-        let values = self.program.initial_values(self.seed, number);
+    /// The journey of the session with this number.
+    fn draw(&self, number: u64) -> usize {
+        let [.., last] = self.journeys.as_slice() else { return 0 };
+        let drawn = Rng::stream(mix(self.seed), number).below(last.weight_until);
+        self.journeys.partition_point(|journey| journey.weight_until <= drawn)
+    }
+
+    fn program(&self, session: &Session) -> &Program {
+        &self.journeys[session.journey].program
+    }
+
+    fn session(&self, journey: usize, number: u64) -> Session {
+        let values = self.journeys[journey].program.initial_values(self.seed, number);
         Session {
+            journey,
             number,
             step: 0,
             server: 0,
@@ -235,8 +284,8 @@ impl Plan {
         }
     }
 
-    fn first_url(&self, values: &mut Values) -> OrFault<Url> {
-        servers::endpoint(&values.text(&self.program.steps[0].url)).map_err(wrong)
+    fn first_url(&self, session: &mut Session) -> OrFault<Url> {
+        servers::endpoint(&session.values.text(&self.program(session).steps[0].url)).map_err(wrong)
     }
 
     fn compose(
@@ -247,30 +296,76 @@ impl Plan {
         cookies: Option<String>,
         out: &mut Vec<u8>,
     ) -> OrFault<()> {
-        let step = &self.program.steps[session.step];
+        let program = self.program(session);
         out.clear();
-        let composed = self.program.compose(step, &mut session.values, (host, target), cookies, SEQUENCE, out);
+        let composed =
+            program.compose(&program.steps[session.step], &mut session.values, (host, target), cookies, SEQUENCE, out);
         composed.map_err(wrong)?;
         let is_short = out.len() <= MESSAGE_BYTES_MAX;
         if is_short { Ok(()) } else { Err(wrong(format!("a request above {MESSAGE_BYTES_MAX} bytes"))) }
     }
 
-    /// Adds the results by operation. The recorders' operations are the steps. Rates and requests are those of calls.
+    /// Adds the results by journey and operation. The recorders' operations are the steps. Rates and requests are those
+    /// of calls.
     pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
-        let calls = spec.target.requests_per_session();
+        measurement.journeys = self.journeys.iter().enumerate().map(|(nth, one)| one.measured(nth, done)).collect();
+        measurement.journeys[0].transcript = done.iter().map(|worker| worker.recorder.transcript.as_str()).collect();
+        let calls = self.calls_per_session(measurement).unwrap_or_else(|| spec.target.requests_per_session());
         if let Stop::Requests { requests, .. } = spec.stop
             && measurement.stop_reason == format!("{requests} requests")
         {
             measurement.stop_reason = format!("{requests} journeys");
         }
         let stages = measurement.shape.iter_mut().flat_map(|stage| [&mut stage.from_per_s, &mut stage.to_per_s]);
-        stages.chain(&mut measurement.offered_per_s).for_each(|rate_per_s| *rate_per_s *= calls as f64);
-        measurement.journey = Some(Box::new(self.measured(done)));
+        stages.chain(&mut measurement.offered_per_s).for_each(|rate_per_s| *rate_per_s *= calls);
     }
 
-    fn measured(&self, done: &[Done]) -> JourneyMeasurement {
+    /// Mean number of calls of the sessions that ended, had there been no errors; `None` if none ended.
+    fn calls_per_session(&self, measurement: &Measurement) -> Option<f64> {
+        let sessions = measurement.sessions();
+        let calls = |(journey, measured): (&PlannedJourney, &JourneyMeasurement)| {
+            (measured.completed + measured.abandoned) * journey.program.calls
+        };
+        let calls = self.journeys.iter().zip(&measurement.journeys).map(calls).sum::<u64>();
+        (sessions > 0).then(|| calls as f64 / sessions as f64)
+    }
+}
+
+impl PlannedJourney {
+    fn new(
+        journey: &Journey,
+        targets: &BTreeMap<String, String>,
+        weight_until: u64,
+        steps_before: usize,
+    ) -> Result<PlannedJourney, Vec<String>> {
+        let program = Program::new(journey, targets)?;
+        let called = program.steps.iter().map(|step| program.target(step)).collect::<Vec<_>>();
+        let planned = |(index, text): (usize, &String)| {
+            let url = url::parse(text).map_err(|error| vec![error.to_string()])?;
+            let authority = text.find("://").map_or(0, |at| at + 3);
+            let end = text[authority..].find('/').map_or(text.len(), |at| authority + at);
+            let is_called = called.contains(&Some(index));
+            Ok(PlannedTarget { host: url.host_field(), url, origin: text[..end].to_owned(), is_called })
+        };
+        let targets = program.targets.iter().enumerate().map(planned).collect::<Result<_, Vec<String>>>()?;
+        Ok(PlannedJourney { program, targets, weight_until, steps_before })
+    }
+
+    /// Whether the URL of a step begins with something else than a target.
+    fn learns(&self) -> bool {
+        self.program.steps.iter().any(|step| self.program.target(step).is_none())
+    }
+
+    /// Whether a URL is on one of the targets that the journey calls.
+    fn calls(&self, url: &Url) -> bool {
+        self.targets.iter().any(|target| target.is_called && target.url.same_origin(url))
+    }
+
+    fn measured(&self, nth: usize, done: &[Done]) -> JourneyMeasurement {
         let Program { name, steps, operations, .. } = &self.program;
-        let of_step = |step: usize| done.iter().filter_map(move |worker| worker.recorder.operations.get(step));
+        let of_step = |step: usize| {
+            done.iter().filter_map(move |worker| worker.recorder.operations.get(self.steps_before + step))
+        };
         let operation = |(index, name): (usize, &String)| {
             let own = || (0..steps.len()).filter(move |step| steps[*step].operation == index).flat_map(of_step);
             OperationMeasurement {
@@ -281,14 +376,15 @@ impl Plan {
             }
         };
         let operations = operations.iter().enumerate().map(operation).collect::<Vec<_>>();
-        let session = merged(done.iter().filter_map(|worker| worker.recorder.sessions.as_deref()));
+        let session = merged(done.iter().filter_map(|worker| worker.recorder.sessions.get(nth)));
+        let session = session.filter(|session| session.count > 0);
         JourneyMeasurement {
             name: name.clone(),
             completed: session.as_ref().map_or(0, |session: &Histogram| session.count),
             abandoned: operations.iter().map(|operation| operation.errors).sum(),
             operations,
             session,
-            transcript: done.iter().map(|worker| worker.recorder.transcript.as_str()).collect(),
+            transcript: String::new(),
         }
     }
 }
@@ -332,19 +428,19 @@ impl Sessions {
         let part = std::mem::take(&mut stream.head);
         let head = if part.is_empty() { bytes } else { &part };
         let head = head.get(..response.head_bytes as usize).unwrap_or_default();
-        let step = stream.session.as_ref().map_or(0, |session| session.step);
+        let (journey, step) = stream.session.as_ref().map_or((0, 0), |session| (session.journey, session.step));
         self.say('<', head);
         self.say('<', &stream.body);
         let judged = self.judge(stream, response.status, head, at);
         if let (true, Ok(()), Some(session)) = (self.plan.is_traced, &judged, &stream.session) {
-            let Plan { program, .. } = &*self.plan;
+            let PlannedJourney { program, .. } = &self.plan.journeys[journey];
             self.transcript += &program.taken(&program.steps[step], &session.values);
         }
         stream.head = part;
         stream.head.clear();
         stream.body.clear();
         let fault = judged.err().map(|(fault, why)| {
-            (stream.session, stream.kept) = (None, None);
+            stream.end_session();
             self.say('!', why.as_bytes());
             self.problem = Some(why);
             fault
@@ -356,8 +452,8 @@ impl Sessions {
     /// Checks the response, and prepares the next call if one follows.
     fn judge(&mut self, stream: &mut Stream, status: u16, head: &[u8], at: Nanos) -> OrFault<()> {
         let Some(session) = &mut stream.session else { return Ok(()) };
-        let Plan { program, .. } = &*self.plan;
-        let operation = program.steps[session.step].operation;
+        let journey = session.journey;
+        let operation = self.plan.program(session).steps[session.step].operation;
         let next = if stream.body.len() > MESSAGE_BYTES_MAX {
             Err((Fault::Body, format!("a body above {MESSAGE_BYTES_MAX} bytes")))
         } else if let Some(url) = session.asked.take() {
@@ -365,27 +461,30 @@ impl Sessions {
         } else {
             self.judge_call(session, status, head, &stream.body, &stream.request).and_then(|()| {
                 session.step += 1;
-                if session.step == self.plan.program.steps.len() {
-                    self.completed = Some(at.saturating_sub(session.due));
+                let Program { steps, .. } = self.plan.program(session);
+                if session.step == steps.len() {
+                    self.completed = Some(Completed { journey, elapsed_ns: at.saturating_sub(session.due) });
                     return Ok(());
                 }
-                session.thinks_until = at + self.plan.program.steps[session.step].think_ns;
+                session.thinks_until = at + steps[session.step].think_ns;
                 self.prepare(session, &mut stream.request)
             })
         };
-        next.map_err(|(fault, why)| (fault, format!("`{}`: {why}", self.plan.program.operations[operation])))?;
-        let Plan { program, .. } = &*self.plan;
+        let PlannedJourney { program, .. } = &self.plan.journeys[journey];
+        next.map_err(|(fault, why)| (fault, format!("`{}`: {why}", program.operations[operation])))?;
         if self.completed.is_some() {
             stream.session = None;
         } else if session.step == program.first_repeated() && session.step > 0 {
             let values = program.kept_slots().map(|slot| session.values.slots[slot].clone()).collect();
-            stream.kept = Some((values, session.cookies.clone(), session.server));
+            let (cookies, server) = (session.cookies.clone(), session.server);
+            stream.kept.retain(|kept| kept.journey != journey);
+            stream.kept.push(Kept { journey, values, cookies, server });
         }
         Ok(())
     }
 
     fn judge_call(&self, session: &mut Session, status: u16, head: &[u8], body: &[u8], request: &[u8]) -> OrFault<()> {
-        let Plan { program, .. } = &*self.plan;
+        let program = self.plan.program(session);
         session.cookies.store(head, &self.servers.get(session.server).host, target_of(request));
         let answer = Answer { status, head, body, cookies: &session.cookies };
         program.judge(&program.steps[session.step], &mut session.values, &answer, SEQUENCE)
@@ -394,26 +493,26 @@ impl Sessions {
     /// Composes the next call of a session, or the question to the resolver that precedes it.
     fn prepare(&mut self, session: &mut Session, out: &mut Vec<u8>) -> OrFault<()> {
         let plan = &*self.plan;
-        let step = &plan.program.steps[session.step];
+        let journey = &plan.journeys[session.journey];
+        let step = &journey.program.steps[session.step];
         let url = session.values.text(&step.url);
         // Most URLs need no parsing.
-        if let Some(target) = plan.program.target(step)
-            && let Some(Some(server)) = self.servers.of_targets.get(target)
+        if let Some(target) = journey.program.target(step)
+            && let Some(server) = self.servers.of_target(session.journey, target)
         {
-            let PlannedTarget { origin, host, url: own, .. } = &plan.targets[target];
+            let PlannedTarget { origin, host, url: own, .. } = &journey.targets[target];
             let is_plain = |target: &&str| {
                 target.starts_with('/') && target.bytes().all(|byte| (b'!'..=b'~').contains(&byte) && byte != b'#')
             };
             if let Some(target) = url.strip_prefix(&**origin).filter(is_plain) {
-                session.server = *server;
+                session.server = server;
                 let cookies = session.cookies.header(&own.host, target);
                 return plan.compose(session, host, target, cookies, out);
             }
         }
         let endpoint = servers::endpoint(&url).map_err(wrong)?;
         let Some(resolver) = &plan.resolver else {
-            if !plan.learns && !plan.targets.iter().any(|target| target.is_called && target.url.same_origin(&endpoint))
-            {
+            if !plan.learns && !journey.calls(&endpoint) {
                 return Err(wrong(format!("`{endpoint}` is on another server than the targets")));
             }
             session.server = self.servers.of_url(&endpoint).map_err(servers::fault)?;
@@ -457,10 +556,11 @@ impl Sessions {
             Identities::Fresh => self.number,
             Identities::Reused => stream.client,
         };
+        let journey = self.plan.draw(self.number);
         self.number += self.workers;
-        let mut session = self.plan.session(number);
-        if let Some((values, cookies, _)) = &stream.kept {
-            let program = &self.plan.program;
+        let mut session = self.plan.session(journey, number);
+        if let Some(Kept { values, cookies, .. }) = stream.kept.iter().find(|kept| kept.journey == journey) {
+            let program = self.plan.program(&session);
             session.step = program.first_repeated();
             session.cookies = cookies.clone();
             program.kept_slots().zip(values).for_each(|(slot, value)| session.values.slots[slot] = value.clone());
@@ -473,7 +573,7 @@ impl Sessions {
     /// A call that was in flight on a lost connection has ended its session.
     fn end_lost(stream: &mut Stream) {
         if std::mem::take(&mut stream.is_in_flight) {
-            (stream.session, stream.kept) = (None, None);
+            stream.end_session();
         }
     }
 
@@ -486,10 +586,41 @@ impl Sessions {
 }
 
 impl Stream {
+    /// Ends the session at an error. The next one logs in again.
+    fn end_session(&mut self) {
+        self.session = None;
+        self.kept.clear();
+    }
+
     fn keep_head(&mut self, bytes: &[u8]) {
         let room = HEADS_BYTES_MAX.saturating_sub(self.head.len());
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
+}
+
+/// Mistakes that no single journey has.
+fn mistakes_of_all(journeys: &[WeightedJourney], targets: &BTreeMap<String, String>) -> Vec<String> {
+    let names = journeys.iter().map(|one| one.journey.name.as_str()).collect::<Vec<_>>();
+    let known = || journeys.iter().flat_map(|one| one.journey.targets.iter().map(|target| target.0.as_str()));
+    let mut mistakes = Vec::new();
+    if names.is_empty() {
+        mistakes.push("`journeys` is empty".to_owned());
+    }
+    for name in targets.keys().filter(|name| !known().any(|known| known == **name)) {
+        let which = match names.as_slice() {
+            [one] => format!("the journey `{one}` has no target"),
+            _ => "no journey has a target".to_owned(),
+        };
+        let known = known().collect::<BTreeSet<_>>().into_iter().map(|name| format!("`{name}`"));
+        mistakes.push(format!("{which} `{name}`, only {}", known.collect::<Vec<_>>().join(", ")));
+    }
+    for (at, name) in names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name)) {
+        mistakes.push(format!("journey {}: the name `{name}` is taken; give each file its own `name`", at + 1));
+    }
+    if journeys.iter().any(|one| one.weight == 0) {
+        mistakes.push("a journey has the weight 0, expected at least 1".to_owned());
+    }
+    mistakes
 }
 
 fn wrong(why: String) -> (Fault, String) {
@@ -523,7 +654,7 @@ impl Protocol for Sessions {
             client,
             due: 0,
             session: None,
-            kept: None,
+            kept: Vec::new(),
             request: Vec::new(),
             is_in_flight: false,
         }
@@ -542,11 +673,11 @@ impl Protocol for Sessions {
 
     fn next_server(&mut self, stream: &mut Stream) -> u32 {
         Self::end_lost(stream);
-        // The first call may be a question about a URL that differs from session to session.
-        if self.plan.resolver.is_some() && stream.session.is_none() {
+        // The first call may be one of another journey, or a question about a URL that differs from session to session.
+        if (self.plan.resolver.is_some() || self.plan.journeys.len() > 1) && stream.session.is_none() {
             self.begin(stream);
         }
-        let kept = || stream.kept.as_ref().map_or(0, |kept| kept.2);
+        let kept = || stream.kept.first().map_or(0, |kept| kept.server);
         stream.session.as_ref().map_or_else(kept, |session| session.server)
     }
 
@@ -563,7 +694,7 @@ impl Protocol for Sessions {
     }
 
     fn abandon(&mut self, stream: &mut Stream) {
-        (stream.session, stream.kept) = (None, None);
+        stream.end_session();
         self.completed = None;
     }
 
@@ -571,7 +702,7 @@ impl Protocol for Sessions {
         Some(call.session)
     }
 
-    fn completed(&self) -> Option<Nanos> {
+    fn completed(&self) -> Option<Completed> {
         self.completed
     }
 
@@ -604,7 +735,8 @@ impl Protocol for Sessions {
             session.due = stream.due;
         }
         let logged = LoggedSession { client: stream.client, journey: session.number };
-        Call { step: session.step as u32, resolves: session.asked.is_some(), session: logged }
+        let step = self.plan.journeys[session.journey].steps_before + session.step;
+        Call { step: step as u32, resolves: session.asked.is_some(), session: logged }
     }
 
     fn again(&mut self, stream: &mut Stream, call: Call, _: Nanos, out: &mut Vec<u8>) -> Call {

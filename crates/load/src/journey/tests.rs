@@ -14,7 +14,7 @@ use mocks::{
 use servers::Shutdown;
 use study::Journey;
 use study::record::{LoggedSession, Measurement};
-use study::spec::{LoadSpec, Stop, Target, Warmup};
+use study::spec::{LoadSpec, Stop, Target, Warmup, WeightedJourney};
 
 use crate::check_spec::tests::spec;
 
@@ -85,7 +85,7 @@ fn served<T>(
 fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
     let targets = targets.iter().map(|(name, url)| ((*name).to_owned(), url.clone())).collect::<BTreeMap<_, _>>();
     Target::Journey {
-        journey: Box::new(journey),
+        journeys: vec![WeightedJourney { weight: 1, journey }],
         targets,
         resolve: None,
         insecure: true,
@@ -104,7 +104,7 @@ fn load(target: Target, clients: u32, requests: u64) -> Measurement {
 }
 
 fn counts(measurement: &Measurement) -> Vec<(String, u64, u64)> {
-    let journey = measurement.journey.as_ref().unwrap();
+    let journey = &measurement.journeys[0];
     journey.operations.iter().map(|one| (one.name.clone(), one.requests, one.errors)).collect()
 }
 
@@ -153,7 +153,7 @@ fn evernote_follows_endpoints_in_replies() {
             let expected =
                 preset("evernote").steps.iter().map(|step| (step.operation.clone(), 10, 0)).collect::<Vec<_>>();
             assert_eq!(counts(&measurement), expected);
-            let journey = measurement.journey.unwrap();
+            let journey = &measurement.journeys[0];
             assert_eq!((journey.completed, journey.abandoned, measurement.log.len()), (10, 0, 50));
             for (call, place) in measurement.log.iter().zip(0u64..) {
                 let session = Some(LoggedSession { client: 0, journey: place / 5 });
@@ -363,7 +363,7 @@ expect = { "body.ok" = true }
     let errors = measurement.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect::<Vec<_>>();
     assert_eq!(errors, [("body", 2), ("status", 2), ("value", 4)]);
     assert_eq!(counts(&measurement), [("first".to_owned(), 4, 6), ("second".to_owned(), 2, 2)]);
-    let journey = measurement.journey.as_ref().unwrap();
+    let journey = &measurement.journeys[0];
     assert_eq!((journey.completed, journey.abandoned), (2, 8));
     assert_eq!(measurement.requests, 6);
     let example = &measurement.error_examples["value"];

@@ -9,7 +9,7 @@ use net::Nanos;
 use net::sim::{Actions, Answer, Network};
 use study::Measurement;
 use study::pool_measurements::pool;
-use study::spec::{Arrivals, Connection, Identities, LoadSpec, Part, Stop, Target, Warmup};
+use study::spec::{Arrivals, Connection, Identities, LoadSpec, Part, Stop, Target, Warmup, WeightedJourney};
 
 use super::http::server;
 use super::{MS, ROUND_TRIP, S, errors, near, outcome_of};
@@ -42,7 +42,7 @@ headers = { Authorization = "Bearer {token}" }
 
 fn shop() -> LoadSpec {
     let target = Target::Journey {
-        journey: Box::new(study::parse_journey(SHOP).unwrap()),
+        journeys: vec![WeightedJourney { weight: 1, journey: study::parse_journey(SHOP).unwrap() }],
         targets: BTreeMap::new(),
         resolve: None,
         insecure: false,
@@ -121,11 +121,11 @@ fn sessions_call_in_order_with_values_of_replies() {
     let (measurement, served) = load(&spec, |_, _, _, _| {});
     assert_eq!(served.calls, [("list", 1_000), ("login", 1_000), ("order", 1_000)].into());
     assert_eq!((served.strangers, measurement.requests, errors(&measurement)), (0, 3_000, vec![]));
-    let journey = measurement.journey.unwrap();
+    let journey = &measurement.journeys[0];
     assert_eq!((journey.completed, journey.abandoned), (1_000, 0));
     let counts = journey.operations.iter().map(|one| (one.name.as_str(), one.requests)).collect::<Vec<_>>();
     assert_eq!(counts, [("login", 1_000), ("list", 1_000), ("order", 1_000)]);
-    let session = journey.session.unwrap();
+    let session = journey.session.as_ref().unwrap();
     assert_eq!((session.min, session.max), (Some(3 * (MS + ROUND_TRIP)), Some(3 * (MS + ROUND_TRIP))));
 }
 
@@ -134,8 +134,8 @@ fn two_servers() -> LoadSpec {
     let mut spec = shop();
     let text = SHOP.replace("targets = { ", "targets = { accounts = \"http://10.0.0.2:7\", ");
     let text = text.replace("{shop}/login", "{accounts}/login");
-    if let Target::Journey { journey, .. } = &mut spec.target {
-        **journey = study::parse_journey(&text).unwrap();
+    if let Target::Journey { journeys, .. } = &mut spec.target {
+        journeys[0].journey = study::parse_journey(&text).unwrap();
     }
     spec
 }
@@ -177,8 +177,8 @@ fn connections_that_a_server_ends_while_another_is_called_are_reopened() {
     let text = "name = \"two\"\ntargets = { a = \"http://10.0.0.1:7\", b = \"http://10.0.0.2:7\" }\n\
                 [[step]]\nurl = \"{a}/\"\n[[step]]\nurl = \"{b}/\"\n";
     let mut spec = LoadSpec { stop: Stop::Requests { requests: 2_000, max_ns: 60 * S }, ..shop() };
-    if let Target::Journey { journey, .. } = &mut spec.target {
-        **journey = study::parse_journey(text).unwrap();
+    if let Target::Journey { journeys, .. } = &mut spec.target {
+        journeys[0].journey = study::parse_journey(text).unwrap();
     }
     for junk in [&b""[..], b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"] {
         let answer = move |_| -> Answer {
@@ -207,7 +207,7 @@ fn with_several_servers_a_lost_connection_ends_only_its_session() {
     let (measurement, served) = load(&LoadSpec { stop, ..two_servers() }, spoil);
     let lost = measurement.errors["reset"];
     assert_eq!((errors(&measurement).len(), measurement.reconnects), (1, lost));
-    let journey = measurement.journey.unwrap();
+    let journey = &measurement.journeys[0];
     assert!(lost > 20 && journey.abandoned == lost, "{lost} {journey:?}");
     assert_eq!(journey.completed + journey.abandoned, served.calls["login"]);
 }
@@ -222,7 +222,7 @@ fn an_error_ends_only_its_session() {
         _ => {}
     };
     let (measurement, served) = load(&LoadSpec { stop, ..shop() }, spoil);
-    let journey = measurement.journey.as_ref().unwrap();
+    let journey = &measurement.journeys[0];
     let [login, list, order] = &journey.operations[..] else { panic!("{journey:?}") };
     assert_eq!((login.requests, login.errors, served.calls["login"]), (1_000, 0, 1_000));
     assert!(list.errors > 5 && order.errors > 5, "{journey:?}");
@@ -251,7 +251,7 @@ fn a_lost_connection_ends_the_session_in_flight() {
             reply.clear();
         }
     });
-    let journey = measurement.journey.as_ref().unwrap();
+    let journey = &measurement.journeys[0];
     assert!(journey.abandoned > 5, "{journey:?}");
     assert_eq!((served.calls["login"], journey.completed + journey.abandoned), (1_000, 1_000));
     assert_eq!(errors(&measurement), [("reset", journey.abandoned)]);
@@ -270,7 +270,7 @@ fn sessions_start_at_their_rate_and_count_from_when_they_were_due() {
     let spec = LoadSpec { stop, arrivals, timeout_ns: 5 * S, ..shop() };
     let (measurement, _) = load(&spec, stalled);
     assert_eq!(measurement.offered_per_s, Some(150.0));
-    let journey = measurement.journey.as_ref().unwrap();
+    let journey = &measurement.journeys[0];
     assert!((495..=500).contains(&journey.completed), "{journey:?}");
     let session = stats::Histogram::try_from(journey.session.as_ref().unwrap()).unwrap();
     // 50 of 500 sessions were due during that second, and half of them waited for more than half of it.
@@ -303,8 +303,8 @@ url = "{shop}/item/{item}"
 headers = { X-Sid = "{sid}" }
 "#;
     let mut spec = LoadSpec { stop: Stop::Requests { requests: 400, max_ns: 60 * S }, ..shop() };
-    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
-    **journey = study::parse_journey(TEXT).unwrap();
+    let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
+    journeys[0].journey = study::parse_journey(TEXT).unwrap();
     let items = Rc::new(RefCell::new(BTreeMap::<String, u32>::new()));
     let seen = items.clone();
     let answer = move |_| -> Answer {
@@ -345,7 +345,7 @@ headers = { X-Sid = "{sid}" }
     assert_eq!((errors(&measurement), measurement.requests), (vec![], 400), "{:?}", measurement.error_examples);
     let items = items.borrow();
     assert!(items.len() == 3 && items.values().all(|count| *count > 15), "{items:?}");
-    let session = measurement.journey.unwrap().session.unwrap();
+    let session = measurement.journeys[0].session.as_ref().unwrap();
     let least = 4 * (MS + ROUND_TRIP) + 20 * MS;
     assert!((least..least + 5 * MS).contains(&session.min.unwrap()), "{session:?}");
 }
@@ -353,8 +353,8 @@ headers = { X-Sid = "{sid}" }
 #[test]
 fn thinking_outlasts_the_idle_timeout_of_a_server() {
     let mut spec = LoadSpec { stop: Stop::Requests { requests: 300, max_ns: 60 * S }, ..shop() };
-    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
-    **journey =
+    let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
+    journeys[0].journey =
         study::parse_journey(&SHOP.replacen("name = \"order\"", "name = \"order\"\nthink = \"50ms\"", 1)).unwrap();
     let seen = Rc::new(RefCell::new((0, 0)));
     let counts = seen.clone();
@@ -375,7 +375,7 @@ fn thinking_outlasts_the_idle_timeout_of_a_server() {
     let (connections, orders) = *seen.borrow();
     assert_eq!((measurement.requests, errors(&measurement), orders), (300, vec![], 100));
     assert!(connections >= 100, "{connections}");
-    let session = measurement.journey.unwrap().session.unwrap();
+    let session = measurement.journeys[0].session.as_ref().unwrap();
     let least = 3 * (MS + ROUND_TRIP) + 50 * MS;
     assert!((least..least + 5 * MS).contains(&session.max.unwrap()), "{session:?}");
 }
@@ -401,8 +401,8 @@ fn several_generators_share_the_numbers_of_sessions() {
     });
     let parts = parts.collect::<Vec<_>>();
     let all = pool(&parts).unwrap();
-    let journey = all.journey.as_ref().unwrap();
-    let completed = |measurement: &Measurement| measurement.journey.as_ref().unwrap().completed;
+    let journey = &all.journeys[0];
+    let completed = |measurement: &Measurement| measurement.journeys[0].completed;
     assert_eq!((journey.completed, errors(&all)), (parts.iter().map(completed).sum(), vec![]));
     assert_eq!(journey.session.as_ref().unwrap().count, journey.completed);
     assert_eq!(journey.operations.iter().map(|one| one.requests).sum::<u64>(), all.requests);
@@ -413,14 +413,15 @@ fn several_generators_share_the_numbers_of_sessions() {
 #[test]
 fn clients_log_in_once_and_again_after_an_error() {
     let mut spec = LoadSpec { stop: Stop::Requests { requests: 2_000, max_ns: 60 * S }, ..shop() };
-    let Target::Journey { journey, .. } = &mut spec.target else { unreachable!() };
-    **journey = study::parse_journey(&SHOP.replacen("name = \"login\"", "name = \"login\"\nonce = true", 1)).unwrap();
-    assert_eq!(spec.target.requests_per_session(), 2);
+    let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
+    journeys[0].journey =
+        study::parse_journey(&SHOP.replacen("name = \"login\"", "name = \"login\"\nonce = true", 1)).unwrap();
+    assert_eq!(spec.target.requests_per_session(), 2.0);
     let (measurement, served) = load(&spec, |_, _, _, _| {});
     assert_eq!(served.calls, [("list", 1_000), ("login", 4), ("order", 1_000)].into());
     assert_eq!((served.strangers, measurement.requests, errors(&measurement)), (0, 2_000, vec![]));
     assert_eq!((measurement.sent, measurement.stop_reason.as_str()), (2_000, "1000 journeys"));
-    let journey = measurement.journey.unwrap();
+    let journey = &measurement.journeys[0];
     assert_eq!((journey.completed, journey.operations[0].requests), (1_000, 0));
 
     let (measurement, served) = load(&spec, |number, call, _, reply| {
@@ -430,4 +431,69 @@ fn clients_log_in_once_and_again_after_an_error() {
     });
     assert_eq!(served.calls, [("list", 1_000), ("login", 5), ("order", 999)].into());
     assert_eq!((served.strangers, errors(&measurement)), (0, vec![("status", 1)]));
+}
+
+/// Three parts of the visitors only look around, one in four logs in once and then orders.
+fn two_journeys() -> LoadSpec {
+    let mut spec = shop();
+    let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
+    journeys[0].journey =
+        study::parse_journey(&SHOP.replacen("name = \"login\"", "name = \"login\"\nonce = true", 1)).unwrap();
+    let text = "name = \"visit\"\ntargets = { shop = \"http://10.0.0.1:7\" }\n\
+                [[step]]\nname = \"look\"\nurl = \"{shop}/list\"\nexpect = { \"count(body.items)\" = 2 }\n";
+    journeys.push(WeightedJourney { weight: 3, journey: study::parse_journey(text).unwrap() });
+    spec
+}
+
+#[test]
+fn journeys_of_one_load_are_drawn_by_weight() {
+    let stop = Stop::Duration { duration_ns: 20 * S };
+    let arrivals = Arrivals::Constant { rate_per_s: 200.0 };
+    let (measurement, served) = load(&LoadSpec { stop, arrivals, ..two_journeys() }, |_, _, _, _| {});
+    let [shop, visit] = &measurement.journeys[..] else { panic!("{:?}", measurement.journeys) };
+    assert_eq!((shop.name.as_str(), visit.name.as_str(), errors(&measurement)), ("shop", "visit", vec![]));
+    near(visit.completed as f64, 3_000.0, 0.03);
+    near((visit.completed + shop.completed) as f64, 4_000.0, 0.001);
+    let counts = |one: &study::record::JourneyMeasurement| {
+        one.operations.iter().map(|one| (one.name.clone(), one.requests)).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(visit), [("look".to_owned(), visit.completed)]);
+    assert_eq!(counts(shop)[0], ("login".to_owned(), 0), "it is called once per client, and not counted");
+    assert!(counts(shop)[1].1 - shop.completed <= 1 && served.calls["login"] == 4, "{served:?}");
+    let time = |one: &study::record::JourneyMeasurement| one.session.as_ref().unwrap().min.unwrap();
+    assert_eq!((time(visit), time(shop)), (MS + ROUND_TRIP, 2 * (MS + ROUND_TRIP)));
+    // The offered rate is that of the sessions drawn, not of their expected number.
+    near(measurement.requests as f64 / 20.0, measurement.offered_per_s.unwrap(), 0.001);
+
+    let requests = Stop::Requests { requests: 5_000, max_ns: 60 * S };
+    let (measurement, served) = load(&LoadSpec { stop: requests, ..two_journeys() }, |_, _, _, _| {});
+    assert_eq!((measurement.sessions(), measurement.stop_reason.as_str()), (4_000, "4000 journeys"));
+    let list = served.calls["list"] + served.calls["order"];
+    assert_eq!((measurement.requests, errors(&measurement)), (list, vec![]));
+}
+
+#[test]
+fn a_client_logs_in_once_for_each_journey() {
+    let mut spec = LoadSpec { stop: Stop::Requests { requests: 2_000, max_ns: 60 * S }, ..two_journeys() };
+    let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
+    let mut other = journeys[0].journey.clone();
+    other.name = "other".to_owned();
+    journeys[1] = WeightedJourney { weight: 1, journey: other };
+    let (measurement, served) = load(&spec, |_, _, _, _| {});
+    assert_eq!((served.calls["login"], measurement.sessions(), errors(&measurement)), (8, 1_000, vec![]));
+}
+
+#[test]
+fn generators_of_several_journeys_add_up() {
+    let stop = Stop::Duration { duration_ns: 4 * S };
+    let arrivals = Arrivals::Constant { rate_per_s: 300.0 };
+    let whole = LoadSpec { clients: 6, threads: 1, stop, arrivals, ..two_journeys() };
+    let parts =
+        (0..3).map(|first| load(&LoadSpec { part: Some(Part { first, of: 3 }), ..whole.clone() }, |_, _, _, _| {}).0);
+    let parts = parts.collect::<Vec<_>>();
+    let all = pool(&parts).unwrap();
+    let visits = |measurement: &Measurement| measurement.journeys[1].completed;
+    assert_eq!((visits(&all), errors(&all)), (parts.iter().map(visits).sum(), vec![]));
+    near(all.sessions() as f64, 1_200.0, 0.005);
+    near(all.requests as f64 / 4.0, all.offered_per_s.unwrap(), 0.005);
 }

@@ -98,8 +98,8 @@ impl<'a> Tally<'a> {
                 if let Some(Last { first_at, .. }) = protocol.last().filter(|last| last.first_at < at) {
                     self.recorder.first_byte.record(first_at.saturating_sub(sent_at));
                 }
-                if let Some(session_ns) = protocol.completed().filter(|_| !is_late) {
-                    self.recorder.session(session_ns);
+                if let Some(completed) = protocol.completed().filter(|_| !is_late) {
+                    self.recorder.session(completed);
                 }
                 if self.recorder.log.is_some() && !is_late {
                     self.log(protocol, flight, status, None, at);

@@ -1,6 +1,7 @@
 use analysis::failed_requests::count_and_share;
 use analysis::findings::{
-    AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row, SearchEnd, SearchFinding, SearchStep,
+    AgentFinding, Findings, MedianRange, OperationFinding, OverTrials, Row, RowOperations, SearchEnd, SearchFinding,
+    SearchStep,
 };
 use analysis::number::{self, drawable};
 use analysis::wording::{capitalised, limit_word, serde_name};
@@ -154,12 +155,17 @@ pub(crate) fn operations(findings: &Findings) -> Option<Table> {
     let numbers = ["calls", "errors", "mean", "p50", "p99"].map(Head::number);
     let heads = ["design point", "operation"].map(Head::text).into_iter().chain(numbers);
     let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
-    let line = |(row, operation): (usize, &OperationFinding)| {
+    let is_alone = |row: usize| findings.operations.iter().filter(|found| found.row == row).count() == 1;
+    let line = |(found, operation): (&RowOperations, &OperationFinding)| {
         let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
         let counts = [operation.requests.to_string(), count_and_share(operation.errors, operation.requests)];
-        [label(row), operation.name.clone()].into_iter().chain(counts).chain(latencies.map(over_trials)).collect()
+        let name = match &found.journey {
+            Some(journey) if !is_alone(found.row) => format!("{journey}: {}", operation.name),
+            _ => operation.name.clone(),
+        };
+        [label(found.row), name].into_iter().chain(counts).chain(latencies.map(over_trials)).collect()
     };
-    let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(|one| (found.row, one)));
+    let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(move |one| (found, one)));
     Table::plain("Latency by operation", heads, all.map(line)).unless_empty()
 }
 

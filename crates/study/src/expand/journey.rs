@@ -7,7 +7,7 @@ use config::Invalid;
 use crate::journey::PRESETS;
 use crate::keys::allowed_words::IDENTITIES;
 use crate::keys::load_keys;
-use crate::plan::JourneyPlan;
+use crate::plan::{JourneyPlan, JourneySource};
 use crate::section::Section;
 use crate::spec::Protocol;
 use crate::{factor_placeholders, url};
@@ -32,16 +32,9 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
         section.report.missing(section.place_of("protocol"), "`load` has no `journey`", hint);
     }
     section.choice("protocol", &[("journey", ())]);
-    let source = section.text_as("journey", |name| {
-        if names.contains(&name) || name.ends_with(".toml") {
-            return Ok(name.to_owned());
-        }
-        let hint = format!("{}; a file name ends in `.toml`", config::nearest::suggestion(name, names));
-        Err(Invalid::new(format!("unknown journey `{}`", name.escape_debug())).hint(hint))
-    });
     let (insecure, ca_file) = super::http::trust(section);
     JourneyPlan {
-        source: source.unwrap_or_default(),
+        journeys: sources(section),
         targets: targets(section),
         resolve: section.text_as("resolve", |text| origin(text, &[Protocol::Http], &PORTS)),
         insecure,
@@ -50,6 +43,32 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
         keep_calls: section.flag("keep_calls").unwrap_or_default(),
         identities: section.choice("identities", IDENTITIES).unwrap_or_default(),
     }
+}
+
+fn sources(section: &Section) -> Vec<JourneySource> {
+    if !section.is_list("journey") {
+        let source = section.text_as("journey", source);
+        return source.into_iter().map(|source| JourneySource { source, weight: 1 }).collect();
+    }
+    let tables = section.tables("journey", "a journey");
+    if tables.is_empty() {
+        section.mistake("journey", "`load.journey` is empty", "begin each journey with `[[load.journey]]`".to_owned());
+    }
+    let read = |table: &Section| {
+        table.check();
+        let weight = table.small("weight").unwrap_or(1);
+        table.text_as("file", source).map(|source| JourneySource { source, weight })
+    };
+    tables.iter().flatten().filter_map(read).collect()
+}
+
+fn source(name: &str) -> Result<String, Invalid> {
+    let names = PRESETS.map(|preset| preset.0);
+    if names.contains(&name) || name.ends_with(".toml") {
+        return Ok(name.to_owned());
+    }
+    let hint = format!("{}; a file name ends in `.toml`", config::nearest::suggestion(name, names));
+    Err(Invalid::new(format!("unknown journey `{}`", name.escape_debug())).hint(hint))
 }
 
 /// Templates that the lab fills in `targets` and `resolve`: the port for the generator's connections and the server's

@@ -256,7 +256,8 @@ pub static LOAD: Keys = Keys {
         key("resume", Flag, "false", Is("true")).text("https: whether sessions are resumed"),
         key("workload", Table(&WORKLOAD), "{ preset = \"etc-2012\" }", Means("required for caches"))
             .text("caches: the workload"),
-        key("journey", Text, "\"evernote\"", NONE).text("a sequence of calls: a built-in journey, or a file"),
+        key("journey", Either(&[Text, Tables(&JOURNEY_OF_LOAD)]), "\"evernote\"", NONE)
+            .text("a sequence of calls: a built-in journey, or a file; or several with weights"),
         key("targets", Named(&Text), "{ user = \"http://127.0.0.1:{port}\" }", Means("the journey's own"))
             .text("journeys: URLs of the services, by name"),
         key("resolve", Text, "\"http://127.0.0.1:{admin_port}\"", NONE).text("journeys: URL of the resolver"),
@@ -264,6 +265,15 @@ pub static LOAD: Keys = Keys {
         key("identities", Word("identities of a journey", allowed_words::identities), "\"reused\"", Is("\"fresh\""))
             .text("journeys: whether each journey has a new user"),
         key("variants", Variants, "{ }", NONE).text("keys of this section that differ at a level of a factor"),
+    ],
+};
+
+static JOURNEY_OF_LOAD: Keys = Keys {
+    name: "load.journey",
+    text: "Journeys: one of several, which clients begin in random order",
+    keys: &[
+        key("file", Text, "\"browse.toml\"", Mistake).text("a built-in journey, or a file"),
+        key("weight", Count(1, 1_000_000), "3", Is("1")).text("relative frequency"),
     ],
 };
 
