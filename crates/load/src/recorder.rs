@@ -60,6 +60,21 @@ pub(crate) struct Completed {
     /// Index of its journey.
     pub(crate) journey: usize,
     pub(crate) elapsed_ns: Nanos,
+    /// Number of calls that it skipped.
+    pub(crate) skipped: u32,
+}
+
+/// The completed sessions of a journey.
+#[derive(Clone, Debug)]
+pub(crate) struct CompletedSessions {
+    pub(crate) elapsed: Histogram,
+    pub(crate) skipped: u64,
+}
+
+impl Default for CompletedSessions {
+    fn default() -> Self {
+        Self { elapsed: Histogram::with_precision(Histogram::WINDOW_PRECISION), skipped: 0 }
+    }
 }
 
 /// Latencies are stored sparsely in about 2 KiB, a tenth of a full histogram: a minute has 600 windows.
@@ -195,8 +210,8 @@ pub(crate) struct Recorder {
     pub(crate) handshake: Option<Box<Histogram>>,
     /// Requests and responses of a traced session.
     pub(crate) transcript: String,
-    /// Time of the completed sessions, by journey.
-    pub(crate) sessions: Vec<Histogram>,
+    /// By journey.
+    pub(crate) sessions: Vec<CompletedSessions>,
     pub(crate) resumed: u64,
     pub(crate) service: Histogram,
     pub(crate) open_loop: Option<Box<OpenLoop>>,
@@ -357,11 +372,13 @@ impl Recorder {
     }
 
     pub(crate) fn session(&mut self, completed: Completed) {
-        let Completed { journey, elapsed_ns } = completed;
+        let Completed { journey, elapsed_ns, skipped } = completed;
         if journey >= self.sessions.len() {
-            self.sessions.resize_with(journey + 1, || Histogram::with_precision(Histogram::WINDOW_PRECISION));
+            self.sessions.resize_with(journey + 1, CompletedSessions::default);
         }
-        self.sessions[journey].record(elapsed_ns);
+        let sessions = &mut self.sessions[journey];
+        sessions.elapsed.record(elapsed_ns);
+        sessions.skipped += u64::from(skipped);
     }
 
     pub(crate) fn handshake(&mut self, elapsed_ns: Nanos, resumed: bool) {

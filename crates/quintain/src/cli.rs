@@ -969,8 +969,8 @@ pub(crate) enum ServeKind {
     Calibrate {
         #[command(flatten)]
         listen: ListenArgs,
-        /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
-        /// `bimodal:100us,5ms,0.02` (low, high, fraction of high)
+        /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `uniform:1ms,3ms`, `lognormal:1ms,0.5`
+        /// (median, sigma), `bimodal:100us,5ms,0.02` (low, high, fraction of high)
         #[arg(long, default_value = "null", value_parser = crate::delay_flag::law)]
         delay: crate::delay_flag::Law,
         /// Length of each pause in responding

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod condition;
 pub(crate) mod parse;
 pub mod placeholders;
 pub mod reply_path;
@@ -53,9 +54,15 @@ pub struct Step {
     /// Whether it is called only in a client's first journey, and not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
-    /// Pause since the response before it, ns.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub think_ns: u64,
+    /// Law of the pause since the response before it, as [`crate::law::parse`] reads it; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub think: String,
+    /// Number of calls in a row.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub repeat: u32,
+    /// Condition of each call, as [`condition::parse`] reads it; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub when: String,
     /// Header fields, values are templates.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
@@ -67,9 +74,13 @@ pub struct Step {
     pub expect: Vec<(String, Argument)>,
 }
 
+fn one() -> u32 {
+    1
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 /// An operation and its encoding.
@@ -145,7 +156,7 @@ impl Journey {
 
     /// Number of calls that count, if none is skipped.
     pub fn calls(&self) -> u64 {
-        self.steps.iter().filter(|step| !step.once).count() as u64
+        self.steps.iter().filter(|step| !step.once).map(|step| u64::from(step.repeat)).sum()
     }
 
     /// Schema files to read before the journey can run, relative to its file. Built-in schemas are not included.

@@ -47,6 +47,7 @@ mod inferred_question;
 pub mod journey;
 mod json;
 pub mod keys;
+pub mod law;
 mod level;
 pub mod limits;
 pub mod load_rules;

@@ -8,6 +8,8 @@ use codecs::soap::{self, Wsdl};
 use codecs::thrift::{self, Framing, Header, MessageKind, Protocol};
 use codecs::value::Value;
 use regex::bytes::Regex;
+use stats::Distribution;
+use study::journey::condition::{self, Condition, Relation};
 use study::journey::reply_path::{self, Path};
 use study::journey::{Call, Schema, Step as Written};
 use study::{Journey, spec, url};
@@ -48,14 +50,27 @@ pub(crate) struct Step {
     headers: Vec<(String, Template)>,
     body: Body,
     pub(crate) once: bool,
-    pub(crate) think_ns: u64,
-    take: Vec<(usize, Taken, String)>,
+    /// Law of the pause before a call, ns.
+    pub(crate) think: Option<Distribution>,
+    pub(crate) repeat: u32,
+    when: Option<(Template, Relation, Template)>,
+    take: Vec<Take>,
     expect: Vec<(Path, String, Given)>,
+}
+
+/// A value to take from a response.
+#[derive(Debug)]
+struct Take {
+    slot: usize,
+    source: Source,
+    /// May be missing, or null.
+    is_optional: bool,
+    words: String,
 }
 
 /// Source of a value.
 #[derive(Debug)]
-enum Taken {
+enum Source {
     Reply(Path),
     Header(String),
     Cookie(String),
@@ -73,6 +88,13 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Step {
+    /// Whether its condition holds.
+    pub(crate) fn is_due(&self, values: &mut Values) -> OrFault<bool> {
+        let Some((left, relation, right)) = &self.when else { return Ok(true) };
+        let (left, right) = (values.text(left).into_owned(), values.text(right));
+        relation.holds(&left, &right).map_err(|why| (Fault::Value, format!("`when` of the next step: {why}")))
+    }
+
     /// Whether the body of its response matters.
     pub(crate) fn reads_body(&self) -> bool {
         !matches!(self.body, Body::Rest { .. }) || !self.take.is_empty() || !self.expect.is_empty()
@@ -167,7 +189,7 @@ impl Program {
 
     /// Lists the values that a step took from its response.
     pub(crate) fn taken(&self, step: &Step, values: &Values) -> String {
-        let line = |(slot, ..): &(usize, Taken, String)| {
+        let line = |Take { slot, .. }: &Take| {
             format!("= {}: {}\n", self.names[*slot], values::value_text(&values.slots[*slot]))
         };
         step.take.iter().map(line).collect()
@@ -180,7 +202,7 @@ impl Program {
 
     /// Slots of the values that `once` steps take.
     pub(crate) fn kept_slots(&self) -> impl Iterator<Item = usize> {
-        self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|(slot, ..)| *slot))
+        self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|take| take.slot))
     }
 
     /// Fails if a reply's value does not have the required type.
@@ -231,7 +253,7 @@ impl Program {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
                     return Err((Fault::Status, study::validate_http::unexpected_status(status, right)));
                 }
-                let is_read = |(_, taken, _): &(usize, Taken, String)| matches!(taken, Taken::Reply(_));
+                let is_read = |take: &Take| matches!(take.source, Source::Reply(_));
                 if step.take.iter().any(is_read) || !step.expect.is_empty() {
                     codecs::json::parse(body).map_err(|error| (Fault::Body, format!("not valid JSON: {error}")))?
                 } else {
@@ -251,21 +273,24 @@ impl Program {
             let expected = values.value(given);
             reply::expect(path, words, &expected, &said).map_err(wrong_value)?;
         }
-        for (slot, taken, words) in &step.take {
+        for Take { slot, source, is_optional, words } in &step.take {
             let text =
                 |found: Option<&str>| found.map(Value::from).ok_or_else(|| format!("`{words}` is not in the response"));
-            let found = match taken {
-                Taken::Reply(path) => reply::extract(path, words, &said, &mut |count| values.pick(count)),
-                Taken::Header(name) => text(
+            let found = match source {
+                Source::Reply(path) => reply::extract(path, words, &said, &mut |count| values.pick(count)),
+                Source::Header(name) => text(
                     cookies::fields(answer.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
                 ),
-                Taken::Cookie(name) => text(answer.cookies.get(name)),
-                Taken::Match(regex) => {
+                Source::Cookie(name) => text(answer.cookies.get(name)),
+                Source::Match(regex) => {
                     let found = regex.captures(body).and_then(|found| found.get(1).or(found.get(0)));
                     text(found.and_then(|found| std::str::from_utf8(found.as_bytes()).ok()))
                 }
             };
-            values.slots[*slot] = found.map_err(wrong_value)?;
+            values.slots[*slot] = match found {
+                Err(_) if *is_optional => Value::Null,
+                found => found.map_err(wrong_value)?,
+            };
         }
         Ok(())
     }
@@ -339,6 +364,14 @@ fn prepare_step(
             ("POST".to_owned(), body)
         }
     };
+    let think = Some(step.think.as_str()).filter(|law| !law.is_empty());
+    let think = think.and_then(|law| study::law::parse(law).map_err(|error| told(error.in_one_line())).ok());
+    let condition = |text: &str| {
+        let Condition { left, relation, right } = condition::parse(text)?;
+        Ok((names.template(&left)?, relation, names.template(&right)?))
+    };
+    let when = Some(step.when.as_str()).filter(|text| !text.is_empty());
+    let when = when.and_then(|text| condition(text).map_err(&mut told).ok());
     let mut expect = Vec::new();
     for (text, argument) in &step.expect {
         match (reply_path::parse(text), names.argument(argument)) {
@@ -349,8 +382,10 @@ fn prepare_step(
     // Last, since a step cannot use values of its own reply.
     let mut take = Vec::new();
     for (name, text) in &step.take {
-        let slot = names.add(name);
-        take.extend(taken(text).map_err(&mut told).ok().map(|taken| (slot, taken, text.clone())));
+        let slot = names.slot(name);
+        let (words, is_optional) = reply_path::optional(text);
+        let source = source(words).map_err(&mut told).ok();
+        take.extend(source.map(|source| Take { slot, source, is_optional, words: words.to_owned() }));
     }
     let asked = RequestMethod::parse(&method);
     match (url, body) {
@@ -362,7 +397,9 @@ fn prepare_step(
             headers,
             body,
             once: step.once,
-            think_ns: step.think_ns,
+            think,
+            repeat: step.repeat.max(1),
+            when,
             take,
             expect,
         }),
@@ -370,15 +407,15 @@ fn prepare_step(
     }
 }
 
-fn taken(text: &str) -> Result<Taken, String> {
+fn source(text: &str) -> Result<Source, String> {
     if let Some(pattern) = reply_path::pattern(text) {
-        return Regex::new(pattern).map(Taken::Match).map_err(|error| error.to_string());
+        return Regex::new(pattern).map(Source::Match).map_err(|error| error.to_string());
     }
     let path = reply_path::parse(text)?;
     Ok(match (path.root.as_str(), path.parts.as_slice()) {
-        ("header", [reply_path::Part::Field(name)]) => Taken::Header(name.clone()),
-        ("cookie", [reply_path::Part::Field(name)]) => Taken::Cookie(name.clone()),
-        _ => Taken::Reply(path),
+        ("header", [reply_path::Part::Field(name)]) => Source::Header(name.clone()),
+        ("cookie", [reply_path::Part::Field(name)]) => Source::Cookie(name.clone()),
+        _ => Source::Reply(path),
     })
 }
 

@@ -143,6 +143,10 @@ struct Session {
     /// Over the whole load.
     number: u64,
     step: usize,
+    /// Number of earlier calls of this step in a row.
+    round: u32,
+    /// Number of calls skipped that would count.
+    skipped: u32,
     /// Server of its next call.
     server: u32,
     /// The URL that the next call only asks the resolver about.
@@ -274,6 +278,8 @@ impl Plan {
             journey,
             number,
             step: 0,
+            round: 0,
+            skipped: 0,
             server: 0,
             asked: None,
             waits: true,
@@ -310,7 +316,7 @@ impl Plan {
     pub(crate) fn add_results(&self, measurement: &mut Measurement, spec: &LoadSpec, done: &[Done]) {
         measurement.journeys = self.journeys.iter().enumerate().map(|(nth, one)| one.measured(nth, done)).collect();
         measurement.journeys[0].transcript = done.iter().map(|worker| worker.recorder.transcript.as_str()).collect();
-        let calls = self.calls_per_session(measurement).unwrap_or_else(|| spec.target.requests_per_session());
+        let calls = self.calls_per_session(measurement, done).unwrap_or_else(|| spec.target.requests_per_session());
         if let Stop::Requests { requests, .. } = spec.stop
             && measurement.stop_reason == format!("{requests} requests")
         {
@@ -321,13 +327,16 @@ impl Plan {
     }
 
     /// Mean number of calls of the sessions that ended, had there been no errors; `None` if none ended.
-    fn calls_per_session(&self, measurement: &Measurement) -> Option<f64> {
-        let sessions = measurement.sessions();
-        let calls = |(journey, measured): (&PlannedJourney, &JourneyMeasurement)| {
-            (measured.completed + measured.abandoned) * journey.program.calls
+    fn calls_per_session(&self, measurement: &Measurement, done: &[Done]) -> Option<f64> {
+        let calls = |(nth, measured): (usize, &JourneyMeasurement)| {
+            let sessions = (measured.completed + measured.abandoned) as f64;
+            let of_workers = done.iter().filter_map(|worker| worker.recorder.sessions.get(nth));
+            let skipped = of_workers.map(|sessions| sessions.skipped).sum::<u64>() as f64;
+            sessions * (self.journeys[nth].program.calls as f64 - skipped / measured.completed.max(1) as f64)
         };
-        let calls = self.journeys.iter().zip(&measurement.journeys).map(calls).sum::<u64>();
-        (sessions > 0).then(|| calls as f64 / sessions as f64)
+        let calls = measurement.journeys.iter().enumerate().map(calls).sum::<f64>();
+        let sessions = measurement.sessions();
+        (sessions > 0).then(|| calls / sessions as f64)
     }
 }
 
@@ -376,7 +385,8 @@ impl PlannedJourney {
             }
         };
         let operations = operations.iter().enumerate().map(operation).collect::<Vec<_>>();
-        let session = merged(done.iter().filter_map(|worker| worker.recorder.sessions.get(nth)));
+        let session =
+            merged(done.iter().filter_map(|worker| worker.recorder.sessions.get(nth).map(|all| &all.elapsed)));
         let session = session.filter(|session| session.count > 0);
         JourneyMeasurement {
             name: name.clone(),
@@ -460,13 +470,13 @@ impl Sessions {
             self.resolved(session, &url, status, &stream.body, &mut stream.request)
         } else {
             self.judge_call(session, status, head, &stream.body, &stream.request).and_then(|()| {
-                session.step += 1;
-                let Program { steps, .. } = self.plan.program(session);
-                if session.step == steps.len() {
-                    self.completed = Some(Completed { journey, elapsed_ns: at.saturating_sub(session.due) });
+                let Some(step) = next_step(&self.plan.program(session).steps, session)? else {
+                    let elapsed_ns = at.saturating_sub(session.due);
+                    self.completed = Some(Completed { journey, elapsed_ns, skipped: session.skipped });
                     return Ok(());
-                }
-                session.thinks_until = at + steps[session.step].think_ns;
+                };
+                session.thinks_until =
+                    step.think.as_ref().map_or(0, |law| at.saturating_add(session.values.time_ns(law)));
                 self.prepare(session, &mut stream.request)
             })
         };
@@ -474,7 +484,7 @@ impl Sessions {
         next.map_err(|(fault, why)| (fault, format!("`{}`: {why}", program.operations[operation])))?;
         if self.completed.is_some() {
             stream.session = None;
-        } else if session.step == program.first_repeated() && session.step > 0 {
+        } else if (session.step, session.round) == (program.first_repeated(), 0) && session.step > 0 {
             let values = program.kept_slots().map(|slot| session.values.slots[slot].clone()).collect();
             let (cookies, server) = (session.cookies.clone(), session.server);
             stream.kept.retain(|kept| kept.journey != journey);
@@ -596,6 +606,20 @@ impl Stream {
         let room = HEADS_BYTES_MAX.saturating_sub(self.head.len());
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
+}
+
+/// Moves a session to the next step whose condition holds; `None` after the last one.
+fn next_step<'s>(steps: &'s [Step], session: &mut Session) -> OrFault<Option<&'s Step>> {
+    session.round += 1;
+    while let Some(step) = steps.get(session.step) {
+        if session.round < step.repeat && step.is_due(&mut session.values)? {
+            return Ok(Some(step));
+        }
+        session.skipped += if step.once { 0 } else { step.repeat - session.round };
+        session.step += 1;
+        session.round = 0;
+    }
+    Ok(None)
 }
 
 /// Mistakes that no single journey has.

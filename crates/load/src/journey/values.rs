@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use codecs::value::Value;
-use stats::Rng;
+use stats::{Distribution, Rng};
 use study::journey::{Argument, placeholders};
 
 use crate::escape::{self, Escape, Syntax};
@@ -52,6 +52,11 @@ impl Names {
     pub(crate) fn add(&mut self, name: &str) -> usize {
         self.0.push(name.to_owned());
         self.0.len() - 1
+    }
+
+    /// The slot of a name that may be known.
+    pub(crate) fn slot(&mut self, name: &str) -> usize {
+        self.0.iter().position(|known| known == name).unwrap_or_else(|| self.add(name))
     }
 
     pub(crate) fn template(&self, text: &str) -> Result<Template, String> {
@@ -106,6 +111,11 @@ impl Values {
     /// A random number below `count`.
     pub(crate) fn pick(&mut self, count: u64) -> u64 {
         self.rng.below(count)
+    }
+
+    /// A random time, ns.
+    pub(crate) fn time_ns(&mut self, law: &Distribution) -> u64 {
+        law.sample(&mut self.rng) as u64
     }
 
     pub(crate) fn text<'t>(&mut self, template: &'t Template) -> Cow<'t, str> {

@@ -497,3 +497,117 @@ fn generators_of_several_journeys_add_up() {
     near(all.sessions() as f64, 1_200.0, 0.005);
     near(all.requests as f64 / 4.0, all.offered_per_s.unwrap(), 0.005);
 }
+
+/// Sessions read the pages that follow, and those with an even number order twice.
+const PAGES: &str = r#"
+name = "pages"
+targets = { shop = "http://10.0.0.1:7" }
+
+[[step]]
+name = "home"
+url = "{shop}/{number}"
+take = { next = "body.next", role = "body.role" }
+
+[[step]]
+name = "page"
+url = "{shop}/{number}/page/{next}"
+repeat = 10
+when = '{next} != ""'
+take = { next = "body.next?" }
+
+[[step]]
+name = "order"
+url = "{shop}/{number}/order"
+repeat = 2
+when = "{role} == even"
+"#;
+
+fn journey_of(text: &str) -> LoadSpec {
+    let mut spec = shop();
+    let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };
+    journeys[0].journey = study::parse_journey(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    spec
+}
+
+/// Serves `/NUMBER`, `/NUMBER/page/1` to `/NUMBER/page/3`, and `/NUMBER/order`.
+fn pages(_: u64) -> Answer {
+    server(|_, head: &str, to: &mut Actions| {
+        let path = head.split(' ').nth(1).unwrap().split('/').collect::<Vec<_>>();
+        let role = if path[1].parse::<u64>().unwrap().is_multiple_of(2) { "even" } else { "odd" };
+        let page = path.get(3).map_or(0, |page| page.parse::<u32>().unwrap());
+        let next = if page < 3 { (page + 1).to_string() } else { "null".to_owned() };
+        to.send(MS, reply(&format!("{{\"role\": \"{role}\", \"next\": {next}}}")));
+    })
+}
+
+#[test]
+fn steps_are_repeated_and_skipped() {
+    let stop = Stop::Duration { duration_ns: 20 * S };
+    let arrivals = Arrivals::Constant { rate_per_s: 50.0 };
+    let spec = LoadSpec { stop, arrivals, ..journey_of(PAGES) };
+    assert_eq!(spec.target.requests_per_session(), 13.0);
+    let measurement = measure(&spec, Network::PERFECT, pages);
+    assert_eq!(errors(&measurement), [], "{:?}", measurement.error_examples);
+    let requests = measurement.journeys[0].operations.iter().map(|one| one.requests as f64);
+    for (requests, expected) in requests.zip([1_000.0, 3_000.0, 1_000.0]) {
+        near(requests, expected, 0.005);
+    }
+    near(measurement.journeys[0].completed as f64, 1_000.0, 0.002);
+    // The rate of calls is that of the calls not skipped.
+    near(measurement.offered_per_s.unwrap(), 250.0, 0.002);
+}
+
+#[test]
+fn conditions_that_order_texts_fail_the_journey() {
+    let text = PAGES.replace("{role} == even", "{role} > 1");
+    let spec = LoadSpec { stop: Stop::Requests { requests: 260, max_ns: 60 * S }, ..journey_of(&text) };
+    let measurement = measure(&spec, Network::PERFECT, pages);
+    assert_eq!((errors(&measurement), measurement.journeys[0].completed), (vec![("value", 20)], 0));
+    assert_eq!(measurement.error_examples["value"], "`page`: `when` of the next step: `even` is not a number");
+}
+
+/// The pauses between the calls of sessions.
+fn pauses(law: &str, sessions: u64) -> Vec<u64> {
+    let text = SHOP.replace("name = \"list\"", &format!("name = \"list\"\nthink = \"{law}\""));
+    let stop = Stop::Requests { requests: 3 * sessions, max_ns: 9_000 * S };
+    let spec = LoadSpec { stop, log_one_in: 1, clients: 50, timeout_ns: 60 * S, ..journey_of(&text) };
+    let (measurement, _) = load(&spec, |_, _, _, _| {});
+    assert_eq!((errors(&measurement), measurement.log.len() as u64), (vec![], 3 * sessions));
+    let mut ended = BTreeMap::new();
+    let mut pauses = Vec::new();
+    let mut log = measurement.log;
+    log.sort_by_key(|call| call.sent_ns);
+    for call in log {
+        let before = ended.insert(call.session.unwrap().journey, call.ended_ns);
+        let pause = before.map(|before| (call.sent_ns - before) as u64);
+        if call.request == 1 {
+            pauses.extend(pause);
+        } else {
+            assert_eq!(pause, (call.request == 2).then_some(0), "no other step thinks");
+        }
+    }
+    pauses
+}
+
+#[test]
+fn constant_think_time_is_exact() {
+    assert_eq!(pauses("1234567ns", 300), [1_234_567; 300]);
+}
+
+#[test]
+fn think_times_follow_their_law() {
+    for law in ["exponential:20ms", "uniform:5ms,80ms", "lognormal:10ms,0.8"] {
+        let mut pauses = pauses(law, 5_000);
+        pauses.sort_unstable();
+        let count = pauses.len() as f64;
+        assert_eq!(count, 5_000.0);
+        let expected = study::law::parse(law).unwrap();
+        // Kolmogorov and Smirnov: the largest distance between the distributions.
+        let distance = |(at, pause): (usize, &u64)| {
+            let below = expected.cdf(*pause as f64);
+            (below - at as f64 / count).abs().max((below - (at + 1) as f64 / count).abs())
+        };
+        let largest = pauses.iter().enumerate().map(distance).fold(0.0, f64::max);
+        assert!(largest < 1.63 / count.sqrt(), "{law}: {largest}, which 1 % of samples of the law exceed");
+    }
+}

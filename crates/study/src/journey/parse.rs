@@ -1,15 +1,18 @@
 use config::nearest::suggestion;
 use config::node::{self, Node, Value};
-use config::{Diagnostic, Place, Report};
+use config::{Diagnostic, Invalid, Place, Report};
 
+use crate::journey::condition;
 use crate::journey::placeholders::{self, Part};
 use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, reply_path};
 use crate::keys::JOURNEY;
+use crate::law;
 use crate::validate_http;
 
 /// Maximum length of a journey file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 const STEPS_MAX: usize = 1000;
+const THINK_MEDIAN_MAX_NS: f64 = 3.6e12;
 
 const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];
 const RESERVED: [&str; 2] = ["number", "random"];
@@ -21,7 +24,7 @@ pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     let report = Report::new("the journey", text, &[]);
     report.check_length("a journey", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
-    let mut reader = Reader { report: &report, text, names: Vec::new() };
+    let mut reader = Reader { report: &report, text, names: Vec::new(), taken: Vec::new() };
     let journey = reader.journey(&Section::whole(&root, &JOURNEY, (), &report));
     report.finish()?;
     Ok(journey)
@@ -53,6 +56,7 @@ struct Reader<'r> {
     report: &'r Report<'r>,
     text: &'r str,
     names: Vec<String>,
+    taken: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -63,7 +67,7 @@ impl Reader<'_> {
                 "use letters, digits and `_`, starting with a letter; `number` and `random` are reserved".to_owned();
             self.report.mistake(*name_place, message, hint);
         } else if self.names.contains(name) {
-            let hint = "choose another: a name is unique within a journey".to_owned();
+            let hint = "choose another: targets, `let` and values taken share their names".to_owned();
             self.report.mistake(*name_place, format!("duplicate name `{name}`"), hint);
         } else {
             self.names.push(name.clone());
@@ -136,6 +140,12 @@ impl Reader<'_> {
                 "remove it from the last one: each journey needs a call".to_owned(),
             );
         }
+        for step in [steps.iter().flatten().next(), repeated.first().copied()].into_iter().flatten() {
+            if step.has("when") {
+                let hint = "drop `when`, or begin with another step".to_owned();
+                step.mistake("when", "the first call of a journey cannot be skipped", hint);
+            }
+        }
         for late in repeated.into_iter().filter(is_once) {
             late.mistake("once", "a step with `once` follows one without", "move it to the start".to_owned());
         }
@@ -147,6 +157,12 @@ impl Reader<'_> {
         step.check();
         let begin = step.table.iter().map(|entry| entry.key_place.start).min().unwrap_or(step.place.start);
         let line = self.text.as_bytes()[..begin.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let when = step.text_as("when", |text| condition::parse(text).map_err(Invalid::new)).map(|condition| {
+            for side in [&condition.left, &condition.right] {
+                self.check_template(side, step.place_of("when"), false);
+            }
+            step.text("when").unwrap_or_default()
+        });
         let url = self.template(step, "url");
         let mut call = self.call(step, schemas);
         let headers = texts(step, "headers");
@@ -181,7 +197,11 @@ impl Reader<'_> {
         }
         for part in texts(step, "take") {
             self.check_taken(&part, root);
-            self.add_name(&part);
+            // A later step may take a value again.
+            if !self.taken.contains(&part.name) {
+                self.add_name(&part);
+                self.taken.push(part.name.clone());
+            }
             take.push((part.name, part.text));
         }
         let (call, named) = call?;
@@ -190,14 +210,19 @@ impl Reader<'_> {
             step.mistake("name", "an operation name must be 1 to 200 characters", None);
         }
         let headers = headers.into_iter().map(|header| (header.name, header.text)).collect();
-        let think_ns = step.duration_ns("think").unwrap_or_default();
+        let think = step.text_as("think", |text| match law::parse(text)?.quantile(0.5) {
+            median_ns if median_ns <= THINK_MEDIAN_MAX_NS => Ok(text.to_owned()),
+            _ => Err(Invalid::new(format!("`{}` has a median above 1h", text.escape_debug()))),
+        });
         Some(Step {
             operation,
             line: line as u32,
             url: url?,
             call,
             once: step.flag("once").unwrap_or_default(),
-            think_ns,
+            think: think.unwrap_or_default(),
+            repeat: step.small("repeat").unwrap_or(1),
+            when: when.unwrap_or_default(),
             headers,
             take,
             expect,
@@ -264,6 +289,7 @@ impl Reader<'_> {
 
     fn check_taken(&self, part: &Named, root: &str) {
         let Named { text, place, .. } = part;
+        let (text, _) = reply_path::optional(text);
         match (reply_path::pattern(text), reply_path::parse(text)) {
             (Some(pattern), _) if root == "body" => {
                 if let Err(error) = validate_http::regex(pattern) {
@@ -461,12 +487,19 @@ thrift = "a m"
             (step("expect = { \"body[any]\" = 1 }"), "`[any]` is random"),
             (step("once = true"), "all steps have `once`"),
             (steps("", "once = true"), "a step with `once` follows one without"),
-            (step("think = \"2h\""), "think"),
+            (step("think = \"2h\""), "`2h` has a median above 1h"),
+            (step("think = \"normal:1s,2s\""), "`normal:1s,2s` is not one of `TIME`, `constant:TIME`"),
+            (step("repeat = 0"), "`step.repeat` must be 1 to 10,000, not 0"),
+            (step("when = \"1 < 2\""), "the first call of a journey cannot be skipped"),
+            (steps("once = true", "when = \"1 < 2\""), "the first call of a journey cannot be skipped"),
+            (steps("", "when = \"{x} < 2\""), "`x` is not defined here"),
+            (steps("", "when = \"x\""), "`x` has no `==`"),
         ] {
             let found = told(&text);
             assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
         }
-        let good = "take = { b = \"header.x-id\", c = \"cookie.sid\", d = \"match(a(.))\" }\nthink = \"1s\"";
+        let good = "take = { b = \"header.x-id\", c = \"cookie.sid\", d = \"match(a(.))?\" }\nthink = \"uniform:1s,2s\"\n\
+                    repeat = 3";
         assert_eq!(told(&steps("once = true", good)), Vec::<String>::new());
     }
 

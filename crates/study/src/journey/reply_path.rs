@@ -24,6 +24,11 @@ pub enum Part {
     Any,
 }
 
+/// A source of a value without the `?` at its end, which lets the value be missing or `null`; and whether it has one.
+pub fn optional(text: &str) -> (&str, bool) {
+    text.strip_suffix('?').map_or((text, false), |text| (text, true))
+}
+
 /// The regular expression of `match(REGEX)`: the value is its first group in the body, or the whole match without one.
 pub fn pattern(text: &str) -> Option<&str> {
     text.strip_prefix("match(")?.strip_suffix(')')

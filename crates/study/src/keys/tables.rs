@@ -621,10 +621,14 @@ static STEP: Keys = Keys {
             .text("Thrift and SOAP: arguments by name; a string that is a single template has the type of its value"),
         key("headers", Named(&Text), "{ Accept = \"text/plain\" }", NONE).text("headers; values are templates"),
         key("take", Named(&Text), "{ store = \"result[0].noteStoreUrl\" }", NONE)
-            .text("names for parts of the response: a path from `body` in REST, `result` elsewhere; for REST also `header.NAME`, `cookie.NAME` and `match(REGEX)`"),
+            .text("names for parts of the response: a path from `body` in REST, `result` elsewhere; for REST also `header.NAME`, `cookie.NAME` and `match(REGEX)`; with `?` at the end, empty if missing"),
         key("once", Flag, "true", Is("false"))
             .text("call it in a client's first journey and after a failed one, without counting it, and keep its values and cookies"),
-        key("think", Duration(0, HOUR), "\"1s\"", Is("\"0s\"")).text("pause between the response before and this call"),
+        key("think", Text, "\"exponential:2s\"", Is("\"0s\""))
+            .text("pause between the response before and this call: a time, or one of `exponential:MEAN`, `uniform:LOW,HIGH`, `lognormal:MEDIAN,SIGMA`"),
+        key("repeat", Count(1, 10_000), "3", Is("1")).text("number of calls in a row"),
+        key("when", Text, "\"{stock} > 0\"", Means("always"))
+            .text("call it only if this holds: two templates with `==`, `!=`, `<`, `<=`, `>` or `>=` between them"),
         key("expect", Named(&JSON), "{ \"result.totalNotes\" = 1 }", NONE)
             .text("expected parts of the response, as templates; for REST also `status`, otherwise 200 to 299"),
     ],

@@ -1,0 +1,109 @@
+//! Conditions of a step: `{stock} > 0`, `{role} == admin`.
+
+/// A comparison of two templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Template on the left.
+    pub left: String,
+    /// How they are compared.
+    pub relation: Relation,
+    /// Template on the right.
+    pub right: String,
+}
+
+/// A relation of two texts, or of two numbers if both are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `<=`
+    AtMost,
+    /// `>=`
+    AtLeast,
+    /// `<`
+    Below,
+    /// `>`
+    Above,
+}
+
+const RELATIONS: [(&str, Relation); 6] = [
+    (" == ", Relation::Equal),
+    (" != ", Relation::Unequal),
+    (" <= ", Relation::AtMost),
+    (" >= ", Relation::AtLeast),
+    (" < ", Relation::Below),
+    (" > ", Relation::Above),
+];
+
+/// Parses a condition. Either side may be in quotes, for example to be empty.
+pub fn parse(text: &str) -> Result<Condition, String> {
+    let found = RELATIONS.iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
+    let (at, length, relation) = found
+        .min_by_key(|found| found.0)
+        .ok_or_else(|| format!("`{}` has no `==`, `!=`, `<`, `<=`, `>` or `>=` between spaces", text.escape_debug()))?;
+    let side = |text: &str| {
+        let text = text.trim();
+        text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
+    };
+    Ok(Condition { left: side(&text[..at]), relation, right: side(&text[at + length..]) })
+}
+
+impl Relation {
+    /// Whether the relation holds. Fails if it orders something other than numbers.
+    pub fn holds(self, left: &str, right: &str) -> Result<bool, String> {
+        let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+        let numbers = number(left).zip(number(right));
+        let ordered = || {
+            let wrong = if number(left).is_none() { left } else { right };
+            numbers.ok_or_else(|| format!("`{}` is not a number", wrong.escape_debug()))
+        };
+        Ok(match self {
+            Relation::Equal => numbers.map_or(left == right, |(left, right)| left == right),
+            Relation::Unequal => numbers.map_or(left != right, |(left, right)| left != right),
+            Relation::AtMost => ordered().map(|(left, right)| left <= right)?,
+            Relation::AtLeast => ordered().map(|(left, right)| left >= right)?,
+            Relation::Below => ordered().map(|(left, right)| left < right)?,
+            Relation::Above => ordered().map(|(left, right)| left > right)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<bool, &str>) {
+        let held = parse(text).and_then(|condition| condition.relation.holds(&condition.left, &condition.right));
+        assert_eq!(held, expected.map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn compares_numbers_and_texts() {
+        for (text, holds) in [
+            ("2 > 10", false),
+            ("2 < 10", true),
+            ("5.0 == 5", true),
+            ("5 >= 5", true),
+            ("6 <= 5", false),
+            ("admin == admin", true),
+            ("a == \"a\"", true),
+            ("a b != a", true),
+            (" == \"\"", true),
+            ("7 != \"\"", true),
+            ("nan == nan", true),
+            ("a=b == a=b", true),
+        ] {
+            check(text, Ok(holds));
+        }
+    }
+
+    #[test]
+    fn rejects_conditions_without_meaning() {
+        check("a > 1", Err("`a` is not a number"));
+        check("1 < ", Err("`` is not a number"));
+        check("a", Err("`a` has no `==`, `!=`, `<`, `<=`, `>` or `>=` between spaces"));
+        check("a==b", Err("`a==b` has no `==`, `!=`, `<`, `<=`, `>` or `>=` between spaces"));
+    }
+}

@@ -1,0 +1,66 @@
+//! Laws of random times in studies and flags: `2s`, `exponential:2s`, `lognormal:1s,0.5`.
+
+use config::{Invalid, units};
+use stats::Distribution;
+
+const FORMS: &str = "`TIME`, `constant:TIME`, `exponential:MEAN`, `uniform:LOW,HIGH`, `lognormal:MEDIAN,SIGMA`, \
+     `bimodal:LOW,HIGH,SHARE`";
+
+/// Parses a law of times, in ns. A time alone is constant.
+pub fn parse(text: &str) -> Result<Distribution, Invalid> {
+    let (name, rest) = text.split_once(':').unwrap_or(("constant", text));
+    let words = rest.split(',').map(str::trim).collect::<Vec<_>>();
+    let time = |text: &str| units::duration_ns(text).map(|ns| ns as f64);
+    let law = match (name, words.as_slice()) {
+        ("constant", [value]) => Distribution::Constant { value: time(value)? },
+        ("exponential", [mean]) => Distribution::Exponential { mean: time(mean)? },
+        ("uniform", [low, high]) => Distribution::Uniform { low: time(low)?, high: time(high)? },
+        ("lognormal", [median, sigma]) => {
+            let wrong = |_| Invalid::new(format!("`{}` is not a number", sigma.escape_debug()));
+            Distribution::Lognormal { median: time(median)?, sigma: sigma.parse().map_err(wrong)? }
+        }
+        ("bimodal", [low, high, share]) => {
+            Distribution::Bimodal { low: time(low)?, high: time(high)?, high_share: units::fraction(share)? }
+        }
+        _ => return Err(Invalid::new(format!("`{}` is not one of {FORMS}", text.escape_debug()))),
+    };
+    if law.is_valid() {
+        return Ok(law);
+    }
+    let hint = "numbers are not negative, and the lower bound comes first";
+    Err(Invalid::new(format!("`{}` has invalid parameters", text.escape_debug())).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_laws() {
+        for (text, law) in [
+            ("1ms", Distribution::Constant { value: 1e6 }),
+            ("constant:1ms", Distribution::Constant { value: 1e6 }),
+            ("exponential:50us", Distribution::Exponential { mean: 5e4 }),
+            ("uniform:1ms, 2ms", Distribution::Uniform { low: 1e6, high: 2e6 }),
+            ("lognormal:1ms,0.5", Distribution::Lognormal { median: 1e6, sigma: 0.5 }),
+            ("bimodal:100us,5ms,2%", Distribution::Bimodal { low: 1e5, high: 5e6, high_share: 0.02 }),
+        ] {
+            assert_eq!(parse(text), Ok(law), "{text}");
+        }
+        for wrong in [
+            "",
+            "null:1",
+            "constant",
+            "constant:",
+            "constant:1",
+            "uniform:2ms,1ms",
+            "uniform:1ms",
+            "lognormal:1ms",
+            "lognormal:1ms,x",
+            "lognormal:1ms,-1",
+            "bimodal:1ms,2ms,3",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
