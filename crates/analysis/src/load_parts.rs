@@ -62,6 +62,8 @@ pub struct OperationReport {
     pub errors: u64,
     /// Latency, ns.
     pub latency_ns: SpreadNs,
+    /// Time from the write of a request to the first part of its response, ns; `null` if none arrived in several.
+    pub first_byte_ns: Option<SpreadNs>,
 }
 
 pub(crate) fn journey(journey: &JourneyMeasurement) -> JourneyReport {
@@ -80,6 +82,7 @@ pub(crate) fn operations(measured: &[OperationMeasurement]) -> Vec<OperationRepo
         requests: operation.requests,
         errors: operation.errors,
         latency_ns: spread(&operation.service),
+        first_byte_ns: operation.first_byte.as_ref().map(spread),
     };
     measured.iter().map(report).collect()
 }

@@ -1,6 +1,6 @@
 //! Computes the latency of each operation of a journey, or kind of request, by design point.
 
-use study::record::{JourneyMeasurement, Measurement, OperationMeasurement, Record};
+use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Record};
 
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::merge_histograms;
@@ -40,10 +40,10 @@ fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> O
         let values = trials.iter().map(|trial| value((*trial)?).filter(|value| value.is_finite()));
         OverTrials::new(values.collect::<Option<Vec<_>>>(), level)
     };
-    let quantile = |q: f64| {
+    let quantile = |q: f64, of: fn(&OperationMeasurement) -> Option<&Histogram>| {
         over(&|operation| {
-            let service = merge_histograms::from_record(&operation.service)?;
-            service.quantile(q).filter(|_| service.len() >= stats::order_statistics::samples_needed(q, level))
+            let times = merge_histograms::from_record(of(operation)?)?;
+            times.quantile(q).filter(|_| times.len() >= stats::order_statistics::samples_needed(q, level))
         })
     };
     OperationFinding {
@@ -51,8 +51,9 @@ fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> O
         requests: total(present().map(|operation| operation.requests)),
         errors: total(present().map(|operation| operation.errors)),
         latency_mean: over(&|operation| operation.service.mean()),
-        latency_p50: quantile(0.5),
-        latency_p99: quantile(0.99),
+        latency_p50: quantile(0.5, |operation| Some(&operation.service)),
+        latency_p99: quantile(0.99, |operation| Some(&operation.service)),
+        first_byte_p50: quantile(0.5, |operation| operation.first_byte.as_ref()),
     }
 }
 
@@ -82,6 +83,7 @@ mod tests {
                 requests: values.len() as u64,
                 errors,
                 service: histogram(values),
+                first_byte: (name == "look").then(|| histogram(&[500; 400])),
             };
             let visit = JourneyMeasurement { name: "visit".to_owned(), completed: 3, ..JourneyMeasurement::default() };
             let shop = JourneyMeasurement {
@@ -104,6 +106,7 @@ mod tests {
         let estimate = look.latency_mean.estimate.unwrap();
         assert!(estimate.low < 1003.5 && 1003.5 < estimate.high && estimate.n == 8, "{estimate:?}");
         assert!(look.latency_p99.estimate.is_some());
+        assert_eq!(look.first_byte_p50.mean, Some(500.0));
         let pay = &found.operations[1];
         assert_eq!((pay.latency_mean.mean, pay.errors), (Some(5000.0), 8));
         assert_eq!((pay.latency_p50.mean.is_some(), pay.latency_p99), (true, OverTrials::default()), "too few for p99");

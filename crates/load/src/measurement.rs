@@ -12,7 +12,7 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 use crate::censored;
 use crate::coordinator::{Ended, add_windows};
 use crate::protocol::{Class, Shared, operations};
-use crate::recorder::{Fault, Faults, Log, OpenLoop, Recorder};
+use crate::recorder::{Fault, Faults, Log, OpenLoop, Operation, Recorder};
 use crate::worker::Done;
 use crate::worker_threads::cpu_of;
 
@@ -112,15 +112,23 @@ fn logged(done: &[Done]) -> Vec<LoggedRequest> {
 fn by_request(spec: &LoadSpec, done: &[Done]) -> Vec<OperationMeasurement> {
     let Target::Http { requests, .. } = &spec.target else { return Vec::new() };
     let measured = |(nth, name): (usize, String)| {
-        let of_workers = || done.iter().filter_map(|worker| worker.recorder.operations.get(nth));
-        OperationMeasurement {
-            name,
-            requests: of_workers().map(|operation| operation.requests).sum(),
-            errors: of_workers().map(|operation| operation.errors).sum(),
-            service: merged(of_workers().map(|operation| &operation.latency)).unwrap_or_default(),
-        }
+        operation(name, || done.iter().filter_map(|worker| worker.recorder.operations.get(nth)))
     };
     operations(requests).into_iter().enumerate().map(measured).collect()
+}
+
+/// `parts`: of the workers, and of the steps with this name.
+pub(crate) fn operation<'a, I: Iterator<Item = &'a Operation>>(
+    name: String,
+    parts: impl Fn() -> I,
+) -> OperationMeasurement {
+    OperationMeasurement {
+        name,
+        requests: parts().map(|operation| operation.requests).sum(),
+        errors: parts().map(|operation| operation.errors).sum(),
+        service: merged(parts().map(|operation| &operation.latency)).unwrap_or_default(),
+        first_byte: merged(parts().filter_map(|operation| operation.first_byte.as_deref())),
+    }
 }
 
 fn cached(spec: &LoadSpec, ended: &Ended, done: &[Done], shared: &Shared, workload: &Workload) -> CacheMeasurement {

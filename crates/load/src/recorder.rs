@@ -256,11 +256,21 @@ pub(crate) struct Operation {
     pub(crate) requests: u64,
     pub(crate) errors: u64,
     pub(crate) latency: Histogram,
+    /// Time to the first part of responses that arrived in several.
+    pub(crate) first_byte: Option<Box<Histogram>>,
 }
 
 impl Default for Operation {
     fn default() -> Self {
-        Self { requests: 0, errors: 0, latency: Histogram::with_precision(Histogram::WINDOW_PRECISION) }
+        let latency = Histogram::with_precision(Histogram::WINDOW_PRECISION);
+        Self { requests: 0, errors: 0, latency, first_byte: None }
+    }
+}
+
+impl Operation {
+    pub(crate) fn first_byte(&mut self, elapsed_ns: Nanos) {
+        let coarse = || Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION));
+        self.first_byte.get_or_insert_with(coarse).record(elapsed_ns);
     }
 }
 

@@ -356,13 +356,15 @@ fn operation_lines(head: &str, operations: &[OperationReport], line: &mut dyn Fn
     for (at, operation) in operations.iter().enumerate() {
         let errors = errors_words(operation.errors, operation.requests);
         let latency = p50_and_p99(&operation.latency_ns);
+        let first_byte = operation.first_byte_ns.as_ref();
+        let first_byte = first_byte.map_or_else(String::new, |spread| format!(", first byte {}", p50_and_p99(spread)));
         // The operations of a journey have the same share.
         let share = match head {
             "" => String::new(),
             _ => format!(" ({})", percent(asked(operation) as f64 / all as f64)),
         };
         let head = if at == 0 { head } else { "" };
-        line(head, format!("{:<width$}  {}{share}, {latency}{errors}", operation.name, operation.requests));
+        line(head, format!("{:<width$}  {}{share}, {latency}{first_byte}{errors}", operation.name, operation.requests));
     }
 }
 

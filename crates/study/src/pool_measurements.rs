@@ -106,6 +106,7 @@ fn add_operations<'m>(
         operation.errors = of_parts().map(|part| part.errors).sum();
         let service = merged(parts, "requests by name", |part| Some(&of(part).get(nth)?.service))?;
         operation.service = service.unwrap_or_default();
+        operation.first_byte = merged(parts, "first byte by name", |part| of(part).get(nth)?.first_byte.as_ref())?;
     }
     Ok(())
 }

@@ -955,6 +955,9 @@ pub struct OperationMeasurement {
     /// Latency, as coarse as that of windows. Of a journey from the write of the request; of a mix
     /// on the clock of the load.
     pub service: Histogram,
+    /// As [`Measurement::first_byte`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Histogram>,
 }
 
 /// A request of the log. Times are in ns since measuring began.

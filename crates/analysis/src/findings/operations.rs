@@ -35,6 +35,8 @@ pub struct OperationFinding {
     pub latency_p50: OverTrials,
     /// 99th percentile of latency, ns.
     pub latency_p99: OverTrials,
+    /// Median time to the first part of responses that arrived in several, ns.
+    pub first_byte_p50: OverTrials,
 }
 
 /// A value per trial, summarized over the trials.

@@ -14,7 +14,7 @@ use net::Nanos;
 use stats::Rng;
 use stats::random::mix;
 use study::Journey;
-use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement, OperationMeasurement};
+use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement};
 use study::spec::{self, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
 use study::url::{self, Url};
 use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseReader};
@@ -23,7 +23,7 @@ use super::cookies::Jar;
 use super::program::{Answer, Program, Step};
 use super::servers::{self, Servers};
 use super::values::Values;
-use crate::measurement::merged;
+use crate::measurement::{merged, operation};
 use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Completed, Fault, OrFault};
 use crate::server_address::Server;
@@ -375,16 +375,11 @@ impl PlannedJourney {
         let of_step = |step: usize| {
             done.iter().filter_map(move |worker| worker.recorder.operations.get(self.steps_before + step))
         };
-        let operation = |(index, name): (usize, &String)| {
+        let named = |(index, name): (usize, &String)| {
             let own = || (0..steps.len()).filter(move |step| steps[*step].operation == index).flat_map(of_step);
-            OperationMeasurement {
-                name: name.clone(),
-                requests: own().map(|operation| operation.requests).sum(),
-                errors: own().map(|operation| operation.errors).sum(),
-                service: merged(own().map(|operation| &operation.latency)).unwrap_or_default(),
-            }
+            operation(name.clone(), own)
         };
-        let operations = operations.iter().enumerate().map(operation).collect::<Vec<_>>();
+        let operations = operations.iter().enumerate().map(named).collect::<Vec<_>>();
         let session =
             merged(done.iter().filter_map(|worker| worker.recorder.sessions.get(nth).map(|all| &all.elapsed)));
         let session = session.filter(|session| session.count > 0);

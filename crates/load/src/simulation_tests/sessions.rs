@@ -506,7 +506,7 @@ targets = { shop = "http://10.0.0.1:7" }
 [[step]]
 name = "home"
 url = "{shop}/{number}"
-take = { next = "body.next", role = "body.role" }
+take = { next = "body.next?", role = "body.role" }
 
 [[step]]
 name = "page"
@@ -610,4 +610,30 @@ fn think_times_follow_their_law() {
         let largest = pauses.iter().enumerate().map(distance).fold(0.0, f64::max);
         assert!(largest < 1.63 / count.sqrt(), "{law}: {largest}, which 1 % of samples of the law exceed");
     }
+}
+
+#[test]
+fn each_step_has_its_first_byte() {
+    let spec = LoadSpec { stop: Stop::Requests { requests: 300, max_ns: 60 * S }, ..journey_of(PAGES) };
+    let measurement = measure(&spec, Network::PERFECT, |_| {
+        server(|_, head: &str, to: &mut Actions| {
+            let whole = reply("{\"role\": \"even\", \"next\": null}");
+            if head.contains("/order") {
+                let (first, second) = whole.split_at(20);
+                to.send(MS, first.to_vec());
+                to.send(3 * MS, second.to_vec());
+            } else {
+                to.send(MS, whole);
+            }
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    let [home, _, order] = &measurement.journeys[0].operations[..] else { panic!("{measurement:?}") };
+    assert_eq!((home.first_byte.as_ref(), home.service.min), (None, Some(MS + ROUND_TRIP)));
+    let first_byte = order.first_byte.as_ref().unwrap();
+    assert_eq!(
+        (first_byte.count, first_byte.min, first_byte.max),
+        (order.requests, Some(MS + ROUND_TRIP), Some(MS + ROUND_TRIP))
+    );
+    assert_eq!(order.service.min, Some(3 * MS + ROUND_TRIP));
 }

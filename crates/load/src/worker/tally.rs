@@ -6,7 +6,7 @@ use super::Task;
 use super::connections::{Connections, Flight, State};
 use crate::censored::Waits;
 use crate::coordinator_link::PhaseTracker;
-use crate::protocol::{CacheOutcome, Last, Protocol};
+use crate::protocol::{CacheOutcome, Protocol};
 use crate::recorder::{Answered, Fault, Log, Recorder};
 
 /// Maximum number of requests in a log, over all workers: about 100 MB.
@@ -95,8 +95,10 @@ impl<'a> Tally<'a> {
             Span::Measured => {
                 let latency_ns = self.recorder.answer(Answered { intended, free_since, sent_at, at }, is_late);
                 self.recorder.checked += u64::from(protocol.is_checked(flight.expected));
-                if let Some(Last { first_at, .. }) = protocol.last().filter(|last| last.first_at < at) {
-                    self.recorder.first_byte.record(first_at.saturating_sub(sent_at));
+                let last = protocol.last().filter(|last| last.first_at < at);
+                let first_byte_ns = last.map(|last| last.first_at.saturating_sub(sent_at));
+                if let Some(first_byte_ns) = first_byte_ns {
+                    self.recorder.first_byte.record(first_byte_ns);
                 }
                 if let Some(completed) = protocol.completed().filter(|_| !is_late) {
                     self.recorder.session(completed);
@@ -108,6 +110,9 @@ impl<'a> Tally<'a> {
                     let operation = self.recorder.operation(nth);
                     operation.requests += u64::from(!is_late);
                     operation.latency.record(latency_ns);
+                    if let Some(first_byte_ns) = first_byte_ns {
+                        operation.first_byte(first_byte_ns);
+                    }
                 }
                 if status != 0 {
                     self.recorder.status(status);

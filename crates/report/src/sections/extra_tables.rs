@@ -152,12 +152,16 @@ pub(crate) fn miss_causes(findings: &Findings) -> Option<Table> {
 }
 
 pub(crate) fn operations(findings: &Findings) -> Option<Table> {
-    let numbers = ["calls", "errors", "mean", "p50", "p99"].map(Head::number);
+    let all = || findings.operations.iter().flat_map(|found| found.operations.iter().map(move |one| (found, one)));
+    let has_first_byte = all().any(|(_, one)| one.first_byte_p50.mean.is_some());
+    let first_byte = has_first_byte.then_some("first byte, p50");
+    let numbers = ["calls", "errors", "mean", "p50", "p99"].into_iter().chain(first_byte).map(Head::number);
     let heads = ["design point", "operation"].map(Head::text).into_iter().chain(numbers);
     let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
     let is_alone = |row: usize| findings.operations.iter().filter(|found| found.row == row).count() == 1;
     let line = |(found, operation): (&RowOperations, &OperationFinding)| {
         let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
+        let latencies = latencies.into_iter().chain(has_first_byte.then_some(&operation.first_byte_p50));
         let counts = [operation.requests.to_string(), count_and_share(operation.errors, operation.requests)];
         let name = match &found.journey {
             Some(journey) if !is_alone(found.row) => format!("{journey}: {}", operation.name),
@@ -165,8 +169,7 @@ pub(crate) fn operations(findings: &Findings) -> Option<Table> {
         };
         [label(found.row), name].into_iter().chain(counts).chain(latencies.map(over_trials)).collect()
     };
-    let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(move |one| (found, one)));
-    Table::plain("Latency by operation", heads, all.map(line)).unless_empty()
+    Table::plain("Latency by operation", heads, all().map(line)).unless_empty()
 }
 
 fn over_trials(found: &OverTrials) -> String {
