@@ -236,6 +236,20 @@ pub(crate) fn cases_parse(bytes: &[u8]) {
     }
 }
 
+/// A recording gives an error, or a text that parses as a journey with as many steps as it says.
+pub(crate) fn har(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match study::har::import("x", text) {
+        Ok(imported) => {
+            let journey = study::parse_journey(&imported.text).expect("it was checked");
+            assert_eq!(journey.steps.len(), imported.steps);
+            let values = journey.steps.iter().map(|step| step.take.len()).sum::<usize>();
+            assert_eq!(values, imported.values);
+        }
+        Err(error) => assert!(!error.message.is_empty() && !error.message.contains("no valid journey"), "{error:?}"),
+    }
+}
+
 /// A journey text gives steps whose templates and paths parse, and survives JSON. Otherwise it
 /// gives errors with valid locations.
 pub(crate) fn journey_parse(bytes: &[u8]) {
@@ -252,6 +266,7 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
                 texts.for_each(|text| assert!(placeholders::parts(text).is_ok(), "{text}"));
                 let paths =
                     step.take.iter().map(|taken| &taken.1).chain(step.expect.iter().map(|expected| &expected.0));
+                let paths = paths.map(|text| reply_path::optional(text).0);
                 paths.for_each(|text| {
                     assert!(reply_path::pattern(text).is_some() || reply_path::parse(text).is_ok(), "{text}")
                 });

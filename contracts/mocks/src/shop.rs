@@ -11,6 +11,8 @@ const PRODUCTS: u64 = 100;
 const PAGE: u64 = 10;
 const PARAMETERS_MAX: usize = 16;
 const TEXT_MAX: usize = 64;
+const LOGIN: &str = "<!doctype html><title>Shop</title><form action=\"/login\" method=\"post\">\
+                     <input name=\"user\"><input type=\"password\" name=\"password\"></form>\n";
 
 /// A shop with a login, a form with a token against forgery, a list in pages, and orders. `/stats` has its counts. It
 /// stores nothing: session ids carry their proof, and order ids the product.
@@ -108,6 +110,7 @@ impl Service for Shop {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         let path = request.target.split('?').next().unwrap_or_default();
         let answer = match path {
+            "/" => MockAnswer::new(200, "text/html; charset=utf-8", LOGIN.to_owned()),
             "/login" => self.login(request),
             "/stats" => {
                 let counts = [

@@ -257,6 +257,9 @@ pub(crate) struct InitArgs {
     /// Study file to write (`mine.toml`), or a directory for it [default: `server.toml`, or a name by kind, here]
     #[arg(value_name = "FILE|DIR")]
     pub(crate) place: Option<PathBuf>,
+    /// Write a journey from this browser recording (HAR) instead of a study
+    #[arg(long, value_name = "RECORDING", conflicts_with_all = ["kind", "command", "base", "head", "proxy", "protocol", "port", "path", "method", "headers", "body", "expect_status", "expect_body", "objective"])]
+    pub(crate) har: Option<PathBuf>,
     /// What to find out [default: from the other flags, otherwise one]
     #[arg(long, value_enum)]
     pub(crate) kind: Option<InitKind>,

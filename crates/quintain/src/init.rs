@@ -1,6 +1,7 @@
 //! `quintain init`: writes a study of the user's own server, after one trial request has succeeded.
 
 mod ask;
+mod har;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,9 @@ struct Draft {
 }
 
 pub(crate) fn init(mut args: InitArgs) -> Done {
+    if let Some(recording) = &args.har {
+        return har::init(recording, args.place.as_deref());
+    }
     signals::watch_interrupts()?;
     let cpus = crate::run::cpus(None)?;
     if output::is_conversation() {

@@ -221,6 +221,9 @@ fn follow(name: &str) {
     let text = with_free_ports(&guide(name));
     let folder = Folder::new();
     let outside = Folder::new();
+    if text.contains("shop.har") {
+        folder.write("shop.har", include_str!("../../../examples/shop.har"));
+    }
     let mut shell = Shell::start(&folder, outside.path().join("said"));
     let mut ran = 0;
     for block in blocks(&text) {
@@ -298,6 +301,11 @@ fn two_versions() {
 #[test]
 fn log_in_then_load() {
     follow("guides/log-in-then-load.md");
+}
+
+#[test]
+fn from_a_recording() {
+    follow("guides/from-a-recording.md");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `quintain init` with real servers, and with commands and flags that are wrong.
 
-use crate::common::Folder;
+use crate::common::{Folder, Server};
 
 const SERVER: &str = "quintain serve http -p {port}";
 
@@ -42,6 +42,34 @@ fn init_tries_the_commands_of_each_kind() {
         "{written}"
     );
     folder.quintain(&["check", "in/front"]).expect(0);
+}
+
+#[test]
+fn a_recording_becomes_a_journey_that_runs() {
+    let folder = Folder::new();
+    let recording = include_str!("../../../examples/shop.har");
+    folder.write("shop.har", recording);
+    let written = folder.quintain(&["init", "--har", "shop.har"]).expect(0).out;
+    assert!(written.starts_with("wrote  shop.toml: 6 of 14 requests, 4 values from responses\n"), "{written}");
+    let again = folder.quintain(&["init", "--har", "shop.har"]).expect(2).err;
+    assert!(again.contains("`shop.toml` exists"), "{again}");
+    // Recorded pauses are longer than this test.
+    let text = std::fs::read_to_string(folder.path().join("shop.toml")).unwrap();
+    let quick = text.lines().filter(|line| !line.starts_with("think")).collect::<Vec<_>>().join("\n");
+    folder.write("quick.toml", &quick);
+    let server = Server::start(&["mock-shop"]);
+    let target = format!("shop=http://127.0.0.1:{}", server.port);
+    let load = ["load", "--journey", "quick.toml", "--target", &target, "-c", "3", "-n", "600", "--json"];
+    let json = folder.quintain(&load).expect(0).json();
+    assert_eq!((&json["requests"], &json["errors"]), (&600.into(), &serde_json::json!({})), "{json}");
+    assert_eq!(json["journeys"][0]["completed"], 100);
+
+    folder.write("cut.har", &recording[..1000]);
+    let cut = folder.quintain(&["init", "--har", "cut.har"]).expect(2).err;
+    assert!(cut.contains("`cut.har`: EOF while parsing") && cut.contains(" at line "), "{cut}");
+    assert!(!folder.path().join("cut.toml").exists());
+    let both = folder.quintain(&["init", "--har", "shop.har", "--command", SERVER]).expect(2).err;
+    assert!(both.contains("cannot be used with"), "{both}");
 }
 
 #[test]

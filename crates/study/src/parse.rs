@@ -3,7 +3,8 @@
 //! [`crate::keys`] declares the keys, from which docs/reference/study.md is generated.
 
 pub use crate::journey::parse::{
-    TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey,
+    STEPS_MAX as JOURNEY_STEPS_MAX, TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey,
+    preset as preset_journey,
 };
 use config::node;
 use config::{Diagnostic, Report};

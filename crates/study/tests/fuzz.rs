@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 22] = [
+const TARGETS: [(&str, Body); 23] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -29,6 +29,7 @@ const TARGETS: [(&str, Body); 22] = [
     ("cache_http", bodies::cache_http),
     ("detect_protocol", bodies::detect_protocol),
     ("workload_parse", bodies::workload_parse),
+    ("har", bodies::har),
     ("journey_parse", bodies::journey_parse),
     ("cases_parse", bodies::cases_parse),
     ("trace", bodies::trace),

@@ -11,7 +11,8 @@ use crate::validate_http;
 
 /// Maximum length of a journey file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
-const STEPS_MAX: usize = 1000;
+/// Maximum number of steps of a journey.
+pub const STEPS_MAX: usize = 1000;
 const THINK_MEDIAN_MAX_NS: f64 = 3.6e12;
 
 const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];

@@ -24,6 +24,22 @@ pub enum Part {
     },
 }
 
+/// Name of the brace in a text that [`literal`] returns.
+pub(crate) const OPEN: &str = "open";
+
+/// A template of a text that contains no names: `{open}` replaces each brace that would begin one.
+pub(crate) fn literal(text: &str) -> String {
+    let (mut out, mut end) = (String::with_capacity(text.len()), 0);
+    for (span, inner) in braced(text) {
+        if !matches!(part(inner), Ok(None)) {
+            out += &text[end..span.start];
+            out += "{open}";
+            end = span.start + 1;
+        }
+    }
+    out + &text[end..]
+}
+
 /// Splits at `{name}`, `{number}`, `{number*N}` and `{random:N}`; other braces are literal. Fails at a bad number.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let (mut parts, mut begin) = (Vec::new(), 0);
@@ -103,6 +119,17 @@ mod tests {
         check("{{a}}", "\"{\" a \"}\"");
         check("{1a}", "\"{1a}\"");
         check("{é}", "\"{é}\"");
+    }
+
+    #[test]
+    fn literal_texts_have_no_names() {
+        for (text, template) in [
+            ("{\"a\": {\"b\": 1}}", "{\"a\": {\"b\": 1}}"),
+            ("query { user {id} }", "query { user {open}id} }"),
+            ("{number}{random:99}{x y}", "{open}number}{open}random:99}{x y}"),
+        ] {
+            assert_eq!(literal(text), template);
+        }
     }
 
     #[test]

@@ -624,7 +624,7 @@ static STEP: Keys = Keys {
             .text("names for parts of the response: a path from `body` in REST, `result` elsewhere; for REST also `header.NAME`, `cookie.NAME` and `match(REGEX)`; with `?` at the end, empty if missing"),
         key("once", Flag, "true", Is("false"))
             .text("call it in a client's first journey and after a failed one, without counting it, and keep its values and cookies"),
-        key("think", Text, "\"exponential:2s\"", Is("\"0s\""))
+        key("think", Text, "\"exponential:2s\"", NONE)
             .text("pause between the response before and this call: a time, or one of `exponential:MEAN`, `uniform:LOW,HIGH`, `lognormal:MEDIAN,SIGMA`"),
         key("repeat", Count(1, 10_000), "3", Is("1")).text("number of calls in a row"),
         key("when", Text, "\"{stock} > 0\"", Means("always"))

@@ -1,0 +1,156 @@
+//! Journeys from the recording of a browser, an HTTP archive (HAR 1.2,
+//! <http://www.softwareishard.com/blog/har-12-spec/>).
+
+mod archive;
+mod steps;
+mod tokens;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use config::Invalid;
+
+use self::archive::Archive;
+use self::steps::{Kept, quoted};
+use self::tokens::Tokens;
+use crate::journey::placeholders;
+use crate::parse::{JOURNEY_STEPS_MAX, parse_journey};
+use crate::protocol::Protocol;
+use crate::url::{self, Url};
+use crate::validate_http;
+
+/// Maximum size of a recording, bytes.
+pub const FILE_MAX_BYTES: u64 = 256 << 20;
+
+/// A journey made from a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The journey file, with comments at what was guessed.
+    pub text: String,
+    /// Number of recorded requests.
+    pub recorded: usize,
+    /// Number of steps.
+    pub steps: usize,
+    /// Number of values that steps take from responses.
+    pub values: usize,
+}
+
+/// Writes the requests of a recording as the journey `name`. Leaves out static files and other sites. Values of
+/// requests that earlier responses contain become `take`, hosts become targets. Fails with the line and column of the
+/// first error, or if no request or too many are left.
+pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
+    let save = "save the recording again with its contents: \"Save all as HAR with content\"";
+    let archive = serde_json::from_str::<Archive>(text).map_err(|error| Invalid::new(error.to_string()).hint(save))?;
+    let (entries, mut left_out) = (&archive.log.entries, BTreeMap::<String, usize>::new());
+    let mut kept = Vec::<Kept<'_>>::new();
+    for (entry, number) in entries.iter().zip(1..) {
+        let place = |error: Invalid| error.of(&format!("entry {number} of `log.entries`"));
+        validate_http::method(&entry.request.method).map_err(place)?;
+        let url = url::parse(&entry.request.url).ok().filter(|url| is_http(url.protocol));
+        let host = url.as_ref().map(|url| url.host.as_str());
+        let is_elsewhere = |host: &str| kept.first().is_some_and(|first| site(&first.url.host) != site(host));
+        let why = match (&url, host) {
+            (None, _) => "not over HTTP".to_owned(),
+            _ if entry.is_static() => "static files".to_owned(),
+            _ if entry.request.method == "OPTIONS" => "preflights".to_owned(),
+            _ if entry.response.status == 0 => "without a response".to_owned(),
+            (_, Some(host)) if is_elsewhere(host) => format!("to {host}"),
+            _ => String::new(),
+        };
+        match url.filter(|_| why.is_empty()) {
+            Some(url) => kept.push(Kept { entry, url, target: String::new() }),
+            None => *left_out.entry(why).or_default() += 1,
+        }
+    }
+    if kept.is_empty() {
+        let message = format!("none of {} requests is left without static files", entries.len());
+        return Err(Invalid::new(message).hint("record the steps of a user: pages, forms and calls of an API"));
+    }
+    if kept.len() > JOURNEY_STEPS_MAX {
+        let message = format!("{} requests are left, a journey has at most {JOURNEY_STEPS_MAX} steps", kept.len());
+        return Err(Invalid::new(message).hint("record fewer steps"));
+    }
+    let targets = targets(kept.iter().map(|one| &one.url));
+    for one in &mut kept {
+        one.target = targets
+            .iter()
+            .find(|target| target.1 == one.url.origin())
+            .map_or_else(String::new, |target| target.0.clone());
+    }
+    let reserved = targets.iter().map(|target| target.0.as_str()).chain(["number", "random", placeholders::OPEN]);
+    let mut tokens = Tokens::new(reserved.map(str::to_owned).collect());
+    let steps = steps::written(&kept, &mut tokens);
+    let has_no_bodies = kept.iter().all(|one| one.entry.response.text().is_empty());
+    let text = head(name, entries.len(), kept.len(), &left_out, has_no_bodies, &targets, &steps) + &steps;
+    parse_journey(&text).map_err(|found| {
+        let first = found.first().map(ToString::to_string).unwrap_or_default();
+        Invalid::new(format!("the recording makes no valid journey: {first}"))
+    })?;
+    Ok(Imported { text, recorded: entries.len(), steps: kept.len(), values: tokens.len() })
+}
+
+fn is_http(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::Http | Protocol::Https)
+}
+
+/// The part of a host that its subdomains share: `shop.example` of `api.shop.example`.
+fn site(host: &str) -> &str {
+    if host.contains(':') || host.ends_with(|last: char| last.is_ascii_digit()) {
+        return host;
+    }
+    // Anyone can register a name below these labels of a country, as in `co.uk`.
+    let is_open = |label: &str| ["ac", "co", "com", "edu", "gov", "net", "org"].contains(&label);
+    let labels = host.rsplit('.').collect::<Vec<_>>();
+    let count = if labels[0].len() == 2 && labels.get(1).is_some_and(|label| is_open(label)) { 3 } else { 2 };
+    let length = labels.iter().take(count).map(|label| label.len() + 1).sum::<usize>() - 1;
+    &host[host.len() - length..]
+}
+
+/// Names and origins of the servers.
+fn targets<'u>(urls: impl Iterator<Item = &'u Url>) -> Vec<(String, String)> {
+    let mut targets = Vec::<(String, String)>::new();
+    for url in urls {
+        let origin = url.origin();
+        if targets.iter().any(|target| target.1 == origin) {
+            continue;
+        }
+        let label = url.host.trim_start_matches("www.").split('.').next().unwrap_or_default().replace('-', "_");
+        let is_name =
+            url.host.contains('.') && placeholders::is_name(&label) && !["number", "random"].contains(&label.as_str());
+        let name = if is_name { label } else { "site".to_owned() };
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        let is_free = |name: &String| !targets.iter().any(|target| target.0 == *name);
+        let name = std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or_default();
+        targets.push((name, origin));
+    }
+    targets
+}
+
+fn head(
+    name: &str,
+    recorded: usize,
+    count: usize,
+    left_out: &BTreeMap<String, usize>,
+    has_no_bodies: bool,
+    targets: &[(String, String)],
+    steps: &str,
+) -> String {
+    let mut out = format!("# {count} of {recorded} requests of a browser's recording.\n");
+    for (why, count) in left_out {
+        let _ = writeln!(out, "# Left out: {why} ({count})");
+    }
+    if has_no_bodies {
+        out += "# The recording has no response bodies, so no values were found in them.\n";
+    }
+    out += "# `# guess` marks values that were found in responses; check that each is what it seems.\n\n";
+    let targets = targets.iter().map(|(name, origin)| format!("{name} = {}", quoted(origin)));
+    let _ = writeln!(out, "name = {}\ntargets = {{ {} }}", quoted(name), targets.collect::<Vec<_>>().join(", "));
+    let open = placeholders::OPEN;
+    if steps.contains(&format!("{{{open}}}")) {
+        let _ = writeln!(out, "let = {{ {open} = \"{{\" }} # for braces that are meant literally");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Turns recorded requests into the steps of a journey.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::archive::{Entry, Request};
+use super::tokens::{Tokens, Wanted, is_distinctive};
+use crate::journey::placeholders;
+use crate::url::Url;
+use crate::validate_http;
+
+/// Shortest pause between requests that counts as think time, ms.
+const THINK_LEAST_MS: f64 = 300.0;
+const THINK_MOST_MS: f64 = 3.6e6;
+/// Longest name that a step gets.
+const NAME_MAX_BYTES: usize = 150;
+
+/// Headers that browsers add to requests, or that the generator sets.
+const OWN_HEADERS: [&str; 26] = [
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "connection",
+    "content-length",
+    "cookie",
+    "dnt",
+    "expect",
+    "host",
+    "if-modified-since",
+    "if-none-match",
+    "keep-alive",
+    "origin",
+    "pragma",
+    "priority",
+    "range",
+    "referer",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "upgrade-insecure-requests",
+    "user-agent",
+    "via",
+    "x-client-data",
+];
+
+/// A request that becomes a step.
+#[derive(Debug)]
+pub(super) struct Kept<'h> {
+    pub(super) entry: &'h Entry,
+    pub(super) url: Url,
+    /// Name of its target.
+    pub(super) target: String,
+}
+
+/// A step without the values that later steps take from its response.
+#[derive(Debug, Default)]
+struct Draft {
+    /// Comments, one line each.
+    notes: Vec<String>,
+    name: Option<String>,
+    url: String,
+    think_s: Option<f64>,
+    method: String,
+    headers: Vec<(String, String)>,
+    body: Option<String>,
+    status: Option<i64>,
+}
+
+/// The steps as TOML, with the values that they take.
+pub(super) fn written(kept: &[Kept<'_>], tokens: &mut Tokens) -> String {
+    let mut drafts = Vec::new();
+    let mut ended: Option<&Entry> = None;
+    for (at, one) in kept.iter().enumerate() {
+        let pause_ms = ended.and_then(|ended| one.entry.pause_ms(ended));
+        if ended.is_none_or(|ended| one.entry.ends_after(ended)) {
+            ended = Some(one.entry);
+        }
+        let mut draft = Draft { think_s: pause_ms.and_then(think_s), ..draft(at, kept, tokens) };
+        let status = one.entry.response.status;
+        draft.status = (!(200..=299).contains(&status) && status != 304).then_some(status);
+        drafts.push(draft);
+        tokens.add(at, path_of(&one.url), &one.entry.response);
+    }
+    drafts.iter().enumerate().map(|(at, draft)| draft.toml(at, tokens)).collect()
+}
+
+fn think_s(pause_ms: f64) -> Option<f64> {
+    (THINK_LEAST_MS..=THINK_MOST_MS).contains(&pause_ms).then(|| (pause_ms / 100.0).round() / 10.0)
+}
+
+fn path_of(url: &Url) -> &str {
+    url.target.split('?').next().unwrap_or_default()
+}
+
+fn draft(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Draft {
+    let Kept { entry, url, target } = &kept[at];
+    let Request { method, post_data, .. } = &entry.request;
+    let mut draft = Draft { method: method.clone(), ..Draft::default() };
+    let location = location(at, kept, tokens);
+    let is_named = location.is_some();
+    draft.url = location.unwrap_or_else(|| format!("{{{target}}}{}", url_template(&url.target, tokens)));
+    if is_named || draft.url.len() + method.len() > NAME_MAX_BYTES {
+        draft.name = Some(format!("{method} {}", path_of(url)).chars().take(NAME_MAX_BYTES).collect());
+    }
+    draft.headers = headers(&entry.request, kept, tokens, &mut draft.notes);
+    let Some(data) = post_data.as_ref().filter(|data| !data.text.is_empty()) else { return draft };
+    if data.text.contains('\0') {
+        draft.notes.push("left out: the body, which is not a text".to_owned());
+        return draft;
+    }
+    let is_form = data.mime_type.to_ascii_lowercase().contains("x-www-form-urlencoded");
+    let (body, names) = match serde_json::from_str::<Value>(&data.text) {
+        _ if is_form => (pairs_template(&data.text, tokens), pairs(&data.text).map(|pair| pair.0.to_owned()).collect()),
+        Ok(json @ (Value::Object(_) | Value::Array(_))) => json_template(&data.text, &json, tokens),
+        _ => (placeholders::literal(&data.text), Vec::new()),
+    };
+    let is_secret = |name: &String| name.to_ascii_lowercase().contains("passw");
+    if names.iter().any(is_secret) {
+        draft.notes.push("recorded: a user and a password; `{number}` or `let` can vary them".to_owned());
+    }
+    draft.body = Some(body);
+    draft
+}
+
+/// The URL as a `Location` that an earlier response had.
+fn location(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Option<String> {
+    let Kept { url, target, .. } = &kept[at];
+    let whole = url.to_string();
+    let before = kept[..at].iter().enumerate().rev();
+    let (step, location) = before.into_iter().find_map(|(step, earlier)| {
+        let location = earlier.entry.response.header("location")?.split('#').next().unwrap_or_default();
+        let is_path = earlier.url.same_origin(url) && location == url.target && !location.starts_with("//");
+        (is_path || location == whole).then_some((step, location))
+    })?;
+    let name = tokens.take(step, "header.location".to_owned(), "location", location);
+    Some(if location == whole { format!("{{{name}}}") } else { format!("{{{target}}}{{{name}}}") })
+}
+
+fn url_template(target: &str, tokens: &mut Tokens) -> String {
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let mut before = "";
+    let parts = path.split('/').map(|part| {
+        let hint = std::mem::replace(&mut before, part);
+        value_template(part, Wanted { value: &decoded(part, false), hint }, tokens)
+    });
+    let path = parts.collect::<Vec<_>>().join("/");
+    query.map_or(path.clone(), |query| format!("{path}?{}", pairs_template(query, tokens)))
+}
+
+/// `raw`, or the name of the value that it stands for.
+fn value_template(raw: &str, wanted: Wanted<'_>, tokens: &mut Tokens) -> String {
+    tokens.name(wanted).map_or_else(|| placeholders::literal(raw), |name| format!("{{{name}}}"))
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+/// A query or form.
+fn pairs_template(text: &str, tokens: &mut Tokens) -> String {
+    let pair = |pair: &str| match pair.split_once('=') {
+        None => placeholders::literal(pair),
+        Some((name, raw)) => {
+            let wanted = Wanted { value: &decoded(raw, true), hint: &decoded(name, true) };
+            format!("{}={}", placeholders::literal(name), value_template(raw, wanted, tokens))
+        }
+    };
+    text.split('&').map(pair).collect::<Vec<_>>().join("&")
+}
+
+/// Decodes percent escapes, and `+` in forms; other text stays.
+fn decoded(text: &str, is_form: bool) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(match (first, escaped) {
+            (_, Some(byte)) => byte,
+            (b'+', _) if is_form => b' ',
+            (other, _) => *other,
+        });
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// A JSON body in its recorded form, with names in place of values, and the names of its fields.
+fn json_template(text: &str, json: &Value, tokens: &mut Tokens) -> (String, Vec<String>) {
+    let mut values = Vec::new();
+    leaves(json, "", &mut values);
+    let mut replaced = Vec::new();
+    for (hint, value) in &values {
+        let (raw, plain, quote) = match value {
+            Value::String(text) => (value.to_string(), text.clone(), "\""),
+            other => (other.to_string(), other.to_string(), ""),
+        };
+        let Some(name) = tokens.name(Wanted { value: &plain, hint }) else { continue };
+        let places = text.match_indices(&raw).map(|(at, _)| at..at + raw.len()).filter(|place| {
+            let before = text[..place.start].trim_end().chars().next_back();
+            let after = text[place.end..].trim_start().chars().next();
+            before.is_some_and(|char| ":,[".contains(char)) && after.is_some_and(|char| ",]}".contains(char))
+        });
+        replaced.extend(places.map(|place| (place, format!("{quote}{{{name}}}{quote}"))));
+    }
+    replaced.sort_by_key(|(place, _)| place.start);
+    let (mut out, mut end) = (String::new(), 0);
+    for (place, template) in replaced {
+        if place.start >= end {
+            out += &placeholders::literal(&text[end..place.start]);
+            out += &template;
+            end = place.end;
+        }
+    }
+    out += &placeholders::literal(&text[end..]);
+    (out, values.into_iter().map(|value| value.0).collect())
+}
+
+/// The single values of a JSON text, with the names of their fields.
+fn leaves<'j>(json: &'j Value, key: &str, found: &mut Vec<(String, &'j Value)>) {
+    match json {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| leaves(value, key, found)),
+        Value::Array(items) => items.iter().for_each(|value| leaves(value, key, found)),
+        Value::String(_) | Value::Number(_) => found.push((key.to_owned(), json)),
+        Value::Bool(_) | Value::Null => {}
+    }
+}
+
+fn headers(
+    request: &Request,
+    kept: &[Kept<'_>],
+    tokens: &mut Tokens,
+    notes: &mut Vec<String>,
+) -> Vec<(String, String)> {
+    let mut headers = Vec::<(String, String)>::new();
+    for header in &request.headers {
+        let name = header.name.to_ascii_lowercase();
+        let is_browsers =
+            name.starts_with("sec-") || name.starts_with("proxy-") || OWN_HEADERS.contains(&name.as_str());
+        let is_default = name == "accept" && (header.value.contains("text/html") || header.value.starts_with("*/*"));
+        let origin = kept.iter().find(|one| name == "origin" && one.url.origin() == header.value);
+        let is_repeated = headers.iter().any(|known| known.0.eq_ignore_ascii_case(&name));
+        let is_valid = validate_http::field_name(&header.name)
+            .and_then(|name| validate_http::field_value(&name, &header.value))
+            .is_ok();
+        if let Some(one) = origin.filter(|_| request.method != "GET" && !is_repeated) {
+            headers.push(("Origin".to_owned(), format!("{{{}}}", one.target)));
+        }
+        if is_browsers || is_default || is_repeated || !is_valid {
+            continue;
+        }
+        let (scheme, value) = match header.value.split_once(' ') {
+            Some((scheme, value)) if name == "authorization" => (format!("{} ", placeholders::literal(scheme)), value),
+            _ => (String::new(), header.value.as_str()),
+        };
+        let template = value_template(value, Wanted { value, hint: &name }, tokens);
+        if template == value
+            && (name == "authorization" || is_distinctive(value) && name != "content-type" && name != "accept")
+        {
+            notes.push(format!("recorded: `{}` is in no response before, and may expire", header.name));
+        }
+        headers.push((header.name.clone(), format!("{scheme}{template}")));
+    }
+    headers
+}
+
+impl Draft {
+    fn toml(&self, at: usize, tokens: &Tokens) -> String {
+        let mut out = "\n[[step]]\n".to_owned();
+        for note in &self.notes {
+            let _ = writeln!(out, "# {note}");
+        }
+        let mut line = |key: &str, value: String| {
+            let _ = writeln!(out, "{key} = {value}");
+        };
+        if let Some(name) = &self.name {
+            line("name", quoted(name));
+        }
+        line("url", quoted(&self.url));
+        if let Some(think_s) = self.think_s {
+            line("think", format!("\"{think_s}s\""));
+        }
+        if self.method != "GET" {
+            line("method", quoted(&self.method));
+        }
+        if !self.headers.is_empty() {
+            line("headers", table(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
+        }
+        if let Some(body) = &self.body {
+            line("body", quoted(body));
+        }
+        let mut taken = tokens.taken(at).peekable();
+        if taken.peek().is_some() {
+            line("take", format!("{} # guess", table(taken.map(|taken| (taken.name.as_str(), taken.source.as_str())))));
+        }
+        if let Some(status) = self.status {
+            line("expect", format!("{{ status = {status} }}"));
+        }
+        out
+    }
+}
+
+fn table<'t>(entries: impl Iterator<Item = (&'t str, &'t str)>) -> String {
+    let is_bare = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let entry = |(key, value): (&str, &str)| {
+        let key = if is_bare(key) { key.to_owned() } else { quoted(key) };
+        format!("{key} = {}", quoted(value))
+    };
+    format!("{{ {} }}", entries.map(entry).collect::<Vec<_>>().join(", "))
+}
+
+/// A TOML string: literal if that saves escapes.
+pub(super) fn quoted(text: &str) -> String {
+    let is_literal = text.contains(['"', '\\']) && !text.contains(|char: char| char == '\'' || char.is_control());
+    // JSON escapes are valid in TOML, except that it does not escape DEL.
+    if is_literal { format!("'{text}'") } else { Value::from(text).to_string().replace('\u{7f}', "\\u007f") }
+}

@@ -1,0 +1,257 @@
+//! Finds the responses from which the values of later requests came.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::archive::Response;
+use crate::journey::{placeholders, reply_path};
+
+/// Maximum number of values of a JSON body that are considered, and of occurrences in another body.
+const VALUES_MAX: usize = 20_000;
+const DEPTH_MAX: usize = 30;
+/// Longest value that is looked for, bytes.
+const VALUE_MAX_BYTES: usize = 4096;
+/// Text before a value in a body without JSON, in bytes: the least that identifies it, and the most.
+const CONTEXT_BYTES: std::ops::RangeInclusive<usize> = 16..=120;
+
+/// A single value in a JSON response.
+#[derive(Debug)]
+struct Leaf {
+    step: usize,
+    path: String,
+    key: String,
+    /// The key around it, or the last part of the path of its URL.
+    parent: String,
+}
+
+/// A value taken from a response.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    pub(super) step: usize,
+    pub(super) name: String,
+    /// As in `take`.
+    pub(super) source: String,
+    value: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tokens {
+    by_value: HashMap<String, Vec<Leaf>>,
+    /// Bodies without JSON, by step.
+    texts: Vec<(usize, String)>,
+    headers: Vec<(usize, String, String)>,
+    taken: Vec<Taken>,
+    reserved: Vec<String>,
+}
+
+/// A value of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'w> {
+    pub(super) value: &'w str,
+    /// Name of the parameter; in a path the part before it.
+    pub(super) hint: &'w str,
+}
+
+impl Tokens {
+    /// `reserved`: names that no value gets.
+    pub(super) fn new(reserved: Vec<String>) -> Tokens {
+        Tokens { reserved, ..Tokens::default() }
+    }
+
+    /// Adds the response to a step, to a request with this path.
+    pub(super) fn add(&mut self, step: usize, url_path: &str, response: &Response) {
+        let body = response.text();
+        match serde_json::from_str::<Value>(&body) {
+            Ok(json @ (Value::Object(_) | Value::Array(_))) => {
+                let parent = url_path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
+                let mut left = VALUES_MAX;
+                self.add_leaves(step, &json, ("body".to_owned(), parent.to_owned(), String::new()), 0, &mut left);
+            }
+            _ if body.is_empty() => {}
+            _ => self.texts.push((step, body.into_owned())),
+        }
+        for header in &response.headers {
+            let name = header.name.to_ascii_lowercase();
+            if name == "set-cookie" {
+                for line in header.value.lines() {
+                    if let Some((name, value)) = line.split(';').next().unwrap_or_default().split_once('=') {
+                        self.headers.push((step, format!("cookie.{}", name.trim()), value.trim().to_owned()));
+                    }
+                }
+            } else if name.starts_with("x-") || name.contains("token") || name.ends_with("id") {
+                self.headers.push((step, format!("header.{name}"), header.value.clone()));
+            }
+        }
+    }
+
+    fn add_leaves(
+        &mut self,
+        step: usize,
+        json: &Value,
+        (path, parent, key): (String, String, String),
+        depth: usize,
+        left: &mut usize,
+    ) {
+        let Some(fewer) = left.checked_sub(1).filter(|_| depth < DEPTH_MAX) else { return };
+        *left = fewer;
+        let text = match json {
+            Value::Object(fields) => {
+                let parent = if key.is_empty() { parent } else { key };
+                for (name, value) in fields {
+                    self.add_leaves(
+                        step,
+                        value,
+                        (format!("{path}.{name}"), parent.clone(), name.clone()),
+                        depth + 1,
+                        left,
+                    );
+                }
+                return;
+            }
+            Value::Array(items) => {
+                for (at, value) in items.iter().enumerate() {
+                    let place = (format!("{path}[{at}]"), parent.clone(), key.clone());
+                    self.add_leaves(step, value, place, depth + 1, left);
+                }
+                return;
+            }
+            Value::String(text) => text.clone(),
+            Value::Number(number) if !number.is_f64() => number.to_string(),
+            Value::Number(_) | Value::Bool(_) | Value::Null => return,
+        };
+        if reply_path::parse(&path).is_ok() && text.len() <= VALUE_MAX_BYTES {
+            self.by_value.entry(text).or_default().push(Leaf { step, path, key, parent });
+        }
+    }
+
+    /// The name of a value that a response has, which is then taken from the latest one.
+    pub(super) fn name(&mut self, wanted: Wanted<'_>) -> Option<String> {
+        if wanted.value.is_empty() || wanted.value.len() > VALUE_MAX_BYTES {
+            return None;
+        }
+        let is_known = |taken: &&Taken| taken.value == wanted.value && is_distinctive(wanted.value);
+        if let Some(known) = self.taken.iter().find(is_known) {
+            return Some(known.name.clone());
+        }
+        // Of several in the latest response, the last.
+        let found = [self.in_text(wanted), self.in_header(wanted), self.in_json(wanted)];
+        let (step, source, name) = found.into_iter().flatten().max_by_key(|found| found.0)?;
+        Some(self.take(step, source, &name, wanted.value))
+    }
+
+    /// The name of a value with a known source.
+    pub(super) fn take(&mut self, step: usize, source: String, name: &str, value: &str) -> String {
+        if let Some(known) = self.taken.iter().find(|taken| taken.step == step && taken.source == source) {
+            return known.name.clone();
+        }
+        let name = name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
+        let name = name.collect::<String>().trim_matches('_').to_ascii_lowercase();
+        let name = if placeholders::is_name(&name) { name } else { format!("value_{name}") };
+        let is_free =
+            |name: &String| !self.reserved.contains(name) && !self.taken.iter().any(|taken| taken.name == *name);
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        let name = std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or_default();
+        self.taken.push(Taken { step, name: name.clone(), source, value: value.to_owned() });
+        name
+    }
+
+    pub(super) fn taken(&self, step: usize) -> impl Iterator<Item = &Taken> {
+        self.taken.iter().filter(move |taken| taken.step == step)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.taken.len()
+    }
+
+    fn in_json(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
+        let is_source = |leaf: &&Leaf| is_distinctive(wanted.value) || leaf.is_about(wanted.hint);
+        let leaf = self.by_value.get(wanted.value)?.iter().rev().find(is_source)?;
+        // The first of a list is the same value.
+        let leaves = || self.by_value[wanted.value].iter().filter(|other| other.step == leaf.step);
+        let leaf = leaves().find(is_source).unwrap_or(leaf);
+        let name = match (leaf.key.as_str(), singular(&leaf.parent)) {
+            ("id", parent) if !parent.is_empty() => format!("{parent}_id"),
+            (key, _) => key.to_owned(),
+        };
+        Some((leaf.step, leaf.path.clone(), name))
+    }
+
+    fn in_header(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
+        let is_source = |(_, source, value): &&(usize, String, String)| {
+            value == wanted.value && is_distinctive(value) && reply_path::parse(source).is_ok()
+        };
+        let (step, source, _) = self.headers.iter().rev().find(is_source)?;
+        let name = source.split_once('.').map_or("", |parts| parts.1);
+        Some((*step, source.clone(), name.to_owned()))
+    }
+
+    fn in_text(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
+        self.texts.iter().rev().find_map(|(step, text)| {
+            let places = text.match_indices(wanted.value).take(VALUES_MAX);
+            let pattern = places.into_iter().find_map(|(at, _)| pattern(text, at, wanted))?;
+            Some((*step, format!("match({pattern})"), wanted.hint.to_owned()))
+        })
+    }
+}
+
+impl Leaf {
+    /// Whether a parameter with this name probably has this value, such as `product` that of `products[3].id`.
+    fn is_about(&self, hint: &str) -> bool {
+        let (hint, key, parent) = (plain(hint), plain(&self.key), plain(&self.parent));
+        let is_page = |name: &str| ["page", "cursor", "offset", "after"].iter().any(|word| name.contains(word));
+        if key.starts_with("next") {
+            return is_page(&hint) || hint.starts_with("next");
+        }
+        let (hint, parent) = (singular(&hint), singular(&parent));
+        if hint.len() < 2 || !key.ends_with("id") && !["slug", "code", "key", "token", "sku"].contains(&key.as_str()) {
+            return false;
+        }
+        let stem = hint.strip_suffix("id").unwrap_or(&hint);
+        let names = if key.len() > 2 { key.strip_suffix("id").unwrap_or(&parent) } else { &parent };
+        hint == key || stem.len() > 1 && (names.ends_with(stem) || names.len() > 2 && stem.ends_with(names))
+    }
+}
+
+/// Whether a value is so long or varied that it cannot be the same by chance.
+pub(super) fn is_distinctive(value: &str) -> bool {
+    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    !value.contains(' ') && (value.len() >= 20 || value.len() >= 8 && has_digit)
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+fn singular(name: &str) -> String {
+    name.strip_suffix('s').unwrap_or(name).to_ascii_lowercase()
+}
+
+/// A regular expression whose first match in `text` has the value at `at` as its group.
+fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
+    let before = &text[..at];
+    let line = before.rfind(['\n', '<']).map_or(0, |start| start + usize::from(text[start..].starts_with('\n')));
+    let begin = (line..at).find(|start| text.is_char_boundary(*start) && at - start <= *CONTEXT_BYTES.end())?;
+    let group = match text[at + wanted.value.len()..].chars().next() {
+        Some(quote @ ('"' | '\'')) if before.ends_with(quote) => format!("([^{quote}]+)"),
+        _ => "([A-Za-z0-9._~-]+)".to_owned(),
+    };
+    let tag = &text[begin..text[at..].find('>').map_or(text.len(), |end| at + end)];
+    let is_about = !wanted.hint.is_empty() && tag.contains("hidden");
+    if !is_distinctive(wanted.value) && !is_about {
+        return None;
+    }
+    // The shortest context from a blank on that finds this value.
+    let starts = (begin..at).rev().filter(|start| *start == begin || text[..*start].ends_with(' '));
+    starts.filter(|start| at - start >= *CONTEXT_BYTES.start()).find_map(|start| {
+        let context = &text[start..at];
+        if !is_distinctive(wanted.value) && !context.contains(wanted.hint) {
+            return None;
+        }
+        let pattern = format!("{}{group}", regex::escape(context));
+        let regex = Regex::new(&pattern).ok()?;
+        let is_right = regex.captures(text)?.get(1)?.range() == (at..at + wanted.value.len());
+        is_right.then_some(pattern)
+    })
+}
