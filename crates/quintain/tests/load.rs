@@ -130,9 +130,28 @@ fn several_journeys_share_a_load_by_weight() {
         let ran = folder.quintain(&["load", "--journey", args[0], "--journey", args[1]]).expect(2);
         assert!(ran.err.contains(words), "{}", ran.err);
     }
+    let ran = folder.quintain(&[&both[..5], &["--trace-session"]].concat()).expect(2);
+    assert!(ran.err.contains("`--trace-session` runs one journey"), "{}", ran.err);
     let target = ["--target", "shop=http://127.0.0.1:1"];
     let ran = folder.quintain(&[&both[..], &target].concat()).expect(2);
     assert!(ran.err.contains("no journey has a target `shop`, only `site`"), "{}", ran.err);
+}
+
+#[test]
+fn a_study_reports_journeys_with_their_steps() {
+    let folder = Folder::new();
+    for name in ["visit", "buy"] {
+        let step = "[[step]]\nname = \"look\"\nurl = \"{site}/\"\n";
+        folder
+            .write(&format!("{name}.toml"), &format!("name = \"{name}\"\ntargets = {{ site = \"http://a\" }}\n{step}"));
+    }
+    let study = "question = \"?\"\n[subject]\ncommand = \"quintain serve http -p {port}\"\n[load]\nclients = 2\n\
+                 stop = \"200ms\"\n[[load.journey]]\nfile = \"visit.toml\"\nweight = 3\n\
+                 [[load.journey]]\nfile = \"buy.toml\"\n";
+    folder.write("study.toml", study);
+    let out = folder.quintain(&["run", "study.toml", "--quick"]).expect(0).out;
+    assert!(out.contains("visit: look") && out.contains("buy: look"), "{out}");
+    assert!(out.contains("journeys visit.toml (weight 3) and buy.toml (weight 1)"), "{out}");
 }
 
 #[test]

@@ -147,7 +147,7 @@ pub enum Target {
     /// Journeys of several operations, with values from replies used in later requests. Every reply is verified. Each
     /// client has a connection per endpoint. Requests are counted by call, in whole journeys.
     Journey {
-        /// The journeys of the clients, at least one. Each time a client begins another one, sampled by weight.
+        /// The journeys, at least one. Clients sample the next one by weight.
         journeys: Vec<WeightedJourney>,
         /// URLs of their targets by name, overriding the journeys' own.
         #[serde(default)]

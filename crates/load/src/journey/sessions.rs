@@ -94,7 +94,7 @@ pub(crate) struct Sessions {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Index of its step among those of all journeys.
+    /// Index of its step, counted over all journeys.
     step: u32,
     /// Whether it only asks the resolver about the URL of the step.
     resolves: bool,
@@ -127,7 +127,7 @@ pub(crate) struct Stream {
     is_in_flight: bool,
 }
 
-/// What the `once` steps of a journey have left.
+/// Results of the `once` steps of a journey.
 #[derive(Debug)]
 struct Kept {
     journey: usize,
@@ -263,7 +263,7 @@ impl Plan {
 
     /// The journey of the session with this number.
     fn draw(&self, number: u64) -> usize {
-        let [.., last] = self.journeys.as_slice() else { return 0 };
+        let [_, .., last] = self.journeys.as_slice() else { return 0 };
         let drawn = Rng::stream(mix(self.seed), number).below(last.weight_until);
         self.journeys.partition_point(|journey| journey.weight_until <= drawn)
     }
@@ -365,7 +365,7 @@ impl PlannedJourney {
         self.program.steps.iter().any(|step| self.program.target(step).is_none())
     }
 
-    /// Whether a URL is on one of the targets that the journey calls.
+    /// Whether a URL is on a target that the journey calls.
     fn calls(&self, url: &Url) -> bool {
         self.targets.iter().any(|target| target.is_called && target.url.same_origin(url))
     }
@@ -692,7 +692,7 @@ impl Protocol for Sessions {
 
     fn next_server(&mut self, stream: &mut Stream) -> u32 {
         Self::end_lost(stream);
-        // The first call may be one of another journey, or a question about a URL that differs from session to session.
+        // Journeys may begin at different servers, and each session may ask the resolver about another URL.
         if (self.plan.resolver.is_some() || self.plan.journeys.len() > 1) && stream.session.is_none() {
             self.begin(stream);
         }

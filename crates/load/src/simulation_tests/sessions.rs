@@ -462,7 +462,7 @@ fn journeys_of_one_load_are_drawn_by_weight() {
     assert!(counts(shop)[1].1 - shop.completed <= 1 && served.calls["login"] == 4, "{served:?}");
     let time = |one: &study::record::JourneyMeasurement| one.session.as_ref().unwrap().min.unwrap();
     assert_eq!((time(visit), time(shop)), (MS + ROUND_TRIP, 2 * (MS + ROUND_TRIP)));
-    // The offered rate is that of the sessions drawn, not of their expected number.
+    // The offered rate counts the sessions drawn, not their expected number.
     near(measurement.requests as f64 / 20.0, measurement.offered_per_s.unwrap(), 0.001);
 
     let requests = Stop::Requests { requests: 5_000, max_ns: 60 * S };
@@ -553,7 +553,7 @@ fn steps_are_repeated_and_skipped() {
         near(requests, expected, 0.005);
     }
     near(measurement.journeys[0].completed as f64, 1_000.0, 0.002);
-    // The rate of calls is that of the calls not skipped.
+    // The offered rate leaves out skipped calls.
     near(measurement.offered_per_s.unwrap(), 250.0, 0.002);
 }
 

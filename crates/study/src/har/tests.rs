@@ -133,6 +133,22 @@ fn redirects_and_cookies_are_followed() {
 }
 
 #[test]
+fn hidden_inputs_are_taken_from_pages() {
+    let mut page = call(1, "GET", "https://a.example/", &[], "", "");
+    page["response"]["content"]["text"] = "<p>größe 17</p>\n<input name=\"größe\" value=\"17\">\
+         <input type=\"hidden\" name=\"visit\" value=\"17\"><input type=hidden name=ü x=ß value=0f8fad5bd9cb469f>"
+        .into();
+    let mut form = call(2, "POST", "https://a.example/order", &[], "visit=17&size=17&t=0f8fad5bd9cb469f", "");
+    form["request"]["postData"]["mimeType"] = "application/x-www-form-urlencoded".into();
+    let (_, journey) = imported("x", &recording(&[page, form]));
+    let Call::Rest { body, .. } = &journey.steps[1].call else { panic!("{journey:?}") };
+    assert_eq!(body.as_deref(), Some("visit={visit}&size=17&t={t}"));
+    let take = |at: usize| journey.steps[0].take[at].1.as_str();
+    assert_eq!(take(0), "match(name=\"visit\" value=\"([^\"]+))");
+    assert_eq!(take(1), "match(name=ü x=ß value=([A-Za-z0-9._~-]+))");
+}
+
+#[test]
 fn sites_include_their_subdomains() {
     for (host, expected) in [
         ("shop.example", "shop.example"),

@@ -232,7 +232,8 @@ fn singular(name: &str) -> String {
 fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
     let before = &text[..at];
     let line = before.rfind(['\n', '<']).map_or(0, |start| start + usize::from(text[start..].starts_with('\n')));
-    let begin = (line..at).find(|start| text.is_char_boundary(*start) && at - start <= *CONTEXT_BYTES.end())?;
+    let least = line.max(at.saturating_sub(*CONTEXT_BYTES.end()));
+    let begin = (least..=at).find(|start| text.is_char_boundary(*start))?;
     let group = match text[at + wanted.value.len()..].chars().next() {
         Some(quote @ ('"' | '\'')) if before.ends_with(quote) => format!("([^{quote}]+)"),
         _ => "([A-Za-z0-9._~-]+)".to_owned(),
@@ -243,7 +244,7 @@ fn pattern(text: &str, at: usize, wanted: Wanted<'_>) -> Option<String> {
         return None;
     }
     // The shortest context from a blank on that finds this value.
-    let starts = (begin..at).rev().filter(|start| *start == begin || text[..*start].ends_with(' '));
+    let starts = (begin..at).rev().filter(|start| *start == begin || text.as_bytes()[*start - 1] == b' ');
     starts.filter(|start| at - start >= *CONTEXT_BYTES.start()).find_map(|start| {
         let context = &text[start..at];
         if !is_distinctive(wanted.value) && !context.contains(wanted.hint) {

@@ -270,7 +270,7 @@ pub static LOAD: Keys = Keys {
 
 static JOURNEY_OF_LOAD: Keys = Keys {
     name: "load.journey",
-    text: "Journeys: one of several, which clients begin in random order",
+    text: "Journeys: one entry per journey; clients draw the next one by weight",
     keys: &[
         key("file", Text, "\"browse.toml\"", Mistake).text("a built-in journey, or a file"),
         key("weight", Count(1, 1_000_000), "3", Is("1")).text("relative frequency"),
