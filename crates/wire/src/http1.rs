@@ -34,9 +34,9 @@
 mod chunks;
 mod compose;
 mod error;
-mod fields;
+pub(crate) mod fields;
 mod framing;
-mod request;
+pub(crate) mod request;
 mod response;
 
 pub use chunks::ChunkError;

@@ -89,12 +89,12 @@ fn control_at(bytes: &[u8]) -> usize {
     words.len() * 8 + found.unwrap_or(rest.len())
 }
 
-pub(super) fn is_control(byte: u8) -> bool {
+pub(crate) fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
 /// Removes optional white space at both ends: RFC 9110 5.6.3.
-pub(super) fn trim(mut text: &[u8]) -> &[u8] {
+pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
     }
@@ -121,11 +121,11 @@ pub(super) const fn letters_digits_and(marks: &[u8]) -> [bool; 256] {
 
 /// Source: RFC 9110 section 5.6.2.
 #[inline]
-pub(super) fn is_token_byte(byte: u8) -> bool {
+pub(crate) fn is_token_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = letters_digits_and(b"!#$%&'*+-.^_`|~");
     TABLE[usize::from(byte)]
 }
 
-pub(super) fn is_token(text: &[u8]) -> bool {
+pub(crate) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
 }

@@ -174,7 +174,7 @@ fn names_other_version(bytes: &[u8]) -> bool {
 }
 
 /// Source: RFC 9112 section 3.2.
-pub(super) fn check_target(method: &str, target: &str) -> Result<(), MessageError> {
+pub(crate) fn check_target(method: &str, target: &str) -> Result<(), MessageError> {
     let is_visible = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     let is_of_method = match method {
         "CONNECT" => target.rsplit_once(':').is_some_and(|(host, port)| {
@@ -197,7 +197,7 @@ fn is_absolute(target: &str) -> bool {
 }
 
 /// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110 7.2, RFC 3986 3.2.2.
-pub(super) fn is_host(value: &[u8]) -> bool {
+pub(crate) fn is_host(value: &[u8]) -> bool {
     let host = match value {
         [b'[', rest @ ..] => {
             match rest.iter().position(|&byte| !byte.is_ascii_alphanumeric() && !b":.%-_~".contains(&byte)) {

@@ -1,0 +1,80 @@
+//! HTTP/2 codec: frames, HPACK and field rules for both roles. Source: RFC 9113 and RFC 7541.
+//!
+//! [`Reader`] turns a stream of bytes into [`Event`]s, wherever the stream is cut. A field block is
+//! decoded by the [`hpack::Decoder`] of its connection, exactly once and in order of arrival.
+//!
+//! ```
+//! use wire::http2::{self, Event, Limits, Reader, ResponseHead, Role, hpack};
+//!
+//! let mut reader = Reader::new(Role::Client, Limits::DEFAULT);
+//! let mut decoder = hpack::Decoder::default();
+//! reader.open_stream(1);
+//! let bytes = b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88";
+//! let (used, event) = reader.read(bytes).unwrap();
+//! assert_eq!(event, Some(Event::Settings(http2::Settings::DEFAULT)));
+//! let Ok((_, Some(Event::Headers { stream: 1, block, ends: true, .. }))) = reader.read(&bytes[used..]) else { panic!() };
+//! let head = ResponseHead::read(&mut decoder, block, &Limits::DEFAULT, |_, _| {}).unwrap().unwrap();
+//! assert_eq!((head.status, head.content_length), (200, None));
+//! ```
+//!
+//! # Choices that the RFCs leave open
+//!
+//! - A stream error that [`Reader`] finds is a connection error (RFC 9113 5.4.1: MAY).
+//! - Server push is an error in both roles: clients of this codec disable it (8.4).
+//! - PRIORITY frames are checked and skipped, as are frames of unknown types (5.3.2, 5.5).
+//! - Field values have no control characters but HTAB (RFC 9110 5.5), as in [`http1`](crate::http1).
+
+mod compose;
+mod error;
+mod fields;
+mod frame;
+pub mod hpack;
+mod message;
+mod reader;
+mod request;
+mod response;
+mod settings;
+mod window;
+
+pub use compose::{
+    push_data, push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_settings_ack,
+    push_window_update,
+};
+pub use error::{ConnectionError, ErrorCode};
+pub use fields::{FieldError, read_trailers};
+pub use frame::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
+pub use message::Incoming;
+pub use reader::{Event, Reader, Role};
+pub use request::{RequestHead, SharedFields, TableUse, request_fields};
+pub use response::{ResponseHead, ResponseMemo};
+pub use settings::Settings;
+pub use window::{ReceiveWindow, SendWindow, WINDOW_MAX};
+
+/// Limits on what a peer may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Payload of a frame, in bytes: SETTINGS_MAX_FRAME_SIZE of this endpoint, 16,384 or more.
+    pub frame_bytes: u32,
+    /// Encoded field block, in bytes.
+    pub block_bytes: usize,
+    /// CONTINUATION frames of one field block.
+    pub continuations: u32,
+    /// Fields of one block.
+    pub fields: usize,
+    /// Decoded size of one block, in bytes: names, values and 32 per field (RFC 9113 6.5.2).
+    pub list_bytes: usize,
+    /// Frames in a row that carry no part of a message: SETTINGS, PING, PRIORITY, unknown ones and empty DATA.
+    pub idle_frames: u32,
+}
+
+impl Limits {
+    /// The smallest frame limit, 64 KiB and 256 fields as in HTTP/1.1, and more idle frames than any peer needs.
+    pub const DEFAULT: Limits = Limits {
+        frame_bytes: 16_384,
+        block_bytes: 64 * 1024,
+        continuations: 64,
+        fields: 256,
+        list_bytes: 64 * 1024,
+        idle_frames: 10_000,
+    };
+}

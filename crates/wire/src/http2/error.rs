@@ -1,0 +1,171 @@
+//! Errors that end a connection.
+
+use super::frame::FrameKind;
+use super::hpack::HpackError;
+
+/// An error code of RST_STREAM and GOAWAY. Source: RFC 9113 section 7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorCode(pub u32);
+
+impl ErrorCode {
+    /// Not an error.
+    pub const NO_ERROR: ErrorCode = ErrorCode(0x0);
+    /// A violation of the protocol without a code of its own.
+    pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(0x1);
+    /// A fault of the endpoint itself.
+    pub const INTERNAL_ERROR: ErrorCode = ErrorCode(0x2);
+    /// More data than the window allows, or a window that is too large.
+    pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(0x3);
+    /// Settings were not acknowledged in time.
+    pub const SETTINGS_TIMEOUT: ErrorCode = ErrorCode(0x4);
+    /// A frame for a stream that has ended.
+    pub const STREAM_CLOSED: ErrorCode = ErrorCode(0x5);
+    /// A frame of an invalid size.
+    pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(0x6);
+    /// The request was not processed and can be sent again.
+    pub const REFUSED_STREAM: ErrorCode = ErrorCode(0x7);
+    /// The response is not needed any more.
+    pub const CANCEL: ErrorCode = ErrorCode(0x8);
+    /// An invalid field block.
+    pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(0x9);
+    /// The tunnel of a CONNECT failed.
+    pub const CONNECT_ERROR: ErrorCode = ErrorCode(0xa);
+    /// Excessive load.
+    pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(0xb);
+    /// TLS below the required strength.
+    pub const INADEQUATE_SECURITY: ErrorCode = ErrorCode(0xc);
+    /// HTTP/1.1 is required.
+    pub const HTTP_1_1_REQUIRED: ErrorCode = ErrorCode(0xd);
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [&str; 14] = [
+            "NO_ERROR",
+            "PROTOCOL_ERROR",
+            "INTERNAL_ERROR",
+            "FLOW_CONTROL_ERROR",
+            "SETTINGS_TIMEOUT",
+            "STREAM_CLOSED",
+            "FRAME_SIZE_ERROR",
+            "REFUSED_STREAM",
+            "CANCEL",
+            "COMPRESSION_ERROR",
+            "CONNECT_ERROR",
+            "ENHANCE_YOUR_CALM",
+            "INADEQUATE_SECURITY",
+            "HTTP_1_1_REQUIRED",
+        ];
+        match NAMES.get(self.0 as usize) {
+            Some(name) => out.write_str(name),
+            None => write!(out, "0x{:x}", self.0),
+        }
+    }
+}
+
+/// A violation of RFC 9113 after which a connection is unusable. Send [`ConnectionError::code`] in a GOAWAY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// Section 3.4: a client starts with [`PREFACE`](super::PREFACE).
+    #[error("the connection does not start with the preface of HTTP/2")]
+    BadPreface,
+    /// Section 3.4: the server's first bytes are HTTP/1.
+    #[error("the server speaks HTTP/1, not HTTP/2")]
+    Http1,
+    /// Section 3.4: the first frame is SETTINGS. Contains the type of the frame.
+    #[error("the first frame is {0}, not SETTINGS")]
+    NoSettings(FrameKind),
+    /// Section 4.2: a payload above SETTINGS_MAX_FRAME_SIZE.
+    #[error("{kind} of {bytes} bytes, more than {limit}")]
+    FrameTooLarge {
+        /// Type of the frame.
+        kind: FrameKind,
+        /// Size of the payload.
+        bytes: u32,
+        /// Largest size allowed.
+        limit: u32,
+    },
+    /// Section 6: a payload of a size that its type does not allow.
+    #[error("{kind} of {bytes} bytes, which its type does not allow")]
+    FrameSize {
+        /// Type of the frame.
+        kind: FrameKind,
+        /// Size of the payload.
+        bytes: u32,
+    },
+    /// Section 6: a frame of the connection on a stream, or of a stream on stream 0.
+    #[error("{kind} on stream {stream}, which its type does not allow")]
+    BadStream {
+        /// Type of the frame.
+        kind: FrameKind,
+        /// The stream.
+        stream: u32,
+    },
+    /// Section 5.1: the stream was not opened.
+    #[error("{kind} on stream {stream}, which was not opened")]
+    IdleStream {
+        /// Type of the frame.
+        kind: FrameKind,
+        /// The stream.
+        stream: u32,
+    },
+    /// Sections 6.1 and 6.2: as much padding as payload, or more.
+    #[error("{0} with more padding than payload")]
+    Padding(FrameKind),
+    /// Section 6.10: another frame inside a field block. Contains its type.
+    #[error("{0} inside a field block")]
+    Interrupted(FrameKind),
+    /// Section 6.10: CONTINUATION outside a field block.
+    #[error("CONTINUATION outside a field block")]
+    NoBlock,
+    /// Section 8.4: the client disabled push, and clients never push.
+    #[error("PUSH_PROMISE, although push is disabled")]
+    Push,
+    /// Section 6.5.2: a value outside its range.
+    #[error("setting {id} with the invalid value {value}")]
+    Setting {
+        /// Identifier of the setting.
+        id: u16,
+        /// Its value.
+        value: u32,
+    },
+    /// Section 6.9: credit of 0 bytes. Contains the stream.
+    #[error("WINDOW_UPDATE of 0 bytes on stream {0}")]
+    NoCredit(u32),
+    /// Sections 6.5.2 and 6.9.1: a window above 2^31 - 1.
+    #[error("a flow-control window above 2147483647 bytes")]
+    WindowTooLarge,
+    /// Section 6.9: more data than the window allows.
+    #[error("more data than the flow-control window allows")]
+    WindowExceeded,
+    /// Section 10.5.1: the encoded block exceeds the limit. Contains the limit, in bytes.
+    #[error("a field block of more than {0} bytes")]
+    BlockTooLarge(usize),
+    /// Section 10.5.1: more CONTINUATION frames than the limit. Contains the limit.
+    #[error("a field block of more than {0} CONTINUATION frames")]
+    TooManyContinuations(u32),
+    /// Section 10.5: more frames without any message than the limit. Contains the limit.
+    #[error("more than {0} frames in a row without a part of a message")]
+    Flood(u32),
+    /// Section 4.3: the block cannot be decoded, or exceeds a limit.
+    #[error("field block: {0}")]
+    Hpack(#[from] HpackError),
+}
+
+impl ConnectionError {
+    /// The code for GOAWAY.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            ConnectionError::FrameTooLarge { .. } | ConnectionError::FrameSize { .. } => ErrorCode::FRAME_SIZE_ERROR,
+            ConnectionError::WindowTooLarge | ConnectionError::WindowExceeded => ErrorCode::FLOW_CONTROL_ERROR,
+            ConnectionError::BlockTooLarge(_)
+            | ConnectionError::TooManyContinuations(_)
+            | ConnectionError::Flood(_)
+            | ConnectionError::Hpack(HpackError::TooManyFields(_) | HpackError::FieldsTooLarge(_)) => {
+                ErrorCode::ENHANCE_YOUR_CALM
+            }
+            ConnectionError::Hpack(_) => ErrorCode::COMPRESSION_ERROR,
+            _ => ErrorCode::PROTOCOL_ERROR,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Rules on the fields of a message. Source: RFC 9113 sections 8.2 and 8.3.
+
+use super::Limits;
+use super::error::ConnectionError;
+use super::hpack::Decoder;
+use crate::http1::fields::{is_control, is_token_byte, trim};
+use crate::number::unsigned_of_any_length;
+
+/// A malformed message: a stream error of type PROTOCOL_ERROR. Source: RFC 9113 section 8.1.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// Section 8.2.1: a name that is not a lower-case token.
+    #[error("a field name that is not a lower-case token")]
+    Name,
+    /// Section 8.2.1: a control character, or white space at an end.
+    #[error("a field value with a control character, or with white space at its start or end")]
+    Value,
+    /// Section 8.2.2: a field that belongs to HTTP/1.1 connections.
+    #[error("a field of HTTP/1.1 connections, such as `connection` or `transfer-encoding`")]
+    Connection,
+    /// Section 8.3: an unknown pseudo-header field, or one of the other direction or of trailers.
+    #[error("a pseudo-header field that this message cannot have")]
+    UnknownPseudo,
+    /// Section 8.3: a pseudo-header field after a regular field.
+    #[error("a pseudo-header field after a regular field")]
+    LatePseudo,
+    /// Section 8.3: a pseudo-header field that appears twice.
+    #[error("a pseudo-header field that appears twice")]
+    RepeatedPseudo,
+    /// Sections 8.3.1, 8.3.2 and 8.5: a pseudo-header field is missing.
+    #[error("a pseudo-header field is missing")]
+    MissingPseudo,
+    /// Section 8.3.1: not a path, or `*` without OPTIONS.
+    #[error("a `:path` that is not a path")]
+    Path,
+    /// Section 8.3.1: another authority than `:authority`.
+    #[error("a `host` other than `:authority`")]
+    Host,
+    /// Section 8.3.2: not three digits, or 101 (8.6).
+    #[error("a `:status` that is not three digits, or 101")]
+    Status,
+    /// Section 8.1.1: not a number below 2^64, or several ones.
+    #[error("a `content-length` that is not one number below 2^64")]
+    Length,
+    /// Section 8.1.1: the body is longer or shorter than announced.
+    #[error("a body that is longer or shorter than its `content-length`")]
+    BodyLength,
+    /// Section 8.1: an interim response that ends the stream, or trailers that do not.
+    #[error("interim response with END_STREAM, or trailers without it")]
+    Ending,
+    /// Section 8.1: the body starts before the final response.
+    #[error("DATA before the final response")]
+    EarlyData,
+}
+
+/// Checks that apply to each field, and the declared length of the body.
+#[derive(Debug, Default)]
+pub(super) struct FieldRules {
+    has_regular: bool,
+    content_length: Option<u64>,
+    error: Option<FieldError>,
+}
+
+impl FieldRules {
+    /// Checks the next field. Returns whether it is a pseudo-header field at a permitted place.
+    #[inline]
+    pub(super) fn is_pseudo(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let has_control = value.iter().any(|&byte| is_control(byte));
+        if has_control || trim(value).len() != value.len() {
+            self.fail(FieldError::Value);
+        }
+        if name.first() == Some(&b':') {
+            if self.has_regular {
+                self.fail(FieldError::LatePseudo);
+            }
+            return true;
+        }
+        self.has_regular = true;
+        if name.is_empty() || !name.iter().all(|&byte| is_token_byte(byte) && !byte.is_ascii_uppercase()) {
+            self.fail(FieldError::Name);
+        }
+        match name {
+            b"content-length" => match (self.content_length, unsigned_of_any_length(value)) {
+                (None, Some(bytes)) => self.content_length = Some(bytes),
+                (Some(before), Some(bytes)) if before == bytes => {}
+                _ => self.fail(FieldError::Length),
+            },
+            b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
+                self.fail(FieldError::Connection);
+            }
+            b"te" if value != b"trailers" => self.fail(FieldError::Connection),
+            _ => {}
+        }
+        false
+    }
+
+    /// Keeps the first error.
+    #[cold]
+    pub(super) fn fail(&mut self, error: FieldError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// The declared length of the body.
+    pub(super) fn finish(self) -> Result<Option<u64>, FieldError> {
+        self.error.map_or(Ok(self.content_length), Err)
+    }
+}
+
+/// Decodes trailers and passes each field to `field`.
+pub fn read_trailers(
+    decoder: &mut Decoder,
+    block: &[u8],
+    limits: &Limits,
+    mut field: impl FnMut(&[u8], &[u8]),
+) -> Result<Result<(), FieldError>, ConnectionError> {
+    let mut rules = FieldRules::default();
+    decoder.decode(block, limits, |name, value| {
+        if rules.is_pseudo(name, value) {
+            return rules.fail(FieldError::UnknownPseudo);
+        }
+        field(name, value);
+    })?;
+    Ok(rules.finish().map(|_| ()))
+}

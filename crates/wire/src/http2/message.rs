@@ -1,0 +1,85 @@
+//! The state of a message that arrives on a stream. Source: RFC 9113 section 8.1.
+
+use super::fields::FieldError;
+use super::response::ResponseHead;
+use crate::http1::RequestMethod;
+
+/// A message so far: head, body, and an optional trailer section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Incoming {
+    phase: Phase,
+    /// The body's declared length, in bytes.
+    declared: Option<u64>,
+    /// Body bytes so far.
+    pub body_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Head,
+    Body,
+    Complete,
+}
+
+impl Incoming {
+    /// Starts with the head of a request. `ends`: it has END_STREAM.
+    pub fn request(content_length: Option<u64>, ends: bool) -> Result<Incoming, FieldError> {
+        let mut message = Incoming { phase: Phase::Body, declared: content_length, body_bytes: 0 };
+        message.advance(ends).map(|()| message)
+    }
+
+    /// Whether the next HEADERS frame is a head; otherwise it is a trailer section.
+    #[inline]
+    pub fn awaits_head(&self) -> bool {
+        self.phase == Phase::Head
+    }
+
+    /// Takes a head of the response to `asked`. An interim one changes nothing.
+    #[inline]
+    pub fn response(&mut self, head: ResponseHead, asked: RequestMethod, ends: bool) -> Result<(), FieldError> {
+        if head.is_interim() {
+            return if ends { Err(FieldError::Ending) } else { Ok(()) };
+        }
+        self.phase = Phase::Body;
+        // RFC 9110 8.6: the length of a body that is not sent.
+        let is_empty = asked == RequestMethod::Head || matches!(head.status, 204 | 304);
+        self.declared = if is_empty { Some(0) } else { head.content_length };
+        self.advance(ends)
+    }
+
+    /// Takes a piece of the body.
+    #[inline]
+    pub fn data(&mut self, bytes: usize, ends: bool) -> Result<(), FieldError> {
+        if self.phase == Phase::Head {
+            return Err(FieldError::EarlyData);
+        }
+        self.body_bytes += bytes as u64;
+        if self.declared.is_some_and(|declared| self.body_bytes > declared) {
+            return Err(FieldError::BodyLength);
+        }
+        self.advance(ends)
+    }
+
+    /// Takes a trailer section.
+    pub fn trailers(&mut self, ends: bool) -> Result<(), FieldError> {
+        if ends { self.advance(true) } else { Err(FieldError::Ending) }
+    }
+
+    /// Whether the message has ended.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.phase == Phase::Complete
+    }
+
+    #[inline]
+    fn advance(&mut self, ends: bool) -> Result<(), FieldError> {
+        if ends {
+            self.phase = Phase::Complete;
+            if self.declared.is_some_and(|declared| self.body_bytes != declared) {
+                return Err(FieldError::BodyLength);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,487 @@
+//! Reads frames from the bytes of a connection.
+
+use std::ops::Range;
+
+use super::Limits;
+use super::error::{ConnectionError, ErrorCode};
+use super::frame::{FRAME_HEAD_BYTES, FrameHead, FrameKind, PREFACE, flags};
+use super::settings::Settings;
+
+/// The endpoint that reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Reads a server's frames.
+    Client,
+    /// Reads the preface and a client's frames.
+    Server,
+}
+
+/// A frame, or a part of one, that concerns the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The peer's settings, this frame included. Acknowledge it.
+    Settings(Settings),
+    /// The peer acknowledged SETTINGS.
+    SettingsAck,
+    /// Acknowledge it with the same payload.
+    Ping([u8; 8]),
+    /// The peer acknowledged PING.
+    PingAck([u8; 8]),
+    /// A complete field block. Decode it even if the stream has ended.
+    Headers {
+        /// The stream.
+        stream: u32,
+        /// Whether the block opens the stream. Only for a server.
+        opens: bool,
+        /// The encoded fields.
+        block: &'a [u8],
+        /// Whether the message ends.
+        ends: bool,
+    },
+    /// A piece of a body.
+    Data {
+        /// The stream.
+        stream: u32,
+        /// The piece, without padding.
+        data: &'a [u8],
+        /// Bytes of the piece that count against the flow-control windows, with padding.
+        flow_bytes: u32,
+        /// Whether the message ends.
+        ends: bool,
+    },
+    /// The peer ended a stream early.
+    Reset {
+        /// The stream.
+        stream: u32,
+        /// The reason.
+        code: ErrorCode,
+    },
+    /// The peer takes no new streams.
+    GoAway {
+        /// Streams above this one were not processed and can be sent again.
+        last: u32,
+        /// The reason.
+        code: ErrorCode,
+        /// A text for people.
+        debug: &'a [u8],
+    },
+    /// The peer allows more data.
+    WindowUpdate {
+        /// The stream; 0 for the connection.
+        stream: u32,
+        /// Credit, in bytes; above 0.
+        bytes: u32,
+    },
+}
+
+/// Reads one connection's frames from pieces. Buffers incomplete frames and field blocks, but no bodies.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    role: Role,
+    limits: Limits,
+    state: State,
+    /// The received part of a frame.
+    partial: Vec<u8>,
+    /// The received part of a field block of several frames.
+    block: Vec<u8>,
+    open_block: Option<OpenBlock>,
+    peer: Settings,
+    has_settings: bool,
+    /// The highest stream that the client has opened.
+    highest: u32,
+    idle_frames: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Matching bytes of the preface so far.
+    Preface(usize),
+    Frame,
+    /// The frame in `partial`, or the block in `block`, was returned.
+    Returned,
+    PadLength(FrameHead),
+    Data {
+        head: FrameHead,
+        /// Bytes left, without padding.
+        left: u32,
+        padding: u32,
+        /// Bytes of the padding's length.
+        extra: u32,
+    },
+    Skip(u32),
+    Failed(ConnectionError),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenBlock {
+    stream: u32,
+    opens: bool,
+    ends: bool,
+    continuations: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Input,
+    Partial,
+    Block,
+}
+
+/// An event whose bytes are still a range.
+enum Found {
+    Owned(Event<'static>),
+    Headers { stream: u32, opens: bool, ends: bool, place: Place, range: Range<usize> },
+    Data { stream: u32, flow_bytes: u32, ends: bool, range: Range<usize> },
+    GoAway { last: u32, code: ErrorCode, place: Place, range: Range<usize> },
+}
+
+/// Largest buffer that is kept for the next partial frame, in bytes.
+const KEPT_BYTES: usize = 4096;
+
+impl Reader {
+    /// Creates a reader for a new connection. Allocates only if a frame or a field block is split.
+    pub fn new(role: Role, limits: Limits) -> Reader {
+        Reader {
+            role,
+            limits,
+            state: if role == Role::Server { State::Preface(0) } else { State::Frame },
+            partial: Vec::new(),
+            block: Vec::new(),
+            open_block: None,
+            peer: Settings::DEFAULT,
+            has_settings: false,
+            highest: 0,
+            idle_frames: 0,
+        }
+    }
+
+    /// Records that the client opened `stream` and, implicitly, all lower ones.
+    #[inline]
+    pub fn open_stream(&mut self, stream: u32) {
+        self.highest = stream;
+    }
+
+    /// The highest stream that the client has opened; 0 for none.
+    pub fn highest_stream(&self) -> u32 {
+        self.highest
+    }
+
+    /// The peer's settings so far.
+    pub fn peer_settings(&self) -> &Settings {
+        &self.peer
+    }
+
+    /// Reads up to the next event. Returns the bytes used, and no event if all bytes were used before one was complete;
+    /// pass the remaining bytes to the next call. Events do not depend on how the stream is split, except that DATA
+    /// arrives in pieces. Fails if the bytes violate RFC 9113, and then on every call.
+    #[inline]
+    pub fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(usize, Option<Event<'a>>), ConnectionError> {
+        let (used, found) = match self.find(bytes) {
+            Ok(progress) => progress,
+            Err(error) => {
+                self.state = State::Failed(error);
+                return Err(error);
+            }
+        };
+        let at = |place: Place, range: Range<usize>| match place {
+            Place::Input => &bytes[range],
+            Place::Partial => &self.partial[range],
+            Place::Block => &self.block[range],
+        };
+        let event = found.map(|found| match found {
+            Found::Owned(event) => event,
+            Found::Headers { stream, opens, ends, place, range } => {
+                Event::Headers { stream, opens, block: at(place, range), ends }
+            }
+            Found::Data { stream, flow_bytes, ends, range } => {
+                Event::Data { stream, data: at(Place::Input, range), flow_bytes, ends }
+            }
+            Found::GoAway { last, code, place, range } => Event::GoAway { last, code, debug: at(place, range) },
+        });
+        Ok((used, event))
+    }
+
+    /// Whether the stream may end here: between frames and outside a field block.
+    pub fn is_between(&self) -> bool {
+        match self.state {
+            State::Frame => self.partial.is_empty() && self.open_block.is_none(),
+            State::Returned => true,
+            _ => false,
+        }
+    }
+
+    fn find(&mut self, bytes: &[u8]) -> Result<(usize, Option<Found>), ConnectionError> {
+        let mut used = 0;
+        loop {
+            let rest = &bytes[used..];
+            match &mut self.state {
+                State::Failed(error) => return Err(*error),
+                State::Preface(at) => {
+                    let count = rest.len().min(PREFACE.len() - *at);
+                    if rest[..count] != PREFACE[*at..*at + count] {
+                        return Err(ConnectionError::BadPreface);
+                    }
+                    used += count;
+                    *at += count;
+                    if *at < PREFACE.len() {
+                        return Ok((used, None));
+                    }
+                    self.state = State::Frame;
+                }
+                State::Returned => {
+                    for buffer in [&mut self.partial, &mut self.block] {
+                        buffer.clear();
+                        buffer.shrink_to(KEPT_BYTES);
+                    }
+                    self.state = State::Frame;
+                }
+                State::Skip(left) => {
+                    let count = rest.len().min(*left as usize);
+                    used += count;
+                    *left -= count as u32;
+                    if *left > 0 {
+                        return Ok((used, None));
+                    }
+                    self.state = State::Frame;
+                }
+                State::PadLength(head) => {
+                    let Some(&padding) = rest.first() else { return Ok((used, None)) };
+                    used += 1;
+                    let padding = u32::from(padding);
+                    let Some(left) = (head.length - 1).checked_sub(padding) else {
+                        return Err(ConnectionError::Padding(FrameKind::DATA));
+                    };
+                    self.state = State::Data { head: *head, left, padding, extra: 1 };
+                }
+                State::Data { head, left, padding, extra } => {
+                    if rest.is_empty() && *left + *padding > 0 {
+                        return Ok((used, None));
+                    }
+                    let data = (*left).min(rest.len() as u32);
+                    let skipped = (*padding).min(rest.len() as u32 - data);
+                    *left -= data;
+                    *padding -= skipped;
+                    let flow_bytes = data + skipped + std::mem::take(extra);
+                    let is_last = *left == 0 && *padding == 0;
+                    let (stream, ends) = (head.stream, is_last && head.has(flags::END_STREAM));
+                    if is_last {
+                        self.state = State::Frame;
+                    }
+                    let range = used..used + data as usize;
+                    let found = Found::Data { stream, flow_bytes, ends, range };
+                    return Ok((used + (data + skipped) as usize, Some(found)));
+                }
+                State::Frame => {
+                    let (head, payload) = if self.partial.is_empty() {
+                        let Some(head) = FrameHead::parse(rest) else {
+                            self.partial.extend_from_slice(rest);
+                            return Ok((bytes.len(), None));
+                        };
+                        self.check(&head)?;
+                        if self.streams(&head)? {
+                            used += FRAME_HEAD_BYTES;
+                            continue;
+                        }
+                        let end = FRAME_HEAD_BYTES + head.length as usize;
+                        let Some(payload) = rest.get(FRAME_HEAD_BYTES..end) else {
+                            self.partial.extend_from_slice(rest);
+                            return Ok((bytes.len(), None));
+                        };
+                        used += end;
+                        (head, payload)
+                    } else {
+                        used += fill(&mut self.partial, rest, FRAME_HEAD_BYTES);
+                        let Some(head) = FrameHead::parse(&self.partial) else { return Ok((used, None)) };
+                        self.check(&head)?;
+                        if self.streams(&head)? {
+                            self.partial.clear();
+                            continue;
+                        }
+                        let end = FRAME_HEAD_BYTES + head.length as usize;
+                        used += fill(&mut self.partial, &bytes[used..], end);
+                        if self.partial.len() < end {
+                            return Ok((used, None));
+                        }
+                        let partial = std::mem::take(&mut self.partial);
+                        let found = self.frame(&head, &partial[FRAME_HEAD_BYTES..], Place::Partial, FRAME_HEAD_BYTES);
+                        self.partial = partial;
+                        if let Some(found) = found? {
+                            self.state = State::Returned;
+                            return Ok((used, Some(found)));
+                        }
+                        self.partial.clear();
+                        continue;
+                    };
+                    let found = self.frame(&head, payload, Place::Input, used - payload.len())?;
+                    if let Some(found) = found {
+                        if let Found::Headers { place: Place::Block, .. } = found {
+                            self.state = State::Returned;
+                        }
+                        return Ok((used, Some(found)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Checks the head of a frame. Repeated for a frame that is split.
+    #[inline]
+    fn check(&self, head: &FrameHead) -> Result<(), ConnectionError> {
+        let &FrameHead { length: bytes, kind, stream, .. } = head;
+        if !self.has_settings && (kind != FrameKind::SETTINGS || head.has(flags::ACK)) {
+            // The first bytes of "HTTP/1.1 400 Bad Request".
+            let is_http1 = self.role == Role::Client && bytes == 0x48_54_54 && kind.0 == b'P' && head.flags == b'/';
+            return Err(if is_http1 { ConnectionError::Http1 } else { ConnectionError::NoSettings(kind) });
+        }
+        if bytes > self.limits.frame_bytes {
+            return Err(ConnectionError::FrameTooLarge { kind, bytes, limit: self.limits.frame_bytes });
+        }
+        match self.open_block {
+            Some(open) if kind != FrameKind::CONTINUATION || stream != open.stream => {
+                return Err(ConnectionError::Interrupted(kind));
+            }
+            None if kind == FrameKind::CONTINUATION => return Err(ConnectionError::NoBlock),
+            _ => {}
+        }
+        let (is_on_stream, has_size) = match kind {
+            FrameKind::DATA | FrameKind::HEADERS => {
+                let extra = |flag, bytes| if head.has(flag) { bytes } else { 0 };
+                let priority = if kind == FrameKind::HEADERS { extra(flags::PRIORITY, 5) } else { 0 };
+                (true, bytes >= extra(flags::PADDED, 1) + priority)
+            }
+            FrameKind::PRIORITY => (true, bytes == 5),
+            FrameKind::RST_STREAM => (true, bytes == 4),
+            FrameKind::SETTINGS if head.has(flags::ACK) => (false, bytes == 0),
+            FrameKind::SETTINGS => (false, bytes.is_multiple_of(6)),
+            FrameKind::PUSH_PROMISE => return Err(ConnectionError::Push),
+            FrameKind::PING => (false, bytes == 8),
+            FrameKind::GOAWAY => (false, bytes >= 8),
+            FrameKind::WINDOW_UPDATE => (stream > 0, bytes == 4),
+            _ => return Ok(()),
+        };
+        if (stream > 0) != is_on_stream {
+            return Err(ConnectionError::BadStream { kind, stream });
+        }
+        if !has_size {
+            return Err(ConnectionError::FrameSize { kind, bytes });
+        }
+        // Only clients open streams, with odd numbers. PRIORITY may precede a stream.
+        let may_open = kind == FrameKind::PRIORITY || (kind == FrameKind::HEADERS && self.role == Role::Server);
+        let is_even = is_on_stream && stream % 2 == 0 && kind != FrameKind::PRIORITY;
+        if is_even || (stream > self.highest && !may_open) {
+            return Err(ConnectionError::IdleStream { kind, stream });
+        }
+        Ok(())
+    }
+
+    /// Whether the payload is not needed as a whole. Then changes the state.
+    #[inline]
+    fn streams(&mut self, head: &FrameHead) -> Result<bool, ConnectionError> {
+        self.state = match head.kind {
+            FrameKind::DATA if head.has(flags::PADDED) => State::PadLength(*head),
+            FrameKind::DATA => State::Data { head: *head, left: head.length, padding: 0, extra: 0 },
+            kind if kind.0 > FrameKind::CONTINUATION.0 || kind == FrameKind::PRIORITY => State::Skip(head.length),
+            _ => return Ok(false),
+        };
+        if head.kind == FrameKind::DATA && (head.length > 0 || head.has(flags::END_STREAM)) {
+            self.idle_frames = 0;
+        } else {
+            self.count_idle()?;
+        }
+        Ok(true)
+    }
+
+    fn count_idle(&mut self) -> Result<(), ConnectionError> {
+        self.idle_frames += 1;
+        if self.idle_frames > self.limits.idle_frames {
+            return Err(ConnectionError::Flood(self.limits.idle_frames));
+        }
+        Ok(())
+    }
+
+    fn extend_block(&mut self, part: &[u8], head: &FrameHead) -> Result<Option<Found>, ConnectionError> {
+        let Some(open) = &mut self.open_block else { return Err(ConnectionError::NoBlock) };
+        open.continuations += u32::from(head.kind == FrameKind::CONTINUATION);
+        if open.continuations > self.limits.continuations {
+            return Err(ConnectionError::TooManyContinuations(self.limits.continuations));
+        }
+        if self.block.len() + part.len() > self.limits.block_bytes {
+            return Err(ConnectionError::BlockTooLarge(self.limits.block_bytes));
+        }
+        self.block.extend_from_slice(part);
+        if !head.has(flags::END_HEADERS) {
+            return Ok(None);
+        }
+        let OpenBlock { stream, opens, ends, .. } = *open;
+        self.open_block = None;
+        Ok(Some(Found::Headers { stream, opens, ends, place: Place::Block, range: 0..self.block.len() }))
+    }
+
+    /// Takes a complete frame, whose payload is at `start` of `place`.
+    #[inline]
+    fn frame(
+        &mut self,
+        head: &FrameHead,
+        payload: &[u8],
+        place: Place,
+        start: usize,
+    ) -> Result<Option<Found>, ConnectionError> {
+        let stream = head.stream;
+        let number = |at: usize| payload[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        let event = match head.kind {
+            FrameKind::HEADERS => {
+                self.idle_frames = 0;
+                let padding = if head.has(flags::PADDED) { usize::from(payload[0]) } else { 0 };
+                let skipped = usize::from(head.has(flags::PADDED)) + if head.has(flags::PRIORITY) { 5 } else { 0 };
+                let Some(end) = payload.len().checked_sub(padding).filter(|end| *end >= skipped) else {
+                    return Err(ConnectionError::Padding(FrameKind::HEADERS));
+                };
+                let opens = self.role == Role::Server && stream > self.highest;
+                self.highest = self.highest.max(stream);
+                let ends = head.has(flags::END_STREAM);
+                if head.has(flags::END_HEADERS) && end - skipped <= self.limits.block_bytes {
+                    let range = start + skipped..start + end;
+                    return Ok(Some(Found::Headers { stream, opens, ends, place, range }));
+                }
+                self.open_block = Some(OpenBlock { stream, opens, ends, continuations: 0 });
+                return self.extend_block(&payload[skipped..end], head);
+            }
+            FrameKind::CONTINUATION => return self.extend_block(payload, head),
+            FrameKind::SETTINGS if head.has(flags::ACK) => Event::SettingsAck,
+            FrameKind::SETTINGS => {
+                self.has_settings = true;
+                self.peer.apply(payload)?;
+                Event::Settings(self.peer)
+            }
+            FrameKind::PING => {
+                let payload = *payload.first_chunk().unwrap_or(&[0; 8]);
+                if head.has(flags::ACK) { Event::PingAck(payload) } else { Event::Ping(payload) }
+            }
+            FrameKind::RST_STREAM => {
+                return Ok(Some(Found::Owned(Event::Reset { stream, code: ErrorCode(number(0)) })));
+            }
+            FrameKind::GOAWAY => {
+                let (last, code) = (number(0) & super::STREAM_MAX, ErrorCode(number(4)));
+                let range = start + 8..start + payload.len();
+                return Ok(Some(Found::GoAway { last, code, place, range }));
+            }
+            // WINDOW_UPDATE: the others are not needed as a whole.
+            _ => {
+                let bytes = number(0) & super::WINDOW_MAX;
+                if bytes == 0 {
+                    return Err(ConnectionError::NoCredit(stream));
+                }
+                return Ok(Some(Found::Owned(Event::WindowUpdate { stream, bytes })));
+            }
+        };
+        self.count_idle()?;
+        Ok(Some(Found::Owned(event)))
+    }
+}
+
+/// Extends `buffer` to `size` bytes, as far as `bytes` suffice. Returns the bytes used.
+fn fill(buffer: &mut Vec<u8>, bytes: &[u8], size: usize) -> usize {
+    let count = bytes.len().min(size.saturating_sub(buffer.len()));
+    buffer.extend_from_slice(&bytes[..count]);
+    count
+}

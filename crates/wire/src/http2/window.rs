@@ -1,0 +1,67 @@
+//! Flow-control windows. Source: RFC 9113 sections 5.2 and 6.9.
+
+use super::error::ConnectionError;
+
+/// The largest window, in bytes.
+pub const WINDOW_MAX: u32 = u32::MAX >> 1;
+
+/// Bytes that may be sent. Negative after the peer reduced its initial window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendWindow(i64);
+
+impl SendWindow {
+    /// A window of this many bytes.
+    pub fn new(bytes: u32) -> SendWindow {
+        SendWindow(i64::from(bytes))
+    }
+
+    /// Bytes that may be sent now.
+    #[inline]
+    pub fn available(&self) -> u32 {
+        self.0.max(0) as u32
+    }
+
+    /// Takes up to `wanted` bytes from the window and returns how many.
+    #[inline]
+    pub fn take(&mut self, wanted: u32) -> u32 {
+        let taken = wanted.min(self.available());
+        self.0 -= i64::from(taken);
+        taken
+    }
+
+    /// Adds the credit of a WINDOW_UPDATE, or a change of the initial window, in bytes. Fails above [`WINDOW_MAX`].
+    pub fn add(&mut self, bytes: i64) -> Result<(), ConnectionError> {
+        let sum = self.0 + bytes;
+        if sum > i64::from(WINDOW_MAX) {
+            return Err(ConnectionError::WindowTooLarge);
+        }
+        self.0 = sum;
+        Ok(())
+    }
+}
+
+/// Bytes that the peer may send, restored in large steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveWindow {
+    size: u32,
+    received: u32,
+}
+
+impl ReceiveWindow {
+    /// A window of this many bytes.
+    pub fn new(size: u32) -> ReceiveWindow {
+        ReceiveWindow { size, received: 0 }
+    }
+
+    /// Counts received bytes. Returns the credit to give once half of the window is used, else 0. Fails if the peer
+    /// sent more than the window.
+    #[inline]
+    pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
+        self.received = self.received.saturating_add(bytes);
+        if self.received > self.size {
+            return Err(ConnectionError::WindowExceeded);
+        }
+        let is_due = self.received > self.size / 2;
+        Ok(if is_due { std::mem::take(&mut self.received) } else { 0 })
+    }
+}

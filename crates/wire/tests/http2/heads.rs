@@ -1,0 +1,168 @@
+use wire::http1::RequestMethod;
+use wire::http2::hpack::{self, Decoder, Indexing};
+use wire::http2::{FieldError, Incoming, Limits, RequestHead, ResponseHead, ResponseMemo, read_trailers};
+
+/// A block of lines such as `:method: GET`.
+fn block(text: &str) -> Vec<u8> {
+    let mut block = Vec::new();
+    for line in text.lines() {
+        let (name, value) = line[1..].split_once(": ").unwrap();
+        let name = format!("{}{name}", &line[..1]);
+        hpack::push_field(&mut block, name.as_bytes(), value.as_bytes(), Indexing::Skip);
+    }
+    block
+}
+
+fn request(text: &str) -> Result<String, FieldError> {
+    let mut head = RequestHead::default();
+    let mut others = Vec::new();
+    let add = |name: &[u8], value: &[u8]| others.push([name, b"=", value].concat().escape_ascii().to_string());
+    let read = head.read(&mut Decoder::default(), &block(text), &Limits::DEFAULT, add).unwrap();
+    read.map(|()| format!("{} {} {:?} {}", head.method(), head.path(), head.content_length, others.join(" ")))
+}
+
+#[test]
+fn reads_requests() {
+    let start = ":method: GET\n:scheme: http\n:authority: a:1\n:path: /b?c\n";
+    for (text, expect) in [
+        (start.to_owned(), Ok("GET /b?c None ")),
+        (format!("{start}te: trailers\ncookie: a=b"), Ok("GET /b?c None te=trailers cookie=a=b")),
+        (format!("{start}host: A:1"), Ok("GET /b?c None host=A:1")),
+        (
+            format!("{start}content-length: 3\ncontent-length: 3"),
+            Ok("GET /b?c Some(3) content-length=3 content-length=3"),
+        ),
+        (":path: *\n:method: OPTIONS\n:scheme: https\nhost: a".to_owned(), Ok("OPTIONS * None host=a")),
+        (":method: CONNECT\n:authority: a:1".to_owned(), Ok("CONNECT  None ")),
+        (format!("{start}host: other"), Err(FieldError::Host)),
+        (format!("{start}content-length: 3\ncontent-length: 4"), Err(FieldError::Length)),
+        (format!("{start}content-length: -3"), Err(FieldError::Length)),
+        (format!("{start}te: gzip"), Err(FieldError::Connection)),
+        (format!("{start}connection: close"), Err(FieldError::Connection)),
+        (format!("{start}transfer-encoding: chunked"), Err(FieldError::Connection)),
+        (format!("{start}Upper: case"), Err(FieldError::Name)),
+        (format!("{start}a b: c"), Err(FieldError::Name)),
+        (format!("{start}a:  c"), Err(FieldError::Value)),
+        (format!("{start}a: c\u{1}"), Err(FieldError::Value)),
+        (format!("{start}a: c\n:path: /"), Err(FieldError::LatePseudo)),
+        (format!("{start}:path: /"), Err(FieldError::RepeatedPseudo)),
+        (format!("{start}:status: 200"), Err(FieldError::UnknownPseudo)),
+        (format!("{start}:protocol: websocket"), Err(FieldError::UnknownPseudo)),
+        (":method: GET\n:scheme: http\n:authority: a".to_owned(), Err(FieldError::MissingPseudo)),
+        (":method: GET\n:path: /\n:authority: a".to_owned(), Err(FieldError::MissingPseudo)),
+        (":scheme: http\n:path: /\n:authority: a".to_owned(), Err(FieldError::MissingPseudo)),
+        (":method: GET\n:scheme: http\n:path: /".to_owned(), Err(FieldError::MissingPseudo)),
+        (":method: GET\n:scheme: http\n:authority: a\n:path: b".to_owned(), Err(FieldError::Path)),
+        (":method: GET\n:scheme: http\n:authority: a\n:path: ".to_owned(), Err(FieldError::Path)),
+        (":method: GET\n:scheme: http\n:authority: a\n:path: *".to_owned(), Err(FieldError::Path)),
+        (":method: GET\n:scheme: http\n:authority: a b\n:path: /".to_owned(), Err(FieldError::Host)),
+        (":method: CONNECT\n:authority: a:1\n:path: /".to_owned(), Err(FieldError::UnknownPseudo)),
+    ] {
+        assert_eq!(request(&text).as_deref(), expect.as_ref().copied(), "{text}");
+    }
+}
+
+#[test]
+fn a_head_keeps_nothing_of_the_last_one() {
+    let mut head = RequestHead::default();
+    let mut read = |text: &str| {
+        let result = head.read(&mut Decoder::default(), &block(text), &Limits::DEFAULT, |_, _| {}).unwrap();
+        result.map(|()| (head.method().to_owned(), head.path().to_owned(), head.content_length, head.expect_continue))
+    };
+    let first = ":method: PUT\n:scheme: http\n:authority: a\n:path: /a\ncontent-length: 1\nexpect: 100-continue";
+    assert_eq!(read(first), Ok(("PUT".to_owned(), "/a".to_owned(), Some(1), true)));
+    assert_eq!(read(":method: GET"), Err(FieldError::MissingPseudo));
+    let last = ":method: GET\n:scheme: http\n:authority: a\n:path: /";
+    assert_eq!(read(last), Ok(("GET".to_owned(), "/".to_owned(), None, false)));
+}
+
+fn response(text: &str) -> Result<(u16, Option<u64>), FieldError> {
+    let read = ResponseHead::read(&mut Decoder::default(), &block(text), &Limits::DEFAULT, |_, _| {}).unwrap();
+    read.map(|head| (head.status, head.content_length))
+}
+
+#[test]
+fn reads_responses() {
+    for (text, expect) in [
+        (":status: 200", Ok((200, None))),
+        (":status: 599\ncontent-length: 12\nserver: x", Ok((599, Some(12)))),
+        (":status: 103\nlink: x", Ok((103, None))),
+        (":status: 99", Err(FieldError::Status)),
+        (":status: 099", Err(FieldError::Status)),
+        (":status: 2000", Err(FieldError::Status)),
+        (":status: 101", Err(FieldError::Status)),
+        (":status: 200\n:status: 200", Err(FieldError::RepeatedPseudo)),
+        (":status: 200\n:path: /", Err(FieldError::UnknownPseudo)),
+        ("server: x\n:status: 200", Err(FieldError::LatePseudo)),
+        ("server: x", Err(FieldError::MissingPseudo)),
+        ("", Err(FieldError::MissingPseudo)),
+    ] {
+        assert_eq!(response(text), expect, "{text}");
+    }
+}
+
+#[test]
+fn trailers_have_no_pseudo_fields() {
+    let read = |text| read_trailers(&mut Decoder::default(), &block(text), &Limits::DEFAULT, |_, _| {}).unwrap();
+    assert_eq!(read("grpc-status: 0"), Ok(()));
+    assert_eq!(read(":status: 200"), Err(FieldError::UnknownPseudo));
+}
+
+/// The dynamic table changes what a block means.
+#[test]
+fn a_memo_notices_changes_of_the_table() {
+    let (mut decoder, mut memo) = (Decoder::default(), ResponseMemo::default());
+    let mut read = |block: &[u8]| {
+        let head = memo.read(&mut decoder, block, &Limits::DEFAULT).unwrap();
+        head.map(|head| (head.status, head.content_length))
+    };
+    let insert = |length: &str| {
+        let mut block = vec![0x88];
+        hpack::push_field(&mut block, b"content-length", length.as_bytes(), Indexing::Insert);
+        block
+    };
+    for _ in 0..3 {
+        assert_eq!(read(&insert("5")), Ok((200, Some(5))));
+        assert_eq!(read(&[0x88, 0xbe]), Ok((200, Some(5))));
+        assert_eq!(read(&[0x88, 0xbe]), Ok((200, Some(5))));
+        assert_eq!(read(&insert("6")), Ok((200, Some(6))));
+        assert_eq!(read(&[0x88, 0xbe]), Ok((200, Some(6))));
+        assert_eq!(read(&[0x88]), Ok((200, None)));
+        assert_eq!(read(&[0x8d]), Ok((404, None)));
+        assert_eq!(read(&[]), Err(FieldError::MissingPseudo));
+    }
+}
+
+#[test]
+fn messages_have_their_declared_length() {
+    use FieldError::{BodyLength, EarlyData, Ending};
+    let get = RequestMethod::Get;
+    let head = |status, content_length| ResponseHead { status, content_length };
+    let run = |asked, heads: &[(ResponseHead, bool)], data: &[(usize, bool)]| {
+        let mut message = Incoming::default();
+        assert!(message.awaits_head());
+        heads.iter().try_for_each(|(head, ends)| message.response(*head, asked, *ends))?;
+        data.iter().try_for_each(|(bytes, ends)| message.data(*bytes, *ends))?;
+        Ok((message.is_complete(), message.body_bytes))
+    };
+    assert_eq!(run(get, &[(head(200, None), true)], &[]), Ok((true, 0)));
+    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(2, false), (3, true)]), Ok((true, 5)));
+    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(5, false)]), Ok((false, 5)));
+    assert_eq!(run(get, &[(head(200, None), false)], &[(5, false), (0, true)]), Ok((true, 5)));
+    assert_eq!(run(get, &[(head(103, None), false), (head(200, None), true)], &[]), Ok((true, 0)));
+    assert_eq!(run(RequestMethod::Head, &[(head(200, Some(5)), true)], &[]), Ok((true, 0)));
+    assert_eq!(run(get, &[(head(304, Some(5)), true)], &[]), Ok((true, 0)));
+    assert_eq!(run(get, &[(head(200, Some(5)), true)], &[]), Err(BodyLength));
+    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(4, true)]), Err(BodyLength));
+    assert_eq!(run(get, &[(head(200, Some(5)), false)], &[(6, false)]), Err(BodyLength));
+    assert_eq!(run(RequestMethod::Head, &[(head(200, Some(5)), false)], &[(5, true)]), Err(BodyLength));
+    assert_eq!(run(get, &[(head(100, None), true)], &[]), Err(Ending));
+    assert_eq!(run(get, &[(head(100, None), false)], &[(1, true)]), Err(EarlyData));
+
+    let mut message = Incoming::default();
+    message.response(head(200, None), get, false).unwrap();
+    assert!(!message.awaits_head());
+    assert_eq!((message.trailers(false), message.trailers(true), message.is_complete()), (Err(Ending), Ok(()), true));
+    assert_eq!(Incoming::request(Some(1), true), Err(BodyLength));
+    assert!(Incoming::request(None, true).unwrap().is_complete());
+}
