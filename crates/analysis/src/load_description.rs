@@ -23,7 +23,7 @@ fn told(text: String) -> Part {
     Part { usual: text.is_empty(), text }
 }
 
-fn parts(load: &LoadPlan) -> [Part; 8] {
+fn parts(load: &LoadPlan) -> [Part; 9] {
     let http = load.http.as_ref();
     let connection = match load.connection {
         Connection::KeepAlive => "persistent connections".to_owned(),
@@ -33,6 +33,7 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
     let journey = load.journey.as_ref().map(journeys);
     [
         told(journey.unwrap_or_else(|| load.protocol.to_string())),
+        told(if http.is_some_and(|http| http.http2) { "HTTP/2".to_owned() } else { String::new() }),
         told(http.map_or_else(String::new, requests)),
         told(arrivals(load)),
         told(count(u64::from(load.clients), "client")),

@@ -141,7 +141,12 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
             Warmup::Steady { .. } => flag("--warmup", "steady"),
             Warmup::Requests(requests) => set("warmup.requests", requests),
         },
-        Some(load.pipeline).filter(|depth| *depth > 1).and_then(|depth| flag("--pipeline", depth)),
+        match (load.pipeline, http.as_ref().is_some_and(|http| http.http2)) {
+            (1, _) => None,
+            (depth, false) => flag("--pipeline", depth),
+            (depth, true) => set("streams", depth),
+        },
+        if http.as_ref().is_some_and(|http| http.http2) { set("http", "2") } else { None },
         match load.connection {
             Connection::KeepAlive => None,
             Connection::PerRequest => Some(vec!["--no-keepalive".to_owned()]),
@@ -262,7 +267,8 @@ mod tests {
                 body: Some(BodyPlan::Text("{}".to_owned())),
             };
             let expect = study::spec::Expect { status: Some(vec![200, 201]), ..Default::default() };
-            point.load.http = Some(HttpPlan { requests: vec![request], tls: None, expect, values: [].into() });
+            point.load.http =
+                Some(HttpPlan { requests: vec![request], tls: None, http2: false, expect, values: [].into() });
         };
         assert_eq!(
             flags(http).unwrap(),

@@ -41,7 +41,14 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
             // Other machines have another working directory.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
-            Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone(), directory })
+            Ok(Target::Http {
+                address,
+                requests,
+                tls: http.tls.clone(),
+                http2: http.http2,
+                expect: http.expect.clone(),
+                directory,
+            })
         }
         Protocol::Cache(dialect) => {
             let workload = load.workload.clone().ok_or_else(lacks)?;

@@ -9,7 +9,7 @@ use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, T
 use study::workload::Gaps;
 
 use crate::journey::Plan;
-use crate::protocol::{Http, Values};
+use crate::protocol::{Http, Http2, Values};
 
 /// Maximum number of windows per measurement: nearly three hours at 100 ms.
 const WINDOWS_MAX: u64 = 100_000;
@@ -76,7 +76,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     let (mut keeps_connections, mut is_recorded) = (None, false);
     match &spec.target {
         Target::Pingpong { .. } => keeps_connections = Some("ping-pong"),
-        Target::Http { requests, expect, directory, .. } => {
+        Target::Http { requests, tls, http2, expect, directory, .. } => {
             let bytes = requests.iter().map(|request| request.body.len() as u64).max().unwrap_or(0);
             problems.unless(
                 bytes * u64::from(spec.pipeline) <= REQUEST_BYTES_MAX,
@@ -85,8 +85,11 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                     spec.pipeline
                 ),
             );
-            let http = Http::new(requests, expect, spec.connection, Values::new(directory, spec.seed));
-            problems.0.extend(http.err().unwrap_or_default());
+            let values = Values::new(directory, spec.seed);
+            problems.0.extend(match http2 {
+                true => Http2::new(tls.is_some(), requests, expect, values).err().unwrap_or_default(),
+                false => Http::new(requests, expect, spec.connection, values).err().unwrap_or_default(),
+            });
         }
         Target::Cache { dialect, workload, .. } => {
             keeps_connections = Some("cache loads");

@@ -3,10 +3,13 @@
 mod cache;
 mod checks;
 mod difference;
+mod expectation;
 mod http;
+mod http2;
 mod http_cache;
 mod key_states;
 mod memcached;
+mod mix;
 mod pingpong;
 mod redis;
 mod variation;
@@ -17,10 +20,12 @@ use study::record::LoggedSession;
 
 pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::difference::Difference;
-pub(crate) use self::http::{Http, operations};
+pub(crate) use self::http::Http;
 pub(crate) use self::http_cache::HttpCache;
+pub(crate) use self::http2::Http2;
 pub(crate) use self::key_states::Shared;
 pub(crate) use self::memcached::Memcached;
+pub(crate) use self::mix::operations;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
 pub(crate) use self::variation::Values;
@@ -53,12 +58,22 @@ pub(crate) enum Parsed {
     },
     /// The stream is out of step: the connection is lost and its client backs off.
     Broken(Fault),
+    /// Unordered: the response to the request at this place has ended.
+    AnswerAt { used: usize, place: u32, fault: Option<Fault>, status: u16 },
+    /// Unordered: the server did not process the request at this place.
+    Refused { used: usize, place: u32 },
+    /// Unordered: [`Protocol::room`] or [`Protocol::is_leaving`] changed.
+    Changed { used: usize },
 }
 
-/// The client side of a protocol whose responses arrive in request order.
+/// The client side of a protocol.
 pub(crate) trait Protocol {
     /// Parser state of one connection. Its memory is bounded regardless of the server's output.
     type Stream;
+
+    /// Whether responses arrive in request order. Otherwise a stream numbers its requests in flight by place, from 0 in
+    /// the order of their requests; when one ends, the last one takes its place.
+    const ORDERED: bool = true;
 
     /// Kept per request in flight to validate its response.
     type Expected: Copy + Default;
@@ -72,6 +87,34 @@ pub(crate) trait Protocol {
     fn renew(&self, stream: &mut Self::Stream) {
         *stream = self.stream();
     }
+
+    /// Appends the bytes that begin a connection. Requests wait until [`Protocol::is_ready`].
+    fn open(&self, _: &mut Vec<u8>) {}
+
+    fn is_ready(&self, _: &Self::Stream) -> bool {
+        true
+    }
+
+    /// Number of requests that the server accepts now, if at most `depth` may be in flight.
+    #[inline]
+    fn room(&self, _: &Self::Stream, depth: u32) -> u32 {
+        depth
+    }
+
+    /// Whether the server accepts no more requests on this connection, but still responds.
+    #[inline]
+    fn is_leaving(&self, _: &Self::Stream) -> bool {
+        false
+    }
+
+    /// Removes a request that a leaving server will not process, and returns its place.
+    fn take_unprocessed(&self, _: &mut Self::Stream) -> Option<u32> {
+        None
+    }
+
+    /// Appends frames that responses have caused, other than requests.
+    #[inline]
+    fn owed(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
 
     /// Number of unsent requests that responses have caused. They are sent first.
     fn caused(&self, _: &Self::Stream) -> u32 {
@@ -173,7 +216,8 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Parses the response to the oldest request in flight. At the end of the stream, [`Protocol::end`] completes it.
+    /// Parses the response to the oldest request in flight; unordered, to any. At the end of the stream,
+    /// [`Protocol::end`] completes it.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;

@@ -25,10 +25,11 @@ pub(crate) enum Fault {
     Tls,
     Value,
     ErrorAnswer,
+    StreamReset,
 }
 
 impl Fault {
-    pub(crate) const COUNT: usize = 16;
+    pub(crate) const COUNT: usize = 17;
     pub(crate) const NAMES: [&str; Fault::COUNT] = [
         "wrong-answer",
         "reset",
@@ -46,6 +47,7 @@ impl Fault {
         "tls",
         "value",
         "error-answer",
+        "stream-reset",
     ];
 }
 
@@ -497,7 +499,7 @@ mod tests {
             [WrongAnswer, Reset, Closed, ClosedBetween, Timeout, Refused, ConnectTimeout, Os],
             [Status, Body, Framing, HeadTooLarge, Truncated, Tls, Value, ErrorAnswer],
         ];
-        for (index, fault) in all.concat().into_iter().enumerate() {
+        for (index, fault) in all.concat().into_iter().chain([StreamReset]).enumerate() {
             let name = Fault::NAMES[fault as usize];
             assert_eq!((fault as usize, name.replace('-', "")), (index, format!("{fault:?}").to_lowercase()));
         }

@@ -16,10 +16,10 @@ use crate::coordinator::{Control, Coordinator};
 use crate::journey::{MESSAGE_BYTES_MAX, Plan, Servers, Sessions};
 use crate::measurement::build_measurement;
 use crate::operation_stream::{KEY_MAX_BYTES, WorkloadError};
-use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
+use crate::protocol::{Cache, Codec, Http, Http2, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
 use crate::query_memory_limit::query_memory_limit;
 use crate::server_address::Server;
-use crate::tls::Connector;
+use crate::tls::{Alpn, Connector};
 use crate::trace_distributor::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};
 use crate::worker_threads::{Gate, LoadError, cpu_of, kernel, pin, run_workers, usage};
@@ -29,6 +29,11 @@ const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) const RECEIVE_BYTES: usize = 16_384;
 /// Send buffer per connection beyond twice the bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
+
+enum HttpVersion {
+    One(Box<Http>),
+    Two(Box<Http2>),
+}
 
 /// Runs `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort` ends the load soon and
 /// keeps the results. Fails with [`LoadError`]; the measurement reports invalid or missing responses.
@@ -65,8 +70,11 @@ pub fn run_with_events(
     let server = match (&spec.target, &plan) {
         (_, Some((servers, _))) => servers.get(0).clone(),
         (target, None) => {
-            let tls = if let Target::Http { tls, .. } = target { tls.as_ref() } else { None };
-            let tls = tls.map(|tls| Connector::new(tls).map_err(LoadError::Tls)).transpose()?;
+            let (tls, alpn) = match target {
+                Target::Http { tls, http2, .. } => (tls.as_ref(), if *http2 { Alpn::Http2 } else { Alpn::Http1 }),
+                _ => (None, Alpn::Http1),
+            };
+            let tls = tls.map(|tls| Connector::over(alpn, tls).map_err(LoadError::Tls)).transpose()?;
             Server { address: resolve(target.address())?, tls, host: String::new() }
         }
     };
@@ -99,9 +107,15 @@ pub fn run_with_events(
     }
     let shared = shared.as_ref().map(|(_, shared)| shared);
     let http = match &spec.target {
-        Target::Http { requests, expect, directory, .. } => {
+        Target::Http { requests, tls, http2, expect, directory, .. } => {
             let values = Values::new(directory, spec.seed);
-            Some(Http::new(requests, expect, spec.connection, values).map_err(LoadError::Spec)?)
+            Some(if *http2 {
+                let http = Http2::new(tls.is_some(), requests, expect, values);
+                HttpVersion::Two(Box::new(http.map_err(LoadError::Spec)?))
+            } else {
+                let http = Http::new(requests, expect, spec.connection, values);
+                HttpVersion::One(Box::new(http.map_err(LoadError::Spec)?))
+            })
         }
         _ => None,
     };
@@ -121,7 +135,10 @@ pub fn run_with_events(
             connections_per_client: plan.as_ref().map_or(1, |(servers, plan)| plan.connections_per_client(servers)),
         };
         let tape = tapes.pop();
-        let http = http.as_ref().map(|http| http.of_worker(task.index, task.workers));
+        let http = http.as_ref().map(|http| match http {
+            HttpVersion::One(http) => HttpVersion::One(Box::new(http.of_worker(task.index, task.workers))),
+            HttpVersion::Two(http) => HttpVersion::Two(Box::new(http.of_worker(task.index, task.workers))),
+        });
         let plan = plan.clone();
         move || work(task, backend, (http, plan), shared.cloned(), tape)
     });
@@ -170,7 +187,7 @@ pub fn run_with_events(
 fn work(
     task: Task<'_>,
     backend: Backend,
-    (http, plan): (Option<Http>, Option<(Servers, Arc<Plan>)>),
+    (http, plan): (Option<HttpVersion>, Option<(Servers, Arc<Plan>)>),
     shared: Option<Arc<Shared>>,
     tape: Option<Tape>,
 ) -> Result<Done, LoadError> {
@@ -182,11 +199,16 @@ fn work(
             drive(task, backend, sessions, MESSAGE_BYTES_MAX)
         }
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
-        Target::Http { .. } => {
-            let http = http.expect("HTTP loads have one");
-            let request_bytes = http.request_bytes_max();
-            drive(task, backend, http, request_bytes)
-        }
+        Target::Http { .. } => match http.expect("HTTP loads have one") {
+            HttpVersion::One(http) => {
+                let request_bytes = http.request_bytes_max();
+                drive(task, backend, *http, request_bytes)
+            }
+            HttpVersion::Two(http) => {
+                let request_bytes = http.request_bytes_max();
+                drive(task, backend, *http, request_bytes)
+            }
+        },
         Target::Cache { address, dialect, workload } => {
             let shared = (shared.expect("cache loads have one"), tape);
             let most = workload.values.max_bytes;

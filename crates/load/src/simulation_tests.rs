@@ -5,6 +5,7 @@ mod censored;
 mod counts;
 mod ending;
 mod http;
+mod http2;
 mod junk;
 mod parts;
 mod resp;

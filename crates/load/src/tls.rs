@@ -21,9 +21,38 @@ use self::certificate::{CertificateVerifier, TrustedRoots};
 use self::tickets::Tickets;
 use crate::worker::escaped_start;
 
-/// The only supported application protocol. Source: RFC 7301 section 6.
-const ALPN: &[u8] = b"http/1.1";
-const NO_HTTP: &str = "the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`)";
+/// The only application protocol that a connection offers. Source: RFC 7301 section 6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alpn {
+    Http1,
+    Http2,
+}
+
+impl Alpn {
+    fn id(self) -> &'static str {
+        match self {
+            Alpn::Http1 => "http/1.1",
+            Alpn::Http2 => "h2",
+        }
+    }
+
+    /// Explains that the server did not agree to it.
+    fn refused(self, how: &str) -> String {
+        let name = if self == Alpn::Http1 { "HTTP/1.1" } else { "HTTP/2" };
+        format!("the server does not agree to {name} over TLS (ALPN `{}`){how}", self.id())
+    }
+
+    fn check(self, chosen: Option<&[u8]>) -> Result<(), String> {
+        match chosen {
+            Some(chosen) if chosen == self.id().as_bytes() => Ok(()),
+            Some(_) => Err(self.refused(OTHER_PROTOCOL)),
+            // A server without ALPN is assumed to speak HTTP/1.1.
+            None if self == Alpn::Http1 => Ok(()),
+            None => Err(self.refused(": it chose none")),
+        }
+    }
+}
+
 const OTHER_PROTOCOL: &str = ": it chose another protocol";
 /// The bytes that can start a TLS record. Source: RFC 8446 appendix B.1.
 const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
@@ -36,13 +65,19 @@ const FAILED: &str = "the TLS session has failed or is closed";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
+    alpn: Alpn,
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
 impl Connector {
-    /// Reads the roots. All threads should use clones of one connector, so that they can resume each other's sessions.
+    /// A connector for HTTP/1.1.
     pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
+        Self::over(Alpn::Http1, tls)
+    }
+
+    /// Reads the roots. All threads should use clones of one connector, so that they can resume each other's sessions.
+    pub(crate) fn over(alpn: Alpn, tls: &Tls) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         // An IPv6 address may have brackets, as in URLs.
         let bare = tls.server_name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
@@ -65,10 +100,10 @@ impl Connector {
                 })?
             }
         };
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.alpn_protocols = vec![alpn.id().into()];
         config.resumption =
             if tls.resume { Resumption::store(Arc::new(Tickets::default())) } else { Resumption::disabled() };
-        Ok(Self { config: Arc::new(config), name })
+        Ok(Self { alpn, config: Arc::new(config), name })
     }
 
     /// Its first message is ready in [`Session::take`].
@@ -78,7 +113,7 @@ impl Connector {
         let mut connection = connection.expect("a client hello can be written");
         // The caller limits the buffer: it writes whole requests and takes the output at once.
         connection.set_buffer_limit(None);
-        Session { connection, handshake_bytes: 0, ended: false, failed: false }
+        Session { alpn: self.alpn, connection, handshake_bytes: 0, ended: false, failed: false }
     }
 }
 
@@ -137,6 +172,7 @@ fn certificate_and_key(
 
 #[derive(Debug)]
 pub(crate) struct Session {
+    alpn: Alpn,
     connection: ClientConnection,
     handshake_bytes: usize,
     ended: bool,
@@ -184,13 +220,9 @@ impl Session {
                 let count = bytes.len();
                 reader.consume(count);
             }
-            let state = processed.map_err(|error| explain(error, during))?;
-            // A server without ALPN is assumed to speak HTTP/1.1.
-            if during == HANDSHAKE
-                && !self.connection.is_handshaking()
-                && self.connection.alpn_protocol().is_some_and(|protocol| protocol != ALPN)
-            {
-                return Err(format!("{NO_HTTP}{OTHER_PROTOCOL}"));
+            let state = processed.map_err(|error| explain(error, during, self.alpn))?;
+            if during == HANDSHAKE && !self.connection.is_handshaking() {
+                self.alpn.check(self.connection.alpn_protocol())?;
             }
             self.ended = state.peer_has_closed();
         }
@@ -247,12 +279,12 @@ fn protocol_error(during: &str, error: &dyn std::error::Error) -> String {
     format!("TLS protocol error of the server in the {during}: {error}")
 }
 
-fn explain(error: rustls::Error, during: &str) -> String {
+fn explain(error: rustls::Error, during: &str, alpn: Alpn) -> String {
     match error {
         rustls::Error::InvalidCertificate(error) => certificate::explain(error),
-        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => NO_HTTP.to_owned(),
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => alpn.refused(""),
         rustls::Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
-            format!("{NO_HTTP}{OTHER_PROTOCOL}")
+            alpn.refused(OTHER_PROTOCOL)
         }
         rustls::Error::AlertReceived(alert) => {
             let hint = match alert {

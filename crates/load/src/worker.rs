@@ -225,6 +225,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 break;
             }
             match client.state {
+                State::Open | State::Opening | State::Thinking if !P::ORDERED => {}
                 State::Open if client.in_flight > 0 && client.unsolicited.is_none() => {}
                 State::Open if client.in_flight > 0 => return self.reject_unsolicited(id, at),
                 State::Closing => return,
@@ -239,40 +240,98 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 Parsed::Answer { used, fault, status, last, seen } => {
                     offset += used;
                     answers += 1;
-                    self.answered(id, flight, fault, status, seen, at);
+                    self.answered(id, 0, flight, fault, status, seen, at);
                     if last {
                         return self.end_after_last(id, at);
                     }
-                    if self.connections.per_request {
-                        self.connections.client(id).at_once = true;
-                        return self.close_in_order(id, None, at); // The server would keep the connection open.
+                    if self.ends_by_plan(id, at) {
+                        return;
                     }
-                    if let Some(max) = self.connections.answers_max
-                        && self.connections.client(id).answers >= max
-                    {
-                        self.connections.client(id).by_plan = true;
-                        return self.end_after_last(id, at);
+                }
+                Parsed::AnswerAt { used, place, fault, status } => {
+                    offset += used;
+                    answers += 1;
+                    let flight = *self.connections.flight(id, place).1;
+                    self.answered(id, place, flight, fault, status, CacheOutcome::NOTHING, at);
+                    if self.ends_by_plan(id, at) {
+                        return;
+                    }
+                }
+                Parsed::Refused { used, place } => {
+                    offset += used;
+                    answers += 1;
+                    self.declined(id, place, at);
+                }
+                Parsed::Changed { used } => {
+                    offset += used;
+                    answers += 1;
+                    let stream = &client.stream;
+                    if self.protocol.is_leaving(stream) {
+                        self.leave(id, at);
+                    } else if client.state == State::Opening && self.protocol.is_ready(stream) {
+                        self.established(id, at);
                     }
                 }
                 Parsed::Broken(fault) => return self.broken(id, fault, at),
             }
         }
-        if answers > 0 {
+        if P::ORDERED {
+            if answers > 0 {
+                self.go_on(id, at, answers);
+            }
+            return;
+        }
+        let client = self.connections.client(id);
+        let is_open = matches!(client.state, State::Open | State::Thinking);
+        if is_open && client.in_flight == 0 && self.protocol.is_leaving(&client.stream) {
+            return self.end_after_last(id, at);
+        }
+        if answers > 0 && client.state == State::Open && !self.connections.per_request {
             self.go_on(id, at, answers);
+        }
+        self.out.clear();
+        self.protocol.owed(&mut self.connections.client(id).stream, &mut self.out);
+        if !self.out.is_empty() {
+            self.send_out(id);
         }
     }
 
+    /// Closes the connection if it has had its number of responses.
     #[inline]
+    fn ends_by_plan(&mut self, id: u32, at: Nanos) -> bool {
+        if self.connections.per_request {
+            self.connections.client(id).at_once = true;
+            self.close_in_order(id, None, at); // The server would keep the connection open.
+            return true;
+        }
+        let Some(max) = self.connections.answers_max else { return false };
+        let client = self.connections.client(id);
+        let is_over = client.answers >= max;
+        if is_over {
+            client.by_plan = true;
+            self.end_after_last(id, at);
+        }
+        is_over
+    }
+
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a response")]
     fn answered(
         &mut self,
         id: u32,
+        place: u32,
         flight: Flight<P::Expected>,
         fault: Option<Fault>,
         status: u16,
         seen: CacheOutcome,
         at: Nanos,
     ) {
-        self.connections.answered(id, at, &self.tally.phase);
+        if P::ORDERED {
+            self.connections.pop(id, at, &self.tally.phase);
+        } else {
+            self.connections.remove(id, place, at, &self.tally.phase);
+        }
+        self.connections.answered(id);
         self.think_from(id, at);
         if let Some(fault) = fault {
             return self.tally.wrong(&self.protocol, fault, status, &flight, at);
@@ -284,14 +343,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.budget.sample(id, service_ns);
     }
 
-    /// Resends requests of the previous connection. An open loop keeps their intended times, a closed loop does not.
-    fn resend_all(&mut self, id: u32, now: Nanos) -> u32 {
-        let count = self.connections.take_resends(id);
-        if count == 0 {
-            return 0;
-        }
+    /// Resends up to `room` requests that the server did not process. An open loop keeps their intended times, a closed
+    /// loop does not.
+    fn resend(&mut self, id: u32, now: Nanos, room: u32) -> u32 {
+        let count = self.connections.client(id).again.min(room);
         self.out.clear();
-        for nth in 0..count {
+        for _ in 0..count {
+            let nth = self.connections.client(id).in_flight;
             let (client, flight) = self.connections.flight(id, nth);
             self.tally.recorder.asked_again += u64::from(!self.protocol.is_caused(flight.expected));
             self.tally.recorder.sent += u64::from(!self.protocol.is_caused(flight.expected));
@@ -300,13 +358,31 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             let flight = Flight { expected, intended, free_since: now, sent_at: now, ..*flight };
             self.connections.push(id, flight, now, &self.tally.phase); // Back to its place in the queue.
         }
-        self.send_out(id);
+        self.connections.resent(id, count);
+        if count > 0 {
+            self.send_out(id);
+        }
         count
+    }
+
+    /// Unordered: places for new requests, after requests to resend.
+    #[inline]
+    fn free_places(&mut self, id: u32, now: Nanos) -> u32 {
+        let depth = self.connections.depth;
+        let mut room = self.protocol.room(&self.connections.client(id).stream, depth);
+        if self.connections.client(id).again > 0 {
+            room -= self.resend(id, now, room);
+        }
+        room.saturating_sub(self.connections.client(id).idle)
     }
 
     #[inline]
     fn go_on(&mut self, id: u32, now: Nanos, room: u32) {
         if !self.budget.has_started || self.switches_server(id) {
+            return;
+        }
+        let room = if P::ORDERED { room } else { self.free_places(id, now) };
+        if room == 0 {
             return;
         }
         let caused = self.protocol.caused(&self.connections.client(id).stream).min(room);
@@ -320,6 +396,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let room = room - caused;
         if self.budget.timetable.is_some() {
             self.connections.idle.extend(std::iter::repeat_n((id, now), room as usize));
+            if !P::ORDERED {
+                self.connections.client(id).idle += room;
+            }
             if caused > 0 {
                 self.ask(id, caused, now, now, now);
             }
@@ -351,7 +430,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, free_since: Nanos, now: Nanos) {
         let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);
-        let flight = Flight { expected, intended, free_since, sent_at: now, is_measured, timed_out: false };
+        let flight =
+            Flight { expected, intended, free_since, sent_at: now, is_measured, timed_out: false, refusals: 0 };
         if self.connections.per_request {
             self.connections.push(id, flight, now, &self.tally.phase);
             return self.connect(id, now);
@@ -390,15 +470,33 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     fn send_due(&mut self) {
         while let Some(&(id, free_since)) = self.connections.idle.front() {
+            if !P::ORDERED && !self.has_place(id) {
+                continue;
+            }
             let now = self.driver.now();
             let Some(due) = self.budget.pass_due(now) else { return };
             self.connections.idle.pop_front();
+            if !P::ORDERED {
+                self.connections.client(id).idle -= 1;
+            }
             if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 0 {
                 return;
             }
             self.ask(id, 1, due, free_since, now);
             self.budget.sent(due, self.tally.phase.from, &mut self.protocol);
         }
+    }
+
+    /// Unordered: whether the first idle place still exists. The server may have reduced its limit, so it is dropped.
+    fn has_place(&mut self, id: u32) -> bool {
+        let depth = self.connections.depth;
+        let client = self.connections.client(id);
+        let has_place = client.again == 0 && self.protocol.room(&client.stream, depth) > 0;
+        if !has_place {
+            client.idle -= 1;
+            self.connections.idle.pop_front();
+        }
+        has_place
     }
 
     fn fire_timers(&mut self, now: Nanos) {

@@ -61,6 +61,7 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, reques
         address: address.to_owned(),
         requests: vec![request],
         tls: None,
+        http2: false,
         expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),
     };

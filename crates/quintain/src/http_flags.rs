@@ -78,6 +78,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
     let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
     let (address, over) = elsewhere.unwrap_or_else(|| (first.address(), String::new()));
+    let over = if args.http2 { format!(" over HTTP/2{over}") } else { over };
     let name = match &args.urls {
         Some(path) => {
             let requests = analysis::number::count(entries.len() as u64, "request");
@@ -85,8 +86,13 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         }
         None => format!("{first}{over}"),
     };
-    let target = Target::Http { address, requests, tls, expect, directory: String::new() };
-    Some(Asked { pipeline: args.pipeline.unwrap_or(1), connection, notes: notes.collect(), ..Asked::new(target, name) })
+    let target = Target::Http { address, requests, tls, http2: args.http2, expect, directory: String::new() };
+    Some(Asked {
+        pipeline: args.pipeline.or(args.streams).unwrap_or(1),
+        connection,
+        notes: notes.collect(),
+        ..Asked::new(target, name)
+    })
 }
 
 /// Does the same for a cache.
@@ -150,6 +156,8 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--body`", args.body.is_some()),
         ("`--body-file`", args.body_file.is_some()),
         ("`--pipeline`", args.pipeline.is_some()),
+        ("`--http2`", args.http2),
+        ("`--streams`", args.streams.is_some()),
         ("`--connection`", args.connection.is_some()),
         ("`--no-keepalive`", args.no_keepalive),
         ("`--requests-per-connection`", args.requests_per_connection.is_some()),
@@ -414,6 +422,9 @@ mod tests {
     fn connections_and_tls() {
         let asked = good(&["http://h", "--pipeline", "16"]);
         assert_eq!((asked.pipeline, asked.connection), (16, Connection::KeepAlive));
+        let asked = good(&["http://h", "--http2", "-m", "8", "--connect-to", "h:81"]);
+        assert_eq!((asked.pipeline, asked.name.as_str()), (8, "http://h/ over HTTP/2 at h:81"));
+        assert!(matches!(asked.target, Target::Http { http2: true, .. }));
         for words in [
             &["http://h", "--no-keepalive"][..],
             &["http://h", "--disable-keepalive"],
@@ -444,10 +455,11 @@ mod tests {
             (&["http://h", "-X", "get"][..], "`--method`: `get` is not `GET`"),
             (&["http://h", "-H", "nothing"], "`--header`: `nothing` is not a valid header"),
             (&["http://h", "-H", "Connection: close"], "`--connection per-request` to close"),
-            (&["http://h", "-H", "Upgrade: h2c"], "only HTTP/1.1 is supported"),
+            (&["http://h", "-H", "Upgrade: h2c"], "a load does not change its protocol"),
             (&["http://h", "-H", "Content-Length: 3"], "but the body has 0 bytes"),
             (&["http://h", "--pipeline", "0"], "must be 1 to 1,024, not `0`"),
             (&["http://h", "--pipeline", "many"], "`many` is not a number"),
+            (&["http://h", "--http2", "-m", "1025"], "must be 1 to 1,024, not `1025`"),
             (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is not a valid HTTP status"),
             (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
             (&["http://h", "--expect-json", "$.a == 1", "-X", "HEAD"], "has no body to expect"),

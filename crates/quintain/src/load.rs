@@ -156,6 +156,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let mut mistakes = Mistakes::of_flags();
     let is_journey = !args.journey.journeys.is_empty();
     let asked = if is_journey {
+        let refused = [("--http2", args.http.http2)];
+        mistakes.refuse(&refused, "drop it", |flag| format!("`{flag}` does not apply to journeys"));
         journey_flags::asked(&args.journey, &args.http, &mut mistakes)
     } else {
         journey_flags::flags_of_none(&args.journey, &mut mistakes);
@@ -215,7 +217,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     };
     if let Some(Asked { target, pipeline, connection, .. }) = &asked {
         let protocol = target.protocol();
-        let flags = |text: &str| text.replace("`pipeline`", "`--pipeline`").replace("`think`", "`--think`");
+        let depth = if args.http.http2 { "`--streams`" } else { "`--pipeline`" };
+        let flags = |text: &str| text.replace("`pipeline`", depth).replace("`think`", "`--think`");
         for broken in load_rules::problems(protocol, args.clients, *pipeline, *connection, arrivals, warmup, stop) {
             mistakes.add(usage(flags(&broken.message)).hint_if(broken.hint.map(flags)));
         }

@@ -8,6 +8,8 @@ pub const THREADS_MAX: u32 = 1024;
 pub const CPUS_MAX: u32 = 4096;
 /// Maximum requests in flight per connection.
 pub const PIPELINE_MAX: u32 = 1024;
+/// Maximum `streams`: requests in flight per HTTP/2 connection.
+pub const STREAMS_MAX: u32 = 1024;
 /// Maximum requests in flight over all clients.
 pub const IN_FLIGHT_MAX: u64 = 4_000_000;
 /// Maximum size of a request body or an expected body, bytes.

@@ -232,6 +232,9 @@ pub struct HttpPlan {
     pub requests: Vec<HttpRequestPlan>,
     /// TLS settings, if the connection is encrypted.
     pub tls: Option<Tls>,
+    /// HTTP/2 instead of HTTP/1.1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
     /// Which responses are valid.
     pub expect: Expect,
     /// Named values, which body files may use; in other places the forms have replaced them.

@@ -790,7 +790,7 @@ pub struct Measurement {
     pub requests: u64,
     /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the
     /// connection closed after earlier responses, before any of this one), `connect-timeout`, `os`, `truncated`; for
-    /// HTTP `status`, `body`, `framing`, `head-too-large`, `tls`; for a cache `value` (not the value or flags that were
+    /// HTTP `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2); for a cache `value` (not the value or flags that were
     /// set, or another key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind with details, in words.

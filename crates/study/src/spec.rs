@@ -23,7 +23,7 @@ pub struct LoadSpec {
     pub target: Target,
     /// Connections, over all threads.
     pub clients: u32,
-    /// Maximum requests in flight per connection; more than one if the protocol supports pipelining.
+    /// Maximum requests in flight per connection; more than one if the protocol supports pipelining or streams.
     #[serde(default = "one")]
     pub pipeline: u32,
     /// How long a connection is used.
@@ -119,7 +119,7 @@ pub enum Target {
         /// `host:port`, resolved by the generator's process.
         address: String,
     },
-    /// HTTP/1.1.
+    /// HTTP/1.1 or HTTP/2.
     Http {
         /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
@@ -127,6 +127,9 @@ pub enum Target {
         requests: Vec<HttpRequest>,
         /// TLS settings, if the connection is encrypted (https).
         tls: Option<Tls>,
+        /// HTTP/2 instead of HTTP/1.1: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, 3.3).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        http2: bool,
         /// Which responses are valid.
         #[serde(default)]
         expect: Expect,

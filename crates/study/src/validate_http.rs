@@ -198,16 +198,16 @@ pub fn mistakes<'r>(request: &'r HttpRequest, connection: Connection, to_close: 
     let mut ends = |name: &'static str, value: &str, hint: &str| {
         add(name, Invalid::new(format!("`{name}: {value}` would end a keep-alive connection")).hint(hint));
     };
-    const ONLY_HTTP1: &str = "drop it: only HTTP/1.1 is supported";
+    const KEEPS_PROTOCOL: &str = "drop it: a load does not change its protocol";
     for value in named("Connection") {
         let option = |wanted: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case(wanted));
         if option("upgrade") {
-            ends("Connection", value, ONLY_HTTP1);
+            ends("Connection", value, KEEPS_PROTOCOL);
         } else if option("close") && connection != Connection::PerRequest {
             ends("Connection", value, to_close);
         }
     }
-    named("Upgrade").into_iter().for_each(|value| ends("Upgrade", value, ONLY_HTTP1));
+    named("Upgrade").into_iter().for_each(|value| ends("Upgrade", value, KEEPS_PROTOCOL));
     mistakes
 }
 

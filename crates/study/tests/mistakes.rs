@@ -508,7 +508,7 @@ fn checks_http_requests() {
         hint: drop it: the correct length is sent
     12:43: `Upgrade: h2c` would end a keep-alive connection
         here: "\"h2c\""
-        hint: drop it: only HTTP/1.1 is supported
+        hint: drop it: a load does not change its protocol
     14:17: `load.expect_status` is empty
         here: "[]"
         hint: drop it to accept 200 to 299
@@ -531,6 +531,25 @@ fn checks_http_requests() {
     12:57: `Transfer-Encoding` cannot be set: bodies are sent with `Content-Length`
         here: "\"chunked\""
         hint: drop it: `Content-Length` is sent
+    "#
+    );
+    insta::assert_snapshot!(
+        http("protocol = \"http\"\nhttp = \"2\"\npipeline = 4\nstreams = 8\nthink = \"1ms\""),
+        @r#"
+    8:12: HTTP/2 has no `pipeline`
+        here: "4"
+        hint: set `streams` instead
+    10:9: `streams` must be 1 with think time
+        here: "\"1ms\""
+        hint: drop `think`, or `streams`
+    "#
+    );
+    insta::assert_snapshot!(
+        http("protocol = \"http\"\nstreams = 8"),
+        @r#"
+    7:11: `streams` needs HTTP/2
+        here: "8"
+        hint: set `http = "2"`, or drop it
     "#
     );
     insta::assert_snapshot!(

@@ -205,6 +205,13 @@ impl Varied {
         Ok(Some(varied))
     }
 
+    /// Compiles a text without a body.
+    pub(crate) fn of_text(text: &str, syntax: Syntax, values: &mut Values<'_>) -> Result<Varied, String> {
+        let mut varied = Varied { bytes: Vec::new(), head: Vec::new(), body: Vec::new(), values: Vec::new() };
+        varied.head = varied.pieces(text, syntax, values)?;
+        Ok(varied)
+    }
+
     fn fixed(&mut self, bytes: &[u8]) -> Piece {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -248,7 +255,7 @@ impl Varied {
     }
 
     /// Longest body, and whether all are as long.
-    fn body_bytes(&self) -> (usize, bool) {
+    pub(crate) fn body_bytes(&self) -> (usize, bool) {
         self.bytes_of(&self.body)
     }
 

@@ -24,6 +24,7 @@ pub(super) fn http() -> LoadSpec {
         address: "a:80".to_owned(),
         requests: vec![get("/", 1)],
         tls: None,
+        http2: false,
         expect: Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),
     };

@@ -381,19 +381,26 @@ fn insecure_accepts_any_certificate_but_checks_key() {
 }
 
 #[test]
-fn negotiates_http_1_1_or_fails() {
+fn negotiates_its_protocol_or_fails() {
     let authority = Authority::new();
-    let said = |alpn: &[&[u8]]| {
+    let said = |client: Alpn, offered: &[&[u8]]| {
         let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&BOTH);
-        server.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-        let mut pair = Pair::new(&trusting(&authority.root_pem, "localhost"), &Arc::new(server));
+        server.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
+        let roots = PemFile::new(&authority.root_pem);
+        let connector = Connector::over(client, &Tls { ca_file: Some(roots.path()), ..tls("localhost") }).unwrap();
+        let mut pair = Pair::new(&connector, &Arc::new(server));
         let result = pair.converse();
         result.map(|()| pair.client.connection.alpn_protocol().map(<[u8]>::to_vec))
     };
-    assert_eq!(said(&[b"h2", b"http/1.1"]), Ok(Some(b"http/1.1".to_vec())));
-    assert_eq!(said(&[]), Ok(None), "a server without ALPN is taken to speak it");
+    let both: [&[u8]; 2] = [b"h2", b"http/1.1"];
+    assert_eq!(said(Alpn::Http1, &both), Ok(Some(b"http/1.1".to_vec())));
+    assert_eq!(said(Alpn::Http2, &both), Ok(Some(b"h2".to_vec())));
+    assert_eq!(said(Alpn::Http1, &[]), Ok(None), "a server without ALPN is taken to speak it");
+    let none = "the server does not agree to HTTP/2 over TLS (ALPN `h2`): it chose none";
+    assert_eq!(said(Alpn::Http2, &[]).unwrap_err(), none);
     // This server ends the handshake itself. The next test covers the client's message.
-    assert!(said(&[b"h2"]).unwrap_err().starts_with("server: "));
+    assert!(said(Alpn::Http1, &[b"h2"]).unwrap_err().starts_with("server: "));
+    assert!(said(Alpn::Http2, &[b"http/1.1"]).unwrap_err().starts_with("server: "));
 }
 
 /// Alerts before encryption starts can be written by hand.
@@ -636,7 +643,7 @@ fn openssl_is_understood() {
                 session.read(&wire[..count], &mut plain).unwrap();
             }
             assert_eq!(plain, b"desserts\n");
-            assert_eq!(session.connection.alpn_protocol(), Some(ALPN));
+            assert_eq!(session.connection.alpn_protocol(), Some(Alpn::Http1.id().as_bytes()));
             resumed.push(session.resumed());
         }
         assert_eq!(resumed, [false, true, true], "{version}");

@@ -6,8 +6,11 @@ use net::{Close, CloseReason, Conn, Data, Driver, Nanos};
 
 use super::connections::State;
 use super::{Source, Worker};
-use crate::protocol::{Parsed, Protocol};
+use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::Fault;
+
+/// How often a request is resent that the server refuses to process.
+const REFUSALS_MAX: u8 = 10;
 
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn connect(&mut self, id: u32, at: Nanos) {
@@ -103,7 +106,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.tally.recorder.connect.record(at.saturating_sub(client.since));
         client.since = at;
         let server = self.protocol.server(client.server).unwrap_or(&self.task.server);
-        let Some(connector) = &server.tls else { return self.established(id, at) };
+        let Some(connector) = &server.tls else { return self.opened(id, at) };
         client.state = State::Handshaking;
         let session = client.tls.insert(Box::new(connector.start()));
         self.cipher.clear();
@@ -133,7 +136,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let ended = session.ended();
         if is_handshaking && !session.is_handshaking() {
             self.tally.recorder.handshake(at.saturating_sub(client.since), session.resumed());
-            self.established(id, at);
+            self.opened(id, at);
         }
         if !self.plain.is_empty() {
             self.read(id, Source::Plain, at);
@@ -143,7 +146,18 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    fn established(&mut self, id: u32, at: Nanos) {
+    fn opened(&mut self, id: u32, at: Nanos) {
+        self.protocol.renew(&mut self.connections.client(id).stream);
+        if self.protocol.is_ready(&self.connections.client(id).stream) {
+            return self.established(id, at);
+        }
+        self.connections.client(id).state = State::Opening;
+        self.out.clear();
+        self.protocol.open(&mut self.out);
+        self.send_out(id);
+    }
+
+    pub(super) fn established(&mut self, id: u32, at: Nanos) {
         self.connections.connect_ended();
         let per_request = self.connections.per_request;
         let is_first = self.connections.established(id, at);
@@ -151,10 +165,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if !is_first && !per_request && !by_plan {
             self.tally.recorder.reconnects += self.tally.measured(1);
         }
-        self.protocol.renew(&mut self.connections.client(id).stream);
         if !per_request {
-            let again = self.resend_all(id, at);
-            return self.go_on(id, at, self.connections.depth - again);
+            let depth = self.connections.depth;
+            let again = if P::ORDERED { self.resend(id, at, depth) } else { 0 };
+            return self.go_on(id, at, depth - again);
         }
         if self.connections.client(id).in_flight == 0 {
             self.connections.client(id).at_once = true;
@@ -185,7 +199,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             let flight = *flight;
             match self.protocol.end(&mut client.stream, flight.expected) {
                 Parsed::Answer { fault, status, seen, .. } if in_order => {
-                    self.answered(id, flight, fault, status, seen, at);
+                    self.answered(id, 0, flight, fault, status, seen, at);
                     return self.end_after_last(id, at);
                 }
                 Parsed::Answer { .. } => {
@@ -201,23 +215,48 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     self.tally.recorder.example(fault, || self.protocol.explain());
                     self.lost_request(id, Some(fault), at);
                 }
-                Parsed::More => {}
+                // Unordered protocols complete no response at the end.
+                Parsed::More | Parsed::AnswerAt { .. } | Parsed::Refused { .. } | Parsed::Changed { .. } => {}
             }
         }
-        if self.connections.client(id).state == State::Handshaking {
-            self.tally.phase.report_problem(Fault::Tls, "closed before the TLS handshake was done".to_owned());
-            return self.refused(id, Fault::Closed, at);
-        }
-        if in_order && self.connections.client(id).in_flight == 0 {
-            return self.close_in_order(id, Some(Fault::Closed), at);
-        }
-        self.give_up(id, Some(Fault::Closed), at);
+        let client = self.connections.client(id);
+        let (fault, before) = match client.state {
+            State::Handshaking => (Fault::Tls, "the TLS handshake was done"),
+            State::Opening => (Fault::Closed, "the server's first frame"),
+            _ if in_order && client.in_flight == 0 => {
+                return self.close_in_order(id, Some(Fault::Closed), at);
+            }
+            _ => return self.give_up(id, Some(Fault::Closed), at),
+        };
+        self.tally.phase.report_problem(fault, format!("closed before {before}"));
+        self.refused(id, Fault::Closed, at);
     }
 
+    /// Keeps the connection only for the responses that the server still sends.
+    #[cold]
+    pub(super) fn leave(&mut self, id: u32, at: Nanos) {
+        while let Some(place) = self.protocol.take_unprocessed(&mut self.connections.client(id).stream) {
+            self.connections.defer(id, place, at, &self.tally.phase);
+        }
+        self.connections.not_idle(id);
+    }
+
+    /// The server did not process a request. It is resent, but not forever.
+    #[cold]
+    pub(super) fn declined(&mut self, id: u32, place: u32, at: Nanos) {
+        let flight = self.connections.flight(id, place).1;
+        flight.refusals = flight.refusals.saturating_add(1);
+        if flight.refusals <= REFUSALS_MAX {
+            return self.connections.defer(id, place, at, &self.tally.phase);
+        }
+        let flight = *flight;
+        self.answered(id, place, flight, Some(Fault::StreamReset), 0, CacheOutcome::NOTHING, at);
+    }
     /// Requests after the last response get none, and the client must close, which servers may await (RFC 9112, 9.6).
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.move_to_next_connection(id, at);
-        self.connections.client(id).at_once = true;
+        let client = self.connections.client(id);
+        client.at_once = client.answers > 0;
         self.close_in_order(id, None, at);
     }
 
@@ -230,6 +269,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[cold]
     pub(super) fn broken(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.tally.recorder.example(fault, || self.protocol.explain());
+        if self.connections.client(id).state == State::Opening {
+            self.tally.phase.report_problem(fault, self.protocol.explain().unwrap_or_default());
+            return self.refused(id, fault, at);
+        }
+        if !P::ORDERED {
+            return self.give_up(id, Some(fault), at);
+        }
         self.hang_up(id, fault, at);
     }
 
@@ -281,14 +327,14 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     fn lose(&mut self, id: u32, was: State, fault: Option<Fault>, at: Nanos) {
-        if matches!(was, State::Connecting | State::Handshaking) {
+        if was.is_connecting() {
             self.connections.connect_ended();
         }
         while self.connections.client(id).in_flight > 0 {
             self.lost_request(id, fault, at);
         }
         if was == State::Open {
-            self.connections.idle.retain(|&(other, _)| other != id);
+            self.connections.not_idle(id);
         }
         let caused = self.protocol.caused(&self.connections.client(id).stream);
         self.connections.owe(id, caused);
@@ -298,7 +344,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let flight = *self.connections.flight(id, 0).1;
         self.budget.give_back(id);
         self.think_from(id, at);
-        self.connections.pop(id, at, &self.tally.phase);
+        if P::ORDERED {
+            self.connections.pop(id, at, &self.tally.phase);
+        } else {
+            self.connections.remove(id, 0, at, &self.tally.phase);
+        }
         if let Some(fault) = fault
             && !flight.timed_out
         {
@@ -322,7 +372,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         client.tls = None;
         client.since = at;
         let at_once = std::mem::take(&mut client.at_once);
-        if was == State::Connecting || was == State::Handshaking {
+        if was.is_connecting() {
             self.tally.failed_connect(fault, client.in_flight > 0, at);
             self.tally.phase.report_problem(fault, describe_close(reason));
         }
@@ -352,7 +402,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     for nth in 0..client.in_flight {
                         let (_, flight) = self.connections.flight(id, nth);
                         if now.saturating_sub(flight.sent_at) <= timeout_ns {
-                            break; // Later requests were sent later.
+                            if P::ORDERED {
+                                break; // Later requests were sent later.
+                            }
+                            continue;
                         }
                         if !std::mem::replace(&mut flight.timed_out, true) {
                             self.tally.in_vain += 1;
@@ -360,7 +413,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                         }
                     }
                 }
-                State::Connecting | State::Handshaking if waited > timeout_ns => {
+                state if state.is_connecting() && waited > timeout_ns => {
                     self.tally.phase.report_problem(Fault::ConnectTimeout, "timed out".to_owned());
                     self.refused(id, Fault::ConnectTimeout, now);
                 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 use net::{Conn, Nanos};
 use study::spec::Connection;
@@ -21,10 +22,18 @@ pub(super) enum State {
     Down,
     Connecting,
     Handshaking,
+    /// Waits until the protocol is ready for requests.
+    Opening,
     Open,
     Thinking,
     /// Closed by the client; the driver has not confirmed yet.
     Closing,
+}
+
+impl State {
+    pub(super) fn is_connecting(self) -> bool {
+        matches!(self, State::Connecting | State::Handshaking | State::Opening)
+    }
 }
 
 pub(super) struct Client<S> {
@@ -51,8 +60,10 @@ pub(super) struct Client<S> {
     /// Whether the next connection is the first one to its server, or follows one that ended after its number of
     /// requests.
     pub(super) by_plan: bool,
-    /// Number of requests to resend on the next connection: its oldest flights.
+    /// Number of requests to resend, usually on the next connection. They follow the flights.
     pub(super) again: u32,
+    /// Unordered protocols in an open loop: entries in [`Connections::idle`].
+    pub(super) idle: u32,
     /// These, and requests caused on the previous connection.
     owed: u32,
     /// Start of the unsolicited bytes on this connection.
@@ -92,6 +103,8 @@ pub(super) struct Flight<E> {
     pub(super) sent_at: Nanos,
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
+    /// How often the server refused to process it.
+    pub(super) refusals: u8,
 }
 
 /// A count integrated over the measured time, in ns.
@@ -113,6 +126,16 @@ impl Integral {
         }
         self.since = at;
         &mut self.count
+    }
+
+    /// Removes requests with these send times, which the server did not process. Like their latency, they count only from the write that
+    /// gets a response.
+    fn forget(&mut self, sent_at: &[Nanos], at: Nanos, phase: &PhaseTracker<'_>) {
+        let until = at.min(phase.until);
+        let in_vain = |&sent_at: &Nanos| u128::from(until.saturating_sub(sent_at.max(phase.from).min(at)));
+        let in_vain = sent_at.iter().map(in_vain).sum();
+        *self.count_at(at, phase) -= sent_at.len() as u64;
+        self.sum = self.sum.saturating_sub(in_vain);
     }
 
     pub(super) fn sum(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> u128 {
@@ -167,6 +190,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
             answers: 0,
             by_plan: false,
             again: 0,
+            idle: 0,
             owed: 0,
             unsolicited: None,
             server: 0,
@@ -256,9 +280,9 @@ impl<S, E: Copy + Default> Connections<S, E> {
         (client, &mut self.flights[place as usize])
     }
 
-    pub(super) fn flights(&self, id: u32, count: u32) -> impl Iterator<Item = &Flight<E>> {
+    pub(super) fn flights(&self, id: u32, nths: Range<u32>) -> impl Iterator<Item = &Flight<E>> {
         let client = &self.clients[id as usize];
-        (0..count).map(move |nth| &self.flights[(id * self.depth + client.place(nth, self.depth)) as usize])
+        nths.map(move |nth| &self.flights[(id * self.depth + client.place(nth, self.depth)) as usize])
     }
 
     #[inline]
@@ -281,9 +305,36 @@ impl<S, E: Copy + Default> Connections<S, E> {
         *self.in_flight.count_at(at, phase) -= 1;
     }
 
+    /// Removes a request of an unordered protocol. The last one takes its place.
     #[inline]
-    pub(super) fn answered(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
-        self.pop(id, at, phase);
+    pub(super) fn remove(&mut self, id: u32, place: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+        let client = &mut self.clients[id as usize];
+        client.in_flight -= 1;
+        let of_client = &mut self.flights[(id * self.depth) as usize..][..self.depth as usize];
+        let (last, last_again) = (client.in_flight as usize, (client.in_flight + client.again) as usize);
+        of_client[place as usize] = of_client[last];
+        // The requests to resend stay behind the flights.
+        of_client[last] = of_client[last_again];
+        *self.in_flight.count_at(at, phase) -= 1;
+    }
+
+    /// Resends a request of an unordered protocol that the server did not process, unless it was counted as a timeout.
+    pub(super) fn defer(&mut self, id: u32, place: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+        let flight = *self.flight(id, place).1;
+        if flight.timed_out {
+            return self.remove(id, place, at, phase);
+        }
+        self.in_flight.forget(&[flight.sent_at], at, phase);
+        let client = &mut self.clients[id as usize];
+        client.in_flight -= 1;
+        client.again += 1;
+        let start = id * self.depth;
+        self.flights.swap((start + place) as usize, (start + client.in_flight) as usize);
+        self.owe(id, 0);
+    }
+
+    #[inline]
+    pub(super) fn answered(&mut self, id: u32) {
         let client = self.client(id);
         client.backoff_ns = BACKOFF_NS.0;
         client.answers = client.answers.saturating_add(1);
@@ -295,15 +346,10 @@ impl<S, E: Copy + Default> Connections<S, E> {
             self.pop(id, at, phase);
         }
         let count = self.client(id).in_flight;
-        // Like their latency, they count as in flight only from the write that gets a response.
-        let since = |flight: &Flight<E>| flight.sent_at.max(phase.from).min(at);
-        let until = at.min(phase.until);
-        let in_vain =
-            self.flights(id, count).map(|flight| u128::from(until.saturating_sub(since(flight)))).sum::<u128>();
-        *self.in_flight.count_at(at, phase) -= u64::from(count);
-        self.in_flight.sum = self.in_flight.sum.saturating_sub(in_vain);
+        let sent_at = self.flights(id, 0..count).map(|flight| flight.sent_at).collect::<Vec<_>>();
+        self.in_flight.forget(&sent_at, at, phase);
         self.client(id).in_flight = 0;
-        self.client(id).again = count;
+        self.client(id).again += count;
         self.owe(id, caused);
     }
 
@@ -314,10 +360,14 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owed -= u64::from(std::mem::replace(&mut client.owed, owed));
     }
 
-    pub(super) fn take_resends(&mut self, id: u32) -> u32 {
-        let client = &mut self.clients[id as usize];
-        self.owed -= u64::from(std::mem::take(&mut client.owed));
-        std::mem::take(&mut client.again)
+    pub(super) fn resent(&mut self, id: u32, count: u32) {
+        self.clients[id as usize].again -= count;
+        self.owe(id, 0);
+    }
+
+    pub(super) fn not_idle(&mut self, id: u32) {
+        self.idle.retain(|&(other, _)| other != id);
+        self.client(id).idle = 0;
     }
 
     pub(super) fn queue(&mut self, id: u32) {

@@ -244,15 +244,16 @@ impl<'a> Tally<'a> {
         let mut waits = Waits::new(end, self.timeout_ns);
         let is_overdue = |sent_at: Nanos| end.saturating_sub(sent_at) > self.timeout_ns;
         for (client, id) in connections.clients.iter().zip(0..) {
-            for (nth, flight) in connections.flights(id, client.in_flight).enumerate() {
+            let in_flight = || connections.flights(id, 0..client.in_flight);
+            if let Some(oldest) = in_flight().map(|flight| flight.sent_at).min() {
+                waits.connection(oldest);
+            }
+            for flight in in_flight() {
                 let mut is_counted = flight.timed_out;
                 if !is_counted && is_overdue(flight.sent_at) {
                     self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
                     self.recorder.failed_operation(protocol.operation(flight.expected));
                     is_counted = true;
-                }
-                if nth == 0 {
-                    waits.connection(flight.sent_at);
                 }
                 if protocol.is_caused(flight.expected) {
                     continue;
@@ -265,7 +266,8 @@ impl<'a> Tally<'a> {
                     waits.request(flight.intended, flight.sent_at);
                 }
             }
-            for flight in connections.flights(id, client.again).filter(|flight| !protocol.is_caused(flight.expected)) {
+            let again = connections.flights(id, client.in_flight..client.in_flight + client.again);
+            for flight in again.filter(|flight| !protocol.is_caused(flight.expected)) {
                 self.recorder.left_in_flight += 1;
                 if keeps_time {
                     waits.unsent(flight.intended);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use config::Invalid;
 use config::node::Value;
 
-use crate::keys::allowed_words::CONNECTIONS;
+use crate::keys::allowed_words::{CONNECTIONS, HTTP_VERSIONS};
 use crate::keys::load_keys;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::request_values::{self, with_names};
@@ -19,7 +19,7 @@ pub(super) fn check_keys(load: &Section) {
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-/// The requests, if the protocol is HTTP; the depth of the pipeline, and the use of connections.
+/// The requests, if the protocol is HTTP; the requests in flight per connection, and the use of connections.
 pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32, Connection) {
     let is_cache = protocol.dialect().is_some();
     let pipeline = if is_cache || protocol.has_path() { load.small("pipeline").unwrap_or(1) } else { 1 };
@@ -29,6 +29,16 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
         load.refuse(own, &format!("does not apply to protocol `{protocol}`"), hint);
         return (None, pipeline, Connection::KeepAlive);
     }
+    let http2 = load.choice("http", HTTP_VERSIONS).unwrap_or_default();
+    let streams = load.small("streams").unwrap_or(1);
+    if http2 && pipeline > 1 {
+        let hint = "set `streams` instead".to_owned();
+        load.mistake("pipeline", "HTTP/2 has no `pipeline`", hint);
+    }
+    if !http2 && streams > 1 {
+        load.mistake("streams", "`streams` needs HTTP/2", "set `http = \"2\"`, or drop it".to_owned());
+    }
+    let pipeline = if http2 { streams } else { pipeline };
     let mut connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
     if let Some(requests) = load.small("requests_per_connection") {
         if load.has("connection") {
@@ -40,7 +50,7 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
     let values = named_values(load);
     let requests = mix(load, &values, connection);
     let expect = expect(load, &values, &requests);
-    (Some(HttpPlan { requests, tls: tls(load, protocol), expect, values }), pipeline, connection)
+    (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, values }), pipeline, connection)
 }
 
 /// The requests of `[[load.request]]`, or the only one, in `[load]` itself.

@@ -99,7 +99,10 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     let capacity = find("capacity");
     let LoadPlan { protocol, clients, pipeline, connection, arrivals, warmup, stop, .. } = plan;
     for problem in load_rules::problems(protocol, clients, pipeline, connection, arrivals, warmup, stop) {
-        load.mistake(problem.key, problem.message, problem.hint.map(str::to_owned));
+        let is_http2 = plan.http.as_ref().is_some_and(|http| http.http2);
+        let key = if is_http2 && problem.key == "pipeline" { "streams" } else { problem.key };
+        let named = |text: &str| if is_http2 { text.replace("`pipeline`", "`streams`") } else { text.to_owned() };
+        load.mistake(key, named(&problem.message), problem.hint.map(named));
     }
     (plan, capacity)
 }

@@ -7,7 +7,7 @@ use super::Kind::{
 };
 use super::Missing::{Is, Means, Mistake};
 use super::{Keys, Kind, Missing, allowed_words};
-use crate::limits::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
+use crate::limits::{CLIENTS_MAX, CPUS_MAX, PIPELINE_MAX, STREAMS_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
 use crate::workload::trace::{KEY_LEAST_BYTES, TTL_MAX_S};
 use crate::workload::{KEY_MAX_BYTES, KEYS_MAX, VALUE_MAX_BYTES};
 
@@ -240,6 +240,10 @@ pub static LOAD: Keys = Keys {
             .text("HTTP: fraction of the responses whose JSON, length and regular expression are checked"),
         key("pipeline", Count(1, PIPELINE_MAX as u64), "16", Is("1"))
             .text("HTTP and caches: requests in flight per connection"),
+        key("http", Word("HTTP version", allowed_words::http_versions), "\"2\"", Is("\"1.1\""))
+            .text("HTTP: its version"),
+        key("streams", Count(1, STREAMS_MAX as u64), "10", Is("1"))
+            .text("HTTP: requests in flight per HTTP/2 connection"),
         key("connection", Word("connection use", allowed_words::connections), "\"per-request\"", Is("\"keep-alive\""))
             .text("HTTP: whether connections are reused"),
         key("values", Named(&Text), "{ user = \"csv:users.csv:email\", order = \"seq:1000\" }", NONE)

@@ -1,0 +1,144 @@
+//! Checks of HTTP responses: status and body.
+
+use std::sync::Arc;
+
+use study::spec::Expect;
+use wire::http1::RequestMethod;
+
+use super::Difference;
+use super::checks::{self, Checks};
+use super::mix::Sent;
+use super::variation::Values;
+use crate::recorder::Fault;
+
+#[derive(Clone, Debug)]
+pub(super) struct Expectation {
+    statuses: Option<Vec<u16>>,
+    body: Option<Vec<u8>>,
+    checks: Option<Arc<Checks>>,
+    problem: Option<Problem>,
+}
+
+#[derive(Clone, Debug)]
+enum Problem {
+    Text(String),
+    Status(u16),
+    Body { status: u16, bytes: u64, difference: Difference },
+}
+
+/// The body of a response so far.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    /// Bytes that are as expected so far.
+    as_expected: usize,
+    difference: Option<Box<Difference>>,
+    /// For checks of the whole.
+    whole: Vec<u8>,
+}
+
+impl Expectation {
+    pub(super) fn new(expect: &Expect, values: &mut Values<'_>) -> Result<Self, Vec<String>> {
+        let checks = Checks::new(expect, values.seed(), values)?;
+        Ok(Self {
+            statuses: expect.status.clone(),
+            // A body with values is compared as a whole.
+            body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| !checks.has_body())),
+            checks: checks.map(Arc::new),
+            problem: None,
+        })
+    }
+
+    /// Whether the whole body of the response to this request is checked.
+    #[inline]
+    pub(super) fn checks_whole(&self, sent: Sent) -> bool {
+        self.checks.as_ref().is_some_and(|checks| checks.applies_to(sent.number))
+    }
+
+    /// Takes a piece of the body. `is_checked`: result of [`Expectation::checks_whole`].
+    #[inline]
+    pub(super) fn compare(&self, so_far: &mut Body, is_checked: bool, piece: &[u8]) {
+        let Body { as_expected, difference, whole } = so_far;
+        if is_checked && whole.len() <= checks::BODY_MAX_BYTES {
+            whole.extend_from_slice(piece);
+        }
+        let Some(body) = self.body.as_deref() else { return };
+        let at = *as_expected;
+        if difference.is_none() && body.get(at..at + piece.len()) == Some(piece) {
+            *as_expected += piece.len();
+        } else {
+            differs(difference, body, at, piece);
+        }
+    }
+
+    /// Judges a complete response, whose body has `bytes` bytes.
+    #[inline]
+    pub(super) fn judge(
+        &mut self,
+        so_far: &mut Body,
+        asked: RequestMethod,
+        sent: Sent,
+        status: u16,
+        bytes: u64,
+    ) -> Option<Fault> {
+        let as_expected = std::mem::take(&mut so_far.as_expected);
+        let difference = so_far.difference.take();
+        let whole = std::mem::take(&mut so_far.whole);
+        let good_status = match &self.statuses {
+            None => (200..=299).contains(&status),
+            Some(statuses) => statuses.contains(&status),
+        };
+        if !good_status {
+            self.problem = Some(Problem::Status(status));
+            return Some(Fault::Status);
+        }
+        if let Some(body) = &self.body
+            && asked != RequestMethod::Head
+            && (difference.is_some() || as_expected != body.len())
+        {
+            let difference = difference.map_or(Difference::end(as_expected as u64), |difference| *difference);
+            self.problem = Some(Problem::Body { status, bytes, difference });
+            return Some(Fault::Body);
+        }
+        if self.checks_whole(sent)
+            && let Some(checks) = &self.checks
+        {
+            let problem = checks.problem(sent.number, bytes, &whole);
+            self.problem = problem.map(Problem::Text);
+            return self.problem.as_ref().map(|_| Fault::Body);
+        }
+        None
+    }
+
+    /// Keeps another problem for [`Expectation::explain`].
+    #[cold]
+    pub(super) fn note(&mut self, problem: Option<String>) {
+        self.problem = problem.map(Problem::Text);
+    }
+
+    /// Describes the last problem.
+    pub(super) fn explain(&self) -> Option<String> {
+        Some(match self.problem.clone()? {
+            Problem::Text(text) => text,
+            Problem::Status(status) => {
+                study::validate_http::unexpected_status(status, self.statuses.as_deref().unwrap_or_default())
+            }
+            Problem::Body { status, bytes, difference } => {
+                let expected = self.body.as_deref().unwrap_or_default();
+                let words = difference.describe(&expected[difference.at() as usize..]);
+                let all = expected.len();
+                format!("status {status} with an unexpected body ({bytes} bytes, expected {all}): {words}")
+            }
+        })
+    }
+}
+
+#[cold]
+fn differs(difference: &mut Option<Box<Difference>>, body: &[u8], at: usize, piece: &[u8]) {
+    match difference {
+        Some(difference) => difference.add(piece),
+        None => {
+            let is_same = |at: u64, byte| usize::try_from(at).is_ok_and(|at| body.get(at) == Some(&byte));
+            *difference = Difference::find(at as u64, piece, is_same).map(Box::new);
+        }
+    }
+}

@@ -1,0 +1,569 @@
+//! HTTP/2: precomposed field blocks, streams in any order, flow control.
+
+use std::sync::Arc;
+
+use net::Nanos;
+use stats::Rng;
+use study::request_values::has_values;
+use study::spec::{Expect, HttpRequest};
+use wire::http2::hpack::{self, HpackError, Indexing};
+use wire::http2::{
+    self, ConnectionError, ErrorCode, Event, FieldError, Incoming, Limits, PREFACE, Reader, ReceiveWindow,
+    ResponseMemo, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX, read_trailers,
+};
+
+use super::expectation::{Body, Expectation};
+use super::mix::{Mix, Sent};
+use super::variation::{Values, Varied};
+use super::{Last, Parsed, Protocol};
+use crate::escape::Syntax;
+use crate::recorder::Fault;
+
+/// Settings of the client: no push, and windows that never throttle.
+const OWN: Settings = Settings { enable_push: false, initial_window_size: WINDOW_MAX, ..Settings::DEFAULT };
+
+/// Framing of a field in a block, at most, in bytes.
+const FIELD_FRAME_BYTES: usize = 11;
+/// Maximum bytes of a server's text that a message shows.
+const DEBUG_MAX_BYTES: usize = 200;
+
+/// A part of a field block.
+#[derive(Clone, Debug)]
+enum Part {
+    Fixed(Vec<u8>),
+    /// A value, by its index in [`Composed::values`].
+    Value(usize),
+    /// The length of the body.
+    Length,
+}
+
+#[derive(Debug)]
+struct Composed {
+    /// For each [`TableUse`]; a request without values has one part.
+    blocks: [Vec<Part>; 3],
+    values: Vec<Varied>,
+    body: Vec<u8>,
+    /// Written in place of `body`.
+    varied_body: Option<Varied>,
+    bytes_max: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Http2 {
+    requests: Arc<[Composed]>,
+    /// Size of the shared fields in the server's table.
+    table_bytes: usize,
+    mix: Mix,
+    expectation: Expectation,
+    block: Vec<u8>,
+    body: Vec<u8>,
+    value: Vec<u8>,
+    last: Last,
+}
+
+/// A request in flight.
+#[derive(Debug)]
+struct Open {
+    sent: Sent,
+    incoming: Incoming,
+    status: u16,
+    first_at: Nanos,
+    body: Body,
+    window: SendWindow,
+    receive: ReceiveWindow,
+    /// The part of the request's body that awaits credit.
+    unsent: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    reader: Reader,
+    decoder: hpack::Decoder,
+    memo: ResponseMemo,
+    /// The server's settings, once received.
+    peer: Option<Settings>,
+    /// The last stream that the server processes, after GOAWAY.
+    last_id: Option<u32>,
+    next_id: u32,
+    /// Streams of the requests in flight, by place.
+    ids: Vec<u32>,
+    open: Vec<Open>,
+    window: SendWindow,
+    receive: ReceiveWindow,
+    table: TableUse,
+    /// Size of the server's table since the last block.
+    table_bytes: u32,
+    /// Frames that are not requests.
+    owed: Vec<u8>,
+}
+
+impl Stream {
+    fn place(&self, id: u32) -> Option<usize> {
+        self.ids.iter().position(|other| *other == id)
+    }
+
+    /// Removes a request. The last one takes its place.
+    fn remove(&mut self, place: usize) -> (u32, Open) {
+        (self.ids.swap_remove(place), self.open.swap_remove(place))
+    }
+
+    /// Removes a request whose response has ended or is invalid, and resets its stream unless both sides have ended.
+    fn end(&mut self, place: usize, code: ErrorCode) -> Open {
+        let (id, open) = self.remove(place);
+        if !open.unsent.is_empty() || !open.incoming.is_complete() {
+            http2::push_reset(&mut self.owed, id, code);
+        }
+        open
+    }
+
+    /// Applies a smaller table of the server before the next block, which must begin with the returned sizes.
+    #[inline]
+    fn shrink_table(&mut self, shared_bytes: usize) -> Option<[usize; 2]> {
+        let bytes = self.peer.map_or(self.table_bytes, |peer| peer.header_table_size);
+        if bytes >= self.table_bytes {
+            return None;
+        }
+        self.table_bytes = bytes;
+        self.table = if shared_bytes <= bytes as usize { TableUse::Fill } else { TableUse::Avoid };
+        Some([0, bytes as usize])
+    }
+
+    /// Sends bodies as far as the windows allow.
+    fn send_bodies(&mut self) {
+        let Some(peer) = self.peer else { return };
+        for (id, open) in self.ids.iter().zip(&mut self.open).filter(|(_, open)| !open.unsent.is_empty()) {
+            let sent = push_body(&mut self.owed, *id, &open.unsent, &mut self.window, &mut open.window, &peer);
+            open.unsent.drain(..sent);
+        }
+    }
+
+    fn apply(&mut self, peer: Settings) -> Result<(), ConnectionError> {
+        let before = self.peer.replace(peer).unwrap_or(Settings::DEFAULT);
+        let change = i64::from(peer.initial_window_size) - i64::from(before.initial_window_size);
+        self.open.iter_mut().try_for_each(|open| open.window.add(change))?;
+        http2::push_settings_ack(&mut self.owed);
+        self.send_bodies();
+        Ok(())
+    }
+
+    /// Takes credit for a stream, or for the connection (0).
+    fn credit(&mut self, id: u32, bytes: u32) -> Result<(), ConnectionError> {
+        match self.place(id) {
+            _ if id == 0 => self.window.add(bytes.into())?,
+            Some(place) => self.open[place].window.add(bytes.into())?,
+            None => return Ok(()),
+        }
+        self.send_bodies();
+        Ok(())
+    }
+}
+
+/// Appends a body as far as the windows allow, and returns the bytes used.
+fn push_body(
+    out: &mut Vec<u8>,
+    id: u32,
+    body: &[u8],
+    connection: &mut SendWindow,
+    stream: &mut SendWindow,
+    peer: &Settings,
+) -> usize {
+    let mut rest = body;
+    while !rest.is_empty() {
+        let most = peer.max_frame_size.min(stream.available()).min(u32::try_from(rest.len()).unwrap_or(u32::MAX));
+        let bytes = connection.take(most);
+        if bytes == 0 {
+            break;
+        }
+        stream.take(bytes);
+        let (piece, after) = rest.split_at(bytes as usize);
+        http2::push_data(out, id, piece, after.is_empty());
+        rest = after;
+    }
+    body.len() - rest.len()
+}
+
+impl Composed {
+    fn new(
+        shared: &SharedFields,
+        fields: &[(String, String)],
+        body: &[u8],
+        values: &mut Values<'_>,
+    ) -> Result<Self, String> {
+        let media_type = fields.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.as_str());
+        let varied_body = Varied::compile(body, body.len(), media_type, values)?;
+        let mut blocks = [const { Vec::new() }; 3];
+        let mut varied = Vec::new();
+        for field in fields {
+            let (name, value) = field;
+            let field_length;
+            let (field, part) = match &varied_body {
+                Some(body) if name == "content-length" => match body.body_bytes() {
+                    (bytes, true) => {
+                        field_length = (name.clone(), bytes.to_string());
+                        (&field_length, None)
+                    }
+                    (_, false) => (field, Some(Part::Length)),
+                },
+                _ if has_values(value) => {
+                    let syntax = if name == ":path" { Syntax::Url } else { Syntax::Header };
+                    varied.push(Varied::of_text(value, syntax, values)?);
+                    (field, Some(Part::Value(varied.len() - 1)))
+                }
+                _ => (field, None),
+            };
+            for (parts, table) in blocks.iter_mut().zip([TableUse::Fill, TableUse::Refer, TableUse::Avoid]) {
+                let mut fixed = match parts.pop() {
+                    Some(Part::Fixed(bytes)) => bytes,
+                    last => {
+                        parts.extend(last);
+                        Vec::new()
+                    }
+                };
+                match &part {
+                    None => shared.push(&mut fixed, field, table),
+                    Some(_) => hpack::push_literal_name(&mut fixed, name.as_bytes(), Indexing::Skip),
+                }
+                parts.push(Part::Fixed(fixed));
+                parts.extend(part.clone());
+            }
+        }
+        let body_bytes = varied_body.as_ref().map_or(body.len(), Varied::bytes_max);
+        let field_bytes =
+            fields.iter().map(|(name, value)| name.len() + value.len() + FIELD_FRAME_BYTES).sum::<usize>();
+        let value_bytes = varied.iter().map(Varied::bytes_max).sum::<usize>();
+        let frames = 2 + (body_bytes + field_bytes + value_bytes) / Settings::DEFAULT.max_frame_size as usize;
+        let bytes_max = body_bytes + field_bytes + value_bytes + frames * http2::FRAME_HEAD_BYTES;
+        Ok(Self { blocks, values: varied, body: body.to_vec(), varied_body, bytes_max })
+    }
+}
+
+impl Http2 {
+    pub(crate) fn new(
+        is_encrypted: bool,
+        requests: &[HttpRequest],
+        expect: &Expect,
+        mut values: Values<'_>,
+    ) -> Result<Self, Vec<String>> {
+        let scheme = if is_encrypted { "https" } else { "http" };
+        let mut mistakes = Vec::new();
+        let mut all = Vec::new();
+        for HttpRequest { method, target, headers, body, .. } in requests {
+            match http2::request_fields(scheme, method, target, headers, body) {
+                Ok(fields) => all.push(fields),
+                Err(error) => mistakes.push(format!("request `{method} {target}`: {error}")),
+            }
+        }
+        let shared = SharedFields::new(&all, Settings::DEFAULT.header_table_size as usize, |value| !has_values(value));
+        let mut composed = Vec::new();
+        for (request, fields) in requests.iter().zip(&mut all) {
+            shared.sort(fields);
+            match Composed::new(&shared, fields, &request.body, &mut values) {
+                Ok(request) => composed.push(request),
+                Err(error) => mistakes.push(format!("request `{}`: {error}", request.kind())),
+            }
+        }
+        let expectation = Expectation::new(expect, &mut values).map_err(|found| mistakes.extend(found));
+        let mix = Mix::new(requests, values.requests_max()).map_err(|mistake| mistakes.push(mistake));
+        let (Ok(expectation), Ok(mix), true) = (expectation, mix, mistakes.is_empty()) else { return Err(mistakes) };
+        Ok(Self {
+            requests: composed.into(),
+            table_bytes: shared.table_bytes(),
+            mix,
+            expectation,
+            block: Vec::new(),
+            body: Vec::new(),
+            value: Vec::new(),
+            last: Last::default(),
+        })
+    }
+
+    pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {
+        Self { mix: self.mix.of_worker(worker, workers), ..self.clone() }
+    }
+
+    pub(crate) fn request_bytes_max(&self) -> usize {
+        self.requests.iter().map(|request| request.bytes_max).max().unwrap_or(0)
+    }
+
+    fn push(&mut self, stream: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) {
+        out.append(&mut stream.owed);
+        let peer = stream.peer.unwrap_or(Settings::DEFAULT);
+        let request = &self.requests[sent.index as usize];
+        let body = match &request.varied_body {
+            None => &request.body,
+            Some(varied) => {
+                self.body.clear();
+                varied.push(sent.number, now, &mut self.value, &mut self.body);
+                &self.body
+            }
+        };
+        let resized = stream.shrink_table(self.table_bytes);
+        let block = match request.blocks[stream.table as usize].as_slice() {
+            [Part::Fixed(block)] if resized.is_none() => block,
+            parts => {
+                self.block.clear();
+                resized.into_iter().flatten().for_each(|bytes| hpack::push_table_size(&mut self.block, bytes));
+                for part in parts {
+                    self.value.clear();
+                    match part {
+                        Part::Fixed(bytes) => {
+                            self.block.extend_from_slice(bytes);
+                            continue;
+                        }
+                        Part::Value(nth) => {
+                            request.values[*nth].push(sent.number, now, &mut Vec::new(), &mut self.value);
+                        }
+                        Part::Length => wire::number::push(&mut self.value, body.len() as u64),
+                    }
+                    hpack::push_text(&mut self.block, &self.value);
+                }
+                &self.block
+            }
+        };
+        if stream.table == TableUse::Fill {
+            stream.table = TableUse::Refer;
+        }
+        let id = stream.next_id;
+        stream.next_id += 2;
+        stream.reader.open_stream(id);
+        http2::push_headers(out, id, block, body.is_empty(), peer.max_frame_size);
+        let mut open = Open {
+            sent,
+            incoming: Incoming::default(),
+            status: 0,
+            first_at: 0,
+            body: Body::default(),
+            window: SendWindow::new(peer.initial_window_size),
+            receive: ReceiveWindow::new(OWN.initial_window_size),
+            unsent: Vec::new(),
+        };
+        if !body.is_empty() {
+            let used = push_body(out, id, body, &mut stream.window, &mut open.window, &peer);
+            open.unsent.extend_from_slice(&body[used..]);
+        }
+        stream.ids.push(id);
+        stream.open.push(open);
+    }
+
+    /// Ends the request at `place`, whose response is complete or malformed.
+    #[inline]
+    fn answer(&mut self, stream: &mut Stream, place: usize, used: usize, result: Result<(), FieldError>) -> Parsed {
+        let code = if result.is_ok() { ErrorCode::NO_ERROR } else { ErrorCode::PROTOCOL_ERROR };
+        let Open { sent, incoming, status, first_at, mut body, .. } = stream.end(place, code);
+        self.last = Last { first_at, bytes: incoming.body_bytes };
+        let fault = match result {
+            Ok(()) => self.expectation.judge(&mut body, self.mix.asked(sent), sent, status, incoming.body_bytes),
+            Err(error) => {
+                self.expectation.note(Some(error.to_string()));
+                Some(Fault::Framing)
+            }
+        };
+        Parsed::AnswerAt { used, place: place as u32, fault, status }
+    }
+
+    #[cold]
+    fn reset(&mut self, stream: &mut Stream, id: u32, code: ErrorCode, used: usize) -> Option<Parsed> {
+        let place = stream.place(id)?;
+        let (_, open) = stream.remove(place);
+        let place = place as u32;
+        if code == ErrorCode::REFUSED_STREAM {
+            return Some(Parsed::Refused { used, place });
+        }
+        self.last = Last { first_at: open.first_at, bytes: open.incoming.body_bytes };
+        self.expectation.note(Some(format!("the server reset the stream with {code}")));
+        Some(Parsed::AnswerAt { used, place, fault: Some(Fault::StreamReset), status: 0 })
+    }
+
+    #[cold]
+    fn broken(&mut self, error: ConnectionError) -> Parsed {
+        self.expectation.note(Some(error.to_string()));
+        Parsed::Broken(match error {
+            ConnectionError::BlockTooLarge(_)
+            | ConnectionError::TooManyContinuations(_)
+            | ConnectionError::Hpack(HpackError::TooManyFields(_) | HpackError::FieldsTooLarge(_)) => {
+                Fault::HeadTooLarge
+            }
+            _ => Fault::Framing,
+        })
+    }
+
+    /// Reads up to the next event that concerns the worker, from `bytes[used..]`.
+    fn read_events(&mut self, stream: &mut Stream, bytes: &[u8], at: Nanos) -> Result<Parsed, ConnectionError> {
+        let mut used = 0;
+        loop {
+            let (count, event) = stream.reader.read(&bytes[used..])?;
+            used += count;
+            let Some(event) = event else { return Ok(Parsed::More) };
+            match event {
+                Event::Headers { stream: id, block, ends, .. } => {
+                    let Some(place) = stream.ids.iter().position(|other| *other == id) else {
+                        stream.decoder.decode(block, &Limits::DEFAULT, |_, _| {})?;
+                        continue;
+                    };
+                    let open = &mut stream.open[place];
+                    let result = if open.incoming.awaits_head() {
+                        open.first_at = if open.first_at == 0 { at } else { open.first_at };
+                        let head = stream.memo.read(&mut stream.decoder, block, &Limits::DEFAULT)?;
+                        head.and_then(|head| {
+                            open.status = head.status;
+                            open.incoming.response(head, self.mix.asked(open.sent), ends)
+                        })
+                    } else {
+                        let read = read_trailers(&mut stream.decoder, block, &Limits::DEFAULT, |_, _| {})?;
+                        read.and_then(|()| open.incoming.trailers(ends))
+                    };
+                    if result.is_err() || open.incoming.is_complete() {
+                        return Ok(self.answer(stream, place, used, result));
+                    }
+                }
+                Event::Data { stream: id, data, flow_bytes, ends } => {
+                    let credit = stream.receive.receive(flow_bytes)?;
+                    if credit > 0 {
+                        http2::push_window_update(&mut stream.owed, 0, credit);
+                    }
+                    let Some(place) = stream.ids.iter().position(|other| *other == id) else { continue };
+                    let open = &mut stream.open[place];
+                    self.expectation.compare(&mut open.body, self.expectation.checks_whole(open.sent), data);
+                    let result = open.incoming.data(data.len(), ends);
+                    if result.is_err() || open.incoming.is_complete() {
+                        return Ok(self.answer(stream, place, used, result));
+                    }
+                    let credit = open.receive.receive(flow_bytes)?;
+                    if credit > 0 {
+                        http2::push_window_update(&mut stream.owed, id, credit);
+                    }
+                }
+                Event::Settings(settings) => {
+                    stream.apply(settings)?;
+                    return Ok(Parsed::Changed { used });
+                }
+                Event::WindowUpdate { stream: id, bytes } => stream.credit(id, bytes)?,
+                Event::Ping(payload) => http2::push_ping(&mut stream.owed, payload, true),
+                Event::Reset { stream: id, code } => {
+                    if let Some(parsed) = self.reset(stream, id, code, used) {
+                        return Ok(parsed);
+                    }
+                }
+                Event::GoAway { last, code, debug } => {
+                    if code != ErrorCode::NO_ERROR {
+                        let text = String::from_utf8_lossy(&debug[..debug.len().min(DEBUG_MAX_BYTES)]);
+                        let text = format!("the server ended the connection with {code}: {}", text.escape_debug());
+                        self.expectation.note(Some(text.trim_end_matches(": ").to_owned()));
+                        return Ok(Parsed::Broken(Fault::Closed));
+                    }
+                    stream.last_id = Some(last.min(stream.last_id.unwrap_or(last)));
+                    return Ok(Parsed::Changed { used });
+                }
+                Event::SettingsAck | Event::PingAck(_) => {}
+            }
+        }
+    }
+}
+
+impl Protocol for Http2 {
+    type Stream = Stream;
+    type Expected = Sent;
+    const UNREADABLE: Fault = Fault::Framing;
+    const ORDERED: bool = false;
+
+    fn stream(&self) -> Stream {
+        Stream {
+            reader: Reader::new(Role::Client, Limits::DEFAULT),
+            decoder: hpack::Decoder::default(),
+            memo: ResponseMemo::default(),
+            peer: None,
+            last_id: None,
+            next_id: 1,
+            ids: Vec::new(),
+            open: Vec::new(),
+            window: SendWindow::new(Settings::DEFAULT.initial_window_size),
+            receive: ReceiveWindow::new(WINDOW_MAX),
+            table: TableUse::Fill,
+            table_bytes: Settings::DEFAULT.header_table_size,
+            owed: Vec::new(),
+        }
+    }
+
+    fn open(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(PREFACE);
+        http2::push_settings(out, &OWN);
+        http2::push_window_update(out, 0, WINDOW_MAX - Settings::DEFAULT.initial_window_size);
+    }
+
+    fn is_ready(&self, stream: &Stream) -> bool {
+        stream.peer.is_some()
+    }
+
+    #[inline]
+    fn room(&self, stream: &Stream, depth: u32) -> u32 {
+        let allowed = stream.peer.map_or(0, |peer| peer.max_concurrent_streams.min(depth));
+        if self.is_leaving(stream) { 0 } else { allowed.saturating_sub(stream.ids.len() as u32) }
+    }
+
+    #[inline]
+    fn is_leaving(&self, stream: &Stream) -> bool {
+        stream.last_id.is_some() || stream.next_id > STREAM_MAX
+    }
+
+    fn take_unprocessed(&self, stream: &mut Stream) -> Option<u32> {
+        let last = stream.last_id?;
+        let place = stream.ids.iter().position(|id| *id > last)?;
+        stream.remove(place);
+        Some(place as u32)
+    }
+
+    #[inline]
+    fn owed(&self, stream: &mut Stream, out: &mut Vec<u8>) {
+        out.append(&mut stream.owed);
+    }
+
+    #[inline]
+    fn available(&mut self, wanted: u32) -> u32 {
+        self.mix.available(wanted)
+    }
+
+    #[inline]
+    fn request(&mut self, stream: &mut Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Sent {
+        let sent = self.mix.next(rng);
+        self.push(stream, sent, now, out);
+        sent
+    }
+
+    #[inline]
+    fn is_checked(&self, sent: Sent) -> bool {
+        self.expectation.checks_whole(sent)
+    }
+
+    #[inline]
+    fn last(&self) -> Option<Last> {
+        Some(self.last)
+    }
+
+    fn index(&self, sent: Sent) -> u32 {
+        sent.index
+    }
+
+    #[inline]
+    fn operation(&self, sent: Sent) -> Option<u32> {
+        self.mix.operation(sent)
+    }
+
+    fn again(&mut self, stream: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
+        self.push(stream, sent, now, out);
+        sent
+    }
+
+    #[inline]
+    fn read(&mut self, stream: &mut Stream, _: Sent, bytes: &[u8], at: Nanos) -> Parsed {
+        self.read_events(stream, bytes, at).unwrap_or_else(|error| self.broken(error))
+    }
+
+    fn end(&mut self, stream: &mut Stream, _: Sent) -> Parsed {
+        self.expectation.note(None);
+        Parsed::Broken(if stream.reader.is_between() { Fault::Closed } else { Fault::Truncated })
+    }
+
+    fn explain(&self) -> Option<String> {
+        self.expectation.explain()
+    }
+}

@@ -1,0 +1,529 @@
+//! HTTP/2 on the simulated network: responses in any order, limits, refusals and leaving servers.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use net::Nanos;
+use net::sim::{Actions, Answer, Network, Peer};
+use study::Measurement;
+use study::spec::{Arrivals, Connection, LoadSpec, Stop, Target, Warmup};
+use wire::http2::hpack::{self, Decoder, Indexing};
+use wire::http2::{
+    ErrorCode, Event, Limits, Reader, RequestHead, Role, STREAM_MAX, Settings, push_data, push_go_away, push_headers,
+    push_ping, push_reset, push_settings, push_window_update,
+};
+
+use super::{MS, ROUND_TRIP, S, errors, near, outcome_of};
+use crate::coordinator::Outcome;
+use crate::protocol::{Http2, Values};
+use crate::recorder::Fault;
+
+fn http2() -> LoadSpec {
+    let mut spec = super::http::http();
+    let Target::Http { http2, .. } = &mut spec.target else { unreachable!() };
+    *http2 = true;
+    spec
+}
+
+fn outcome(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Result<Measurement, Outcome> {
+    let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all specs here load HTTP") };
+    let protocol = Http2::new(false, requests, expect, Values::new("", spec.seed)).unwrap();
+    outcome_of(spec, protocol, Network::PERFECT, serve)
+}
+
+fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+    outcome(spec, serve).unwrap()
+}
+
+/// A request whose body is complete.
+struct Request {
+    /// On this connection, from 0.
+    number: u64,
+    stream: u32,
+    path: String,
+    body: Vec<u8>,
+}
+
+struct Server<F> {
+    script: F,
+    settings: Settings,
+    reader: Reader,
+    decoder: Decoder,
+    head: RequestHead,
+    open: BTreeMap<u32, (String, Vec<u8>)>,
+    number: u64,
+    has_started: bool,
+    /// Frames other than requests.
+    other: Rc<RefCell<Vec<String>>>,
+}
+
+fn server_with(
+    settings: Settings,
+    other: &Rc<RefCell<Vec<String>>>,
+    script: impl FnMut(Request, &mut Actions) + 'static,
+) -> Answer {
+    let mut decoder = Decoder::default();
+    if settings.header_table_size < Settings::DEFAULT.header_table_size {
+        decoder.allow_table(settings.header_table_size);
+    }
+    Server {
+        script,
+        settings,
+        reader: Reader::new(Role::Server, Limits::DEFAULT),
+        decoder,
+        head: RequestHead::default(),
+        open: BTreeMap::new(),
+        number: 0,
+        has_started: false,
+        other: other.clone(),
+    }
+    .into()
+}
+
+fn server(script: impl FnMut(Request, &mut Actions) + 'static) -> Answer {
+    server_with(Settings::DEFAULT, &Rc::default(), script)
+}
+
+impl<F: FnMut(Request, &mut Actions)> Peer for Server<F> {
+    /// Gives credit of five bytes for each request with a body after a millisecond.
+    fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {
+        if !std::mem::replace(&mut self.has_started, true) {
+            to.send(0, made(|out| push_settings(out, &self.settings)));
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (used, event) = self.reader.read(rest).unwrap();
+            rest = &rest[used..];
+            let complete = match event {
+                Some(Event::Headers { stream, block, ends, .. }) => {
+                    self.head.read(&mut self.decoder, block, &Limits::DEFAULT, |_, _| {}).unwrap().unwrap();
+                    self.open.insert(stream, (self.head.path().to_owned(), Vec::new()));
+                    if !ends {
+                        to.send(MS, made(|out| push_window_update(out, stream, 5)));
+                    }
+                    ends.then_some(stream)
+                }
+                Some(Event::Data { stream, data, ends, .. }) => {
+                    if let Some((_, body)) = self.open.get_mut(&stream) {
+                        body.extend_from_slice(data);
+                    }
+                    ends.then_some(stream)
+                }
+                Some(other) => {
+                    self.other.borrow_mut().push(format!("{other:?}"));
+                    None
+                }
+                None => None,
+            };
+            if let Some(stream) = complete
+                && let Some((path, body)) = self.open.remove(&stream)
+            {
+                (self.script)(Request { number: self.number, stream, path, body }, to);
+                self.number += 1;
+            }
+        }
+    }
+}
+
+fn made(make: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    make(&mut out);
+    out
+}
+
+fn headers(status: &str, stream: u32, ends: bool) -> Vec<u8> {
+    let block = made(|out| hpack::push_field(out, b":status", status.as_bytes(), Indexing::Skip));
+    made(|out| push_headers(out, stream, &block, ends, 16_384))
+}
+
+fn good(stream: u32) -> Vec<u8> {
+    [headers("200", stream, false), made(|out| push_data(out, stream, b"test", true))].concat()
+}
+
+fn reset(stream: u32, code: ErrorCode) -> Vec<u8> {
+    made(|out| push_reset(out, stream, code))
+}
+
+fn go_away(last: u32) -> Vec<u8> {
+    made(|out| push_go_away(out, last, ErrorCode::NO_ERROR))
+}
+
+/// Little's law: requests in flight are the rate times the mean time.
+fn check_in_flight(measurement: &Measurement, expect: f64) {
+    near(measurement.in_flight_mean, expect, 0.001);
+    let rate = measurement.requests as f64 / measurement.duration_ns as f64;
+    near(rate * measurement.service.sum / measurement.service.count as f64, expect, 0.001);
+}
+
+#[test]
+fn timing_of_each_request_is_exact() {
+    let measurement = measure(&http2(), |_| server(|request, to| to.send(MS, good(request.stream))));
+    let trip = MS + ROUND_TRIP;
+    assert_eq!((measurement.service.min, measurement.service.max), (Some(trip), Some(trip)));
+    assert_eq!(errors(&measurement), []);
+    assert_eq!(measurement.statuses, [(200, measurement.requests)].into());
+    near(measurement.requests as f64, (4 * S / trip) as f64, 0.002);
+    assert_eq!(measurement.reconnects, 0);
+}
+
+#[test]
+fn responses_in_any_order_belong_to_their_requests() {
+    let stop = Stop::Duration { duration_ns: 20 * S };
+    let spec = LoadSpec { pipeline: 16, stop, ..http2() };
+    let measurement = measure(&spec, |_| {
+        server(|request, to| to.send(if request.number % 3 == 0 { 7 * MS } else { 2 * MS }, good(request.stream)))
+    });
+    assert_eq!((errors(&measurement), measurement.asked_again), (vec![], 0));
+    let (least, most) = (2 * MS + ROUND_TRIP, 7 * MS + ROUND_TRIP);
+    assert_eq!((measurement.service.min, measurement.service.max), (Some(least), Some(most)));
+    check_in_flight(&measurement, 64.0);
+}
+
+#[test]
+fn interleaved_bodies_are_kept_apart() {
+    // Responses of two requests at a time: `te` of the one, `te` of the other, `st` of both.
+    let spec = LoadSpec { pipeline: 2, ..http2() };
+    let measurement = measure(&spec, |_| {
+        let mut first = None;
+        server(move |request, to| {
+            let Some(other) = first.take() else {
+                first = Some(request.stream);
+                return;
+            };
+            let both = [request.stream, other];
+            for (text, ends) in [(b"te", false), (b"st", true)] {
+                for stream in both {
+                    if !ends {
+                        to.send(MS, headers("200", stream, false));
+                    }
+                    to.send(MS, made(|out| push_data(out, stream, text, ends)));
+                }
+            }
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    assert!(measurement.requests > 7_000, "{}", measurement.requests);
+}
+
+#[test]
+fn server_limits_requests_in_flight() {
+    for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Constant { rate_per_s: 1e6 }] {
+        let (in_flight, most) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let spec = LoadSpec { clients: 1, pipeline: 16, arrivals, ..http2() };
+        let (count, seen) = (in_flight.clone(), most.clone());
+        let measurement = measure(&spec, move |_| {
+            let (count, seen) = (count.clone(), seen.clone());
+            let settings = Settings { max_concurrent_streams: 3, ..Settings::DEFAULT };
+            server_with(settings, &Rc::default(), move |request, to| {
+                count.set(count.get() + 1);
+                seen.set(seen.get().max(count.get()));
+                // Three requests arrive together and end together.
+                if count.get() == 3 {
+                    count.set(0);
+                    (0..3).for_each(|nth| to.send(MS, good(request.stream - 2 * nth)));
+                }
+            })
+        });
+        assert_eq!((errors(&measurement), most.get()), (vec![], 3), "{arrivals:?}");
+        near(measurement.in_flight_mean, 3.0, 0.001);
+    }
+}
+
+/// The limit changes at some requests; a request that crosses the new setting is refused.
+#[test]
+fn server_may_change_its_limit_at_any_time() {
+    for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 5_000.0 }] {
+        let answered = Rc::new(Cell::new(0));
+        let stop = Stop::Requests { requests: 5_000, max_ns: 60 * S };
+        let spec = LoadSpec { clients: 2, pipeline: 8, arrivals, stop, ..http2() };
+        let counter = answered.clone();
+        let measurement = measure(&spec, move |_| {
+            let counter = counter.clone();
+            server(move |request, to| {
+                let limit = |max_concurrent_streams| {
+                    made(|out| push_settings(out, &Settings { max_concurrent_streams, ..Settings::DEFAULT }))
+                };
+                match request.number % 100 {
+                    50 => to.send(0, limit(2)),
+                    52..55 => return to.send(0, reset(request.stream, ErrorCode::REFUSED_STREAM)),
+                    90 => to.send(0, limit(100)),
+                    _ => {}
+                }
+                counter.set(counter.get() + 1);
+                to.send(MS, good(request.stream));
+            })
+        });
+        assert_eq!((errors(&measurement), measurement.requests, measurement.unfinished), (vec![], 5_000, 0));
+        assert_eq!(answered.get(), measurement.warmup_requests + 5_000);
+        assert!(measurement.asked_again > 100, "{}", measurement.asked_again);
+    }
+}
+
+#[test]
+fn requests_that_a_leaving_server_did_not_process_are_resent() {
+    let (closed, open) = (Arrivals::Closed { think_ns: 0 }, Arrivals::Constant { rate_per_s: 9_000.0 });
+    for last in 0..20 {
+        for (arrivals, warns) in [(closed, false), (open, false), (closed, true), (open, true)] {
+            let answered = Rc::new(Cell::new(0));
+            let stop = Stop::Requests { requests: 1_000, max_ns: 60 * S };
+            let spec = LoadSpec { pipeline: 8, arrivals, stop, ..http2() };
+            let counter = answered.clone();
+            let measurement = measure(&spec, move |_| {
+                let counter = counter.clone();
+                server(move |request, to| {
+                    if request.number > last {
+                        return;
+                    }
+                    counter.set(counter.get() + 1);
+                    if request.number == last {
+                        // RFC 9113 6.8: a server may announce the end first.
+                        to.send(0, if warns { go_away(STREAM_MAX) } else { Vec::new() });
+                        to.send(MS / 2, go_away(request.stream));
+                    }
+                    to.send(MS, good(request.stream));
+                })
+            });
+            assert_eq!((errors(&measurement), measurement.requests), (vec![], 1_000), "{last}, {arrivals:?}");
+            assert_eq!((measurement.unfinished, measurement.warmup_errors.len()), (0, 0));
+            assert_eq!(answered.get(), measurement.warmup_requests + 1_000, "each request has one response");
+            assert!(measurement.asked_again > 0 || last % 8 == 7 || arrivals == open, "{last}");
+        }
+    }
+}
+
+#[test]
+fn resent_requests_are_timed_from_when_they_were_due() {
+    let arrivals = Arrivals::Constant { rate_per_s: 1e6 };
+    let stop = Stop::Requests { requests: 10, max_ns: 60 * S };
+    let spec = LoadSpec { clients: 1, pipeline: 10, arrivals, stop, warmup: Warmup::DurationNs(0), ..http2() };
+    let measurement = measure(&spec, |connection| {
+        server(move |request, to| match (connection, request.number) {
+            (0, 5..) => {}
+            (0, 4) => {
+                to.send(MS, good(request.stream));
+                to.send(MS, go_away(request.stream));
+            }
+            _ => to.send(MS, good(request.stream)),
+        })
+    });
+    assert_eq!((measurement.requests, measurement.asked_again, errors(&measurement)), (10, 5, vec![]));
+    assert_eq!(measurement.service.max, Some(MS + ROUND_TRIP), "the write with a response");
+    // To close, connect, open and send takes four round trips.
+    let response = measurement.response.unwrap().max.unwrap();
+    assert!((2 * MS + 2 * ROUND_TRIP..2 * MS + 6 * ROUND_TRIP).contains(&response), "{response}");
+}
+
+#[test]
+fn resent_requests_have_the_same_values() {
+    let mut spec = LoadSpec { pipeline: 8, stop: Stop::Requests { requests: 1_000, max_ns: 60 * S }, ..http2() };
+    let Target::Http { requests, .. } = &mut spec.target else { unreachable!() };
+    requests[0].target = "/{{seq}}/{{uuid}}/{{letters:20}}".to_owned();
+    requests[0].method = "POST".to_owned();
+    requests[0].body = br#"{"id": "{{uuid}}"}"#.to_vec();
+    let paths = Rc::new(RefCell::new(BTreeMap::<String, BTreeSet<String>>::new()));
+    let seen = paths.clone();
+    let measurement = measure(&spec, move |_| {
+        let seen = seen.clone();
+        server(move |request, to| {
+            let id = request.path.split('/').nth(2).unwrap();
+            assert_eq!(request.body, format!(r#"{{"id": "{id}"}}"#).as_bytes());
+            let sequence = request.path.split('/').nth(1).unwrap().to_owned();
+            seen.borrow_mut().entry(sequence).or_default().insert(request.path);
+            match request.number {
+                ..3 => to.send(MS, good(request.stream)),
+                3 => to.send(MS, [good(request.stream), go_away(request.stream)].concat()),
+                4.. => {}
+            }
+        })
+    });
+    assert!(measurement.asked_again > 500, "{}", measurement.asked_again);
+    let paths = paths.borrow();
+    assert!(paths.len() >= 1_000 && paths.values().all(|forms| forms.len() == 1), "{paths:?}");
+}
+
+#[test]
+fn a_request_is_not_resent_forever() {
+    let measurement =
+        measure(&http2(), |_| server(|request, to| to.send(MS, reset(request.stream, ErrorCode::REFUSED_STREAM))));
+    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["stream-reset"]);
+    assert_eq!(measurement.requests, 0);
+    let all = measurement.errors["stream-reset"] + measurement.warmup_errors["stream-reset"];
+    near(measurement.asked_again as f64, 10.0 * all as f64, 0.05);
+}
+
+#[test]
+fn a_reset_stream_is_an_error_and_keeps_the_connection() {
+    let measurement = measure(&LoadSpec { pipeline: 4, ..http2() }, |_| {
+        server(|request, to| match request.number % 10 {
+            9 => to.send(MS, reset(request.stream, ErrorCode::INTERNAL_ERROR)),
+            _ => to.send(MS, good(request.stream)),
+        })
+    });
+    let resets = measurement.errors["stream-reset"];
+    near(measurement.requests as f64, 9.0 * resets as f64, 0.01);
+    assert_eq!((measurement.reconnects, errors(&measurement).len()), (0, 1));
+    assert_eq!(measurement.error_examples["stream-reset"], "the server reset the stream with INTERNAL_ERROR");
+}
+
+#[test]
+fn malformed_responses_are_errors_and_keep_the_connection() {
+    let other = Rc::<RefCell<Vec<String>>>::default();
+    let seen = other.clone();
+    let measurement = measure(&http2(), move |_| {
+        server_with(Settings::DEFAULT, &seen, |request, to| {
+            to.send(
+                MS,
+                if request.number % 2 == 0 { headers("2x0", request.stream, false) } else { good(request.stream) },
+            )
+        })
+    });
+    let framing = measurement.errors["framing"];
+    near(measurement.requests as f64, framing as f64, 0.01);
+    assert_eq!((measurement.reconnects, errors(&measurement).len()), (0, 1));
+    assert_eq!(measurement.error_examples["framing"], "a `:status` that is not three digits, or 101");
+    let resets =
+        other.borrow().iter().filter(|frame| frame.contains("Reset") && frame.contains("ErrorCode(1)")).count();
+    assert!(resets as u64 >= framing, "{resets}");
+}
+
+#[test]
+fn statuses_and_bodies_are_checked() {
+    let measurement = measure(&http2(), |_| {
+        server(|request, to| {
+            let wrong_body =
+                [headers("200", request.stream, false), made(|out| push_data(out, request.stream, b"tent", true))];
+            match request.number % 3 {
+                0 => to.send(MS, headers("503", request.stream, true)),
+                1 => to.send(MS, wrong_body.concat()),
+                // Interim responses are skipped.
+                _ => to.send(MS, [headers("103", request.stream, false), good(request.stream)].concat()),
+            }
+        })
+    });
+    near(measurement.errors["status"] as f64, measurement.requests as f64, 0.01);
+    near(measurement.errors["body"] as f64, measurement.requests as f64, 0.01);
+    assert_eq!(
+        (measurement.reconnects, measurement.error_examples["status"].as_str()),
+        (0, "status 503 (expected 2xx)")
+    );
+}
+
+#[test]
+fn a_body_waits_for_credit() {
+    let mut spec = LoadSpec { pipeline: 2, ..http2() };
+    let Target::Http { requests, .. } = &mut spec.target else { unreachable!() };
+    (requests[0].method, requests[0].body) = ("POST".to_owned(), b"0123456789abcde".to_vec());
+    let settings = Settings { initial_window_size: 10, ..Settings::DEFAULT };
+    let measurement = measure(&spec, move |_| {
+        server_with(settings, &Rc::default(), |request, to| {
+            assert_eq!(request.body, b"0123456789abcde");
+            to.send(0, good(request.stream));
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    let trip = 2 * ROUND_TRIP + MS;
+    assert_eq!((measurement.service.min, measurement.service.max), (Some(trip), Some(trip)));
+    check_in_flight(&measurement, 8.0);
+}
+
+#[test]
+fn pings_and_settings_are_acknowledged() {
+    let other = Rc::<RefCell<Vec<String>>>::default();
+    let seen = other.clone();
+    let measurement = measure(&LoadSpec { clients: 1, ..http2() }, move |_| {
+        server_with(Settings::DEFAULT, &seen, |request, to| {
+            if request.number % 100 == 0 {
+                to.send(0, made(|out| push_ping(out, [7; 8], false)));
+                to.send(0, made(|out| push_settings(out, &Settings::DEFAULT)));
+            }
+            to.send(MS, good(request.stream));
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    let count = |text: &str| other.borrow().iter().filter(|frame| *frame == text).count() as u64;
+    let pings = measurement.sent.div_ceil(100);
+    assert_eq!(count("PingAck([7, 7, 7, 7, 7, 7, 7, 7])"), pings);
+    assert_eq!(count("SettingsAck"), pings + 1);
+}
+
+#[test]
+fn the_servers_table_is_never_exceeded() {
+    for bytes in [0, 40, 100, 4096] {
+        let settings = Settings { header_table_size: bytes, ..Settings::DEFAULT };
+        let measurement = measure(&http2(), move |_| {
+            server_with(settings, &Rc::default(), |request, to| to.send(MS, good(request.stream)))
+        });
+        assert_eq!(errors(&measurement), [], "{bytes}");
+    }
+}
+
+#[test]
+fn an_error_of_the_connection_fails_its_requests() {
+    let spec = LoadSpec { pipeline: 4, ..http2() };
+    let measurement = measure(&spec, |_| {
+        server(|request, to| match request.number {
+            ..9 => to.send(MS, good(request.stream)),
+            _ => to.send(MS, made(|out| push_go_away(out, 0, ErrorCode::ENHANCE_YOUR_CALM))),
+        })
+    });
+    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed"]);
+    assert_eq!(measurement.error_examples["closed"], "the server ended the connection with ENHANCE_YOUR_CALM");
+    near(measurement.errors["closed"] as f64, 4.0 * measurement.reconnects as f64, 0.05);
+}
+
+#[test]
+fn requests_in_flight_fail_when_the_connection_ends_without_goaway() {
+    let spec = LoadSpec { pipeline: 4, ..http2() };
+    let measurement = measure(&spec, |_| {
+        server(|request, to| match request.number {
+            ..9 => to.send(MS, good(request.stream)),
+            9 => to.end_of_stream(MS),
+            _ => {}
+        })
+    });
+    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed-between"]);
+    assert_eq!(measurement.asked_again, 0);
+}
+
+#[test]
+fn a_silent_stream_times_out_and_the_others_continue() {
+    let spec = LoadSpec { clients: 1, pipeline: 4, timeout_ns: 100 * MS, ..http2() };
+    let measurement = measure(&spec, |_| {
+        server(|request, to| match request.number {
+            100 => {}
+            // Late, but its latency counts.
+            200 => to.send(150 * MS, good(request.stream)),
+            _ => to.send(MS, good(request.stream)),
+        })
+    });
+    let timeouts = measurement.errors.get("timeout").copied().unwrap_or(0)
+        + measurement.warmup_errors.get("timeout").copied().unwrap_or(0);
+    assert_eq!((timeouts, measurement.reconnects), (2, 0));
+    assert!(measurement.requests > 2_800, "{}", measurement.requests);
+}
+
+#[test]
+fn a_connection_serves_its_number_of_requests() {
+    for connection in [Connection::PerRequest, Connection::Requests(5)] {
+        let spec = LoadSpec { connection, ..http2() };
+        let most = if connection == Connection::PerRequest { 1 } else { 5 };
+        let measurement = measure(&spec, move |_| {
+            server(move |request, to| {
+                assert!(request.number < most, "request {} on one connection", request.number);
+                to.send(MS, good(request.stream));
+            })
+        });
+        assert_eq!((errors(&measurement), measurement.reconnects), (vec![], 0), "{connection:?}");
+        assert!(measurement.requests > 3_000, "{}", measurement.requests);
+    }
+}
+
+#[test]
+fn a_server_of_another_protocol_is_named() {
+    let outcome = outcome(&http2(), |_| {
+        super::http::server(|_, _, to| to.send(0, b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice()))
+    });
+    let expect = (Fault::Framing, "the server speaks HTTP/1, not HTTP/2".to_owned());
+    assert_eq!(outcome, Err(Outcome::Unreachable(Some(expect))));
+}
