@@ -281,7 +281,7 @@ impl<'a> Contest<'a> {
     fn new(findings: &'a Findings, comparison: &'a Comparison) -> Option<Contest<'a>> {
         let metric = findings.metric_info(&comparison.metric)?;
         let (best, better) = if metric.higher_is_better { ("highest", "higher") } else { ("lowest", "lower") };
-        Some(Contest { findings, comparison, noun: &metric.noun, best, better })
+        Some(Contest { findings, comparison, noun: metric.noun, best, better })
     }
 
     fn sentences(&self) -> Vec<String> {

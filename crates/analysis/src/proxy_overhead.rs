@@ -122,16 +122,16 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
         let unit = unit(&metric.metric);
         match &metric.difference {
             Some(difference) if metric.shown && difference.point >= 0.0 => {
-                adds.push(format!("{} at {word}", change(difference, &unit, !is_claimed).trim_start_matches('+')));
+                adds.push(format!("{} at {word}", change(difference, unit, !is_claimed).trim_start_matches('+')));
             }
-            Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, &unit, false))),
+            Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, unit, false))),
             // With many tests, an interval that excludes zero is not yet a difference.
             Some(difference) if is_claimed => {
                 let alone = difference.low > 0.0 || difference.high < 0.0;
                 let among = if alone { format!(", not significant among {tests} tests") } else { String::new() };
-                open.push(format!("at {word} ({}{among})", change(difference, &unit, false)));
+                open.push(format!("at {word} ({}{among})", change(difference, unit, false)));
             }
-            _ => adds.push(format!("{} at {word}", quantity(metric.through - metric.direct, &unit))),
+            _ => adds.push(format!("{} at {word}", quantity(metric.through - metric.direct, unit))),
         }
     }
     let through = &found.through;

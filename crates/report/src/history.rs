@@ -110,7 +110,7 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
         let mut cells = vec![
             run.head.started.get(..16).unwrap_or(&run.head.started).replace('T', " "),
             revision(run, value).unwrap_or("unknown").to_owned(),
-            value.map_or_else(|| "–".to_owned(), |value| shown(value, &history.metric.unit)),
+            value.map_or_else(|| "–".to_owned(), |value| shown(value, history.metric.unit)),
         ];
         cells.extend(bars.then(|| value.map_or_else(String::new, |value| bar(value, ends))));
         cells.extend([

@@ -49,7 +49,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     }
     marked.sort_unstable();
     marked.dedup();
-    let y = Axis::of_values(values.into_iter(), metric.unit, &metric.text);
+    let y = Axis::of_values(values.into_iter(), metric.unit, metric.text);
     let mut panels = vec![Panel::new(String::new(), x.clone(), y, layers)];
     panels.extend(speed(machine, &x, shown.len()));
     let mut notes = Vec::new();
@@ -59,7 +59,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     let quick = machine.runs.iter().any(|run| run.head.quick);
     Drawing {
         name: format!("history-{}-{}", index + 1, metric.name),
-        title: format!("{} over runs on {}", capitalised(&metric.noun), machine.machine.name),
+        title: format!("{} over runs on {}", capitalised(metric.noun), machine.machine.name),
         caption: format!(
             "Markers: means over the trials of a run. Bars: its interval{}. Separate runs of one server differ by more than their intervals say. Second panel: CPU speed by the probe \
              relative to the median of these runs, in per cent; no value is adjusted for it.",

@@ -39,7 +39,7 @@ fn tables(findings: &Findings) -> Vec<Table> {
         if effects.analyses.is_empty() {
             continue;
         }
-        let of = &metric.noun;
+        let of = metric.noun;
         let idle = match findings.effects.iter().any(|other| other.idle != effects.idle) {
             true => format!(", idle {}", serde_name(effects.idle)),
             false => String::new(),
