@@ -23,7 +23,7 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
     if let Err(most) = net::thread::raise_open_files(others + u64::from(spec.clients)) {
         return Err(too_many_files(u64::from(spec.clients), others, most));
     }
-    // Journeys have few clients, which connect to several addresses.
+    // The clients of journeys connect to several addresses.
     if spec.target.address().starts_with("unix:") || matches!(spec.target, study::spec::Target::Journey { .. }) {
         return Ok(Vec::new());
     }

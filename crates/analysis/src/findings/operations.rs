@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Estimate;
 
-/// Operations of one row.
+/// Operations of one row, or of one journey of a row that has several.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RowOperations {
     /// Index of its row among `Findings::rows`.

@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
+use crate::validate_http;
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Archive {
     pub(super) log: Log,
@@ -53,7 +55,10 @@ pub(super) struct PostData {
     #[serde(default)]
     pub(super) mime_type: String,
     #[serde(default)]
-    pub(super) text: String,
+    text: String,
+    /// Of a form, in place of the text.
+    #[serde(default)]
+    params: Vec<Pair>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,6 +119,22 @@ impl Entry {
 
     fn took_ms(&self) -> f64 {
         self.time.unwrap_or(0.0).max(0.0)
+    }
+}
+
+impl PostData {
+    /// The body; empty if there is none.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        if !self.text.is_empty() {
+            return self.text.as_str().into();
+        }
+        let encoded = |text: &str| {
+            let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._~".contains(char);
+            let encode = |char| if is_plain(char) { char.to_string() } else { validate_http::percent_encoded(char) };
+            text.chars().map(encode).collect::<String>()
+        };
+        let pairs = self.params.iter().map(|pair| format!("{}={}", encoded(&pair.name), encoded(&pair.value)));
+        pairs.collect::<Vec<_>>().join("&").into()
     }
 }
 

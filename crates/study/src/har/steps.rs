@@ -106,16 +106,19 @@ fn draft(at: usize, kept: &[Kept<'_>], tokens: &mut Tokens) -> Draft {
         draft.name = Some(format!("{method} {}", path_of(url)).chars().take(NAME_MAX_BYTES).collect());
     }
     draft.headers = headers(&entry.request, kept, tokens, &mut draft.notes);
-    let Some(data) = post_data.as_ref().filter(|data| !data.text.is_empty()) else { return draft };
-    if data.text.contains('\0') {
+    let Some((data, text)) = post_data.as_ref().map(|data| (data, data.text())).filter(|data| !data.1.is_empty())
+    else {
+        return draft;
+    };
+    if text.contains('\0') {
         draft.notes.push("left out: the body, which is not a text".to_owned());
         return draft;
     }
     let is_form = data.mime_type.to_ascii_lowercase().contains("x-www-form-urlencoded");
-    let (body, names) = match serde_json::from_str::<Value>(&data.text) {
-        _ if is_form => (pairs_template(&data.text, tokens), pairs(&data.text).map(|pair| pair.0.to_owned()).collect()),
-        Ok(json @ (Value::Object(_) | Value::Array(_))) => json_template(&data.text, &json, tokens),
-        _ => (placeholders::literal(&data.text), Vec::new()),
+    let (body, names) = match serde_json::from_str::<Value>(&text) {
+        _ if is_form => (pairs_template(&text, tokens), pairs(&text).map(|pair| pair.0.to_owned()).collect()),
+        Ok(json @ (Value::Object(_) | Value::Array(_))) => json_template(&text, &json, tokens),
+        _ => (placeholders::literal(&text), Vec::new()),
     };
     let is_secret = |name: &String| name.to_ascii_lowercase().contains("passw");
     if names.iter().any(is_secret) {

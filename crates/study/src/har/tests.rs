@@ -149,6 +149,16 @@ fn hidden_inputs_are_taken_from_pages() {
 }
 
 #[test]
+fn forms_may_have_only_parameters() {
+    let mut form = call(1, "POST", "https://a.example/", &[], "", "");
+    let params = json!([{ "name": "a b", "value": "ü&1" }, { "name": "c", "value": "" }]);
+    form["request"]["postData"] = json!({ "mimeType": "application/x-www-form-urlencoded", "params": params });
+    let (_, journey) = imported("x", &recording(&[form]));
+    let Call::Rest { body, .. } = &journey.steps[0].call else { panic!("{journey:?}") };
+    assert_eq!(body.as_deref(), Some("a%20b=%C3%BC%261&c="));
+}
+
+#[test]
 fn sites_include_their_subdomains() {
     for (host, expected) in [
         ("shop.example", "shop.example"),
