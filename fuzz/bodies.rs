@@ -236,7 +236,7 @@ pub(crate) fn cases_parse(bytes: &[u8]) {
     }
 }
 
-/// A recording gives an error, or a text that parses as a journey with as many steps as it says.
+/// A recording gives an error, or a journey that parses and has the reported numbers of steps and values.
 pub(crate) fn har(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::har::import("x", text) {

@@ -11,7 +11,7 @@ use crate::journey::{placeholders, reply_path};
 /// Maximum number of values of a JSON body that are considered, and of occurrences in another body.
 const VALUES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 30;
-/// Longest value that is looked for, bytes.
+/// Maximum length of a value, bytes.
 const VALUE_MAX_BYTES: usize = 4096;
 /// Text before a value in a body without JSON, in bytes: the least that identifies it, and the most.
 const CONTEXT_BYTES: std::ops::RangeInclusive<usize> = 16..=120;
@@ -126,7 +126,7 @@ impl Tokens {
         }
     }
 
-    /// The name of a value that a response has, which is then taken from the latest one.
+    /// Names a value of a request if a response contains it, and takes it from the latest one.
     pub(super) fn name(&mut self, wanted: Wanted<'_>) -> Option<String> {
         if wanted.value.is_empty() || wanted.value.len() > VALUE_MAX_BYTES {
             return None;
@@ -135,7 +135,7 @@ impl Tokens {
         if let Some(known) = self.taken.iter().find(is_known) {
             return Some(known.name.clone());
         }
-        // Of several in the latest response, the last.
+        // In one response, JSON wins over headers, and headers over text.
         let found = [self.in_text(wanted), self.in_header(wanted), self.in_json(wanted)];
         let (step, source, name) = found.into_iter().flatten().max_by_key(|found| found.0)?;
         Some(self.take(step, source, &name, wanted.value))
@@ -214,7 +214,7 @@ impl Leaf {
     }
 }
 
-/// Whether a value is so long or varied that it cannot be the same by chance.
+/// Whether a value is long enough that equality is no accident.
 pub(super) fn is_distinctive(value: &str) -> bool {
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     !value.contains(' ') && (value.len() >= 20 || value.len() >= 8 && has_digit)
