@@ -72,6 +72,7 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
             (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?, None)
         }
     };
+    let lab = lab::cluster::node::Lab::new(input, output).map_err(machine)?;
     let is_built_in = args.directory == Path::new(built_in::DIRECTORY);
     let directory = if is_built_in { built_in::unpack()? } else { args.directory.clone() };
     let host = lab::host::facts(&directory);
@@ -86,7 +87,7 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
         host,
     };
     let options = lab::cluster::node::Options { exe, directory, probe: lab::probe::run };
-    lab::cluster::node::serve(input, output, &options, hello).map_err(machine)?;
+    lab::cluster::node::serve(lab, &options, hello).map_err(machine)?;
     Ok(Exit::Fine)
 }
 

@@ -36,11 +36,10 @@ pub struct Options {
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
-/// Serves the lab that writes to `input` and reads from `output`, until it ends the node or is gone. Call it from the
-/// main thread: the kernel kills a thread's children with it. Fails without a watchdog or channel.
-pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -> io::Result<()> {
+/// Serves the lab until it ends the node or is gone. Call it from the main thread: the kernel kills a thread's children
+/// with it. Fails without a watchdog.
+pub fn serve(lab: Lab, options: &Options, hello: Hello) -> io::Result<()> {
     let supervisor = Supervisor::start(&options.exe)?;
-    let lab = Lab::new(input, output)?;
     lab.say(&Said::Hello(Box::new(hello)));
     let mut node = Node { lab, options, supervisor: &supervisor, kept: Kept::default(), spinner: None };
     // However it ends, the lab is gone.
@@ -199,7 +198,7 @@ impl Node<'_> {
 }
 
 /// Channel to the lab. One thread reads orders and responds to pings; another sends beats and checks the lab's.
-struct Lab {
+pub struct Lab {
     shared: Arc<Shared>,
     orders: mpsc::Receiver<Order>,
     /// Readable when there is an order or the lab is gone.
@@ -215,7 +214,9 @@ struct Shared {
 }
 
 impl Lab {
-    fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+    /// The lab that writes to `input` and reads from `output`. It hears from this node at once, so the node may take its
+    /// time to say what it is.
+    pub fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         let (wake, waker) = io::pipe()?;
         let wake = OwnedFd::from(wake);
         rustix::fs::fcntl_setfl(&wake, rustix::fs::OFlags::NONBLOCK)?;
@@ -224,7 +225,8 @@ impl Lab {
             // A full pipe wakes just as well, so lost bytes do not matter.
             waker: Writer::new(waker, Duration::ZERO)?,
             is_gone: AtomicBool::new(false),
-            heard_ns: AtomicU64::new(clock::monotonic_ns()),
+            // Silence counts from the first order: the lab may wait for other nodes before.
+            heard_ns: AtomicU64::new(u64::MAX),
         });
         let (sender, orders) = mpsc::channel();
         let (beats, stop) = mpsc::channel();
