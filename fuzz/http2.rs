@@ -3,7 +3,7 @@
 use ringline_h2::hpack as oracle;
 use wire::http2::hpack::{self, Decoder, HpackError, Indexing};
 use wire::http2::{
-    ConnectionError, Event, Limits, PREFACE, Reader, RequestHead, ResponseHead, ResponseMemo, Role, Settings,
+    ConnectionError, Event, Limits, PREFACE, Reader, RequestHead, ResponseDecoder, ResponseHead, Role, Settings,
     read_trailers,
 };
 
@@ -39,7 +39,8 @@ fn events(role: Role, pieces: &[&[u8]]) -> Vec<Seen> {
     if role == Role::Client {
         reader.open_stream(9);
     }
-    let (mut decoder, mut memo, mut head) = (Decoder::default(), ResponseMemo::default(), RequestHead::default());
+    let (mut decoder, mut responses, mut head) =
+        (Decoder::default(), ResponseDecoder::default(), RequestHead::default());
     let mut seen = Vec::new();
     for mut rest in pieces.iter().copied() {
         while !rest.is_empty() {
@@ -78,10 +79,9 @@ fn events(role: Role, pieces: &[&[u8]]) -> Vec<Seen> {
                             result.map(|()| format!("{} {} {:?}", head.method(), head.path(), head.content_length))
                         }),
                         Role::Client => {
-                            let mut fresh = decoder.clone();
-                            let expect = ResponseHead::read(&mut fresh, block, &Limits::DEFAULT, add);
-                            let known = memo.read(&mut decoder, block, &Limits::DEFAULT);
-                            assert_eq!(known, expect, "with and without memo");
+                            let expect = ResponseHead::read(&mut decoder, block, &Limits::DEFAULT, add);
+                            let known = responses.read(block, &Limits::DEFAULT);
+                            assert_eq!(known, expect, "with and without known blocks");
                             known.map(|result| result.map(|head| format!("{head:?}")))
                         }
                     };

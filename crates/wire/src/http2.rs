@@ -46,7 +46,7 @@ pub use frame::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
 pub use message::Incoming;
 pub use reader::{Event, Reader, Role};
 pub use request::{RequestHead, SharedFields, TableUse, request_fields};
-pub use response::{ResponseHead, ResponseMemo};
+pub use response::{ResponseDecoder, ResponseHead};
 pub use settings::Settings;
 pub use window::{ReceiveWindow, SendWindow, WINDOW_MAX};
 

@@ -9,7 +9,7 @@ use study::spec::{Expect, HttpRequest};
 use wire::http2::hpack::{self, HpackError, Indexing};
 use wire::http2::{
     self, ConnectionError, ErrorCode, Event, FieldError, Incoming, Limits, PREFACE, Reader, ReceiveWindow,
-    ResponseMemo, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX, read_trailers,
+    ResponseDecoder, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX, read_trailers,
 };
 
 use super::expectation::{Body, Expectation};
@@ -78,8 +78,7 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: Reader,
-    decoder: hpack::Decoder,
-    memo: ResponseMemo,
+    decoder: ResponseDecoder,
     /// The server's settings, once received.
     peer: Option<Settings>,
     /// The last stream that the server processes, after GOAWAY.
@@ -397,19 +396,20 @@ impl Http2 {
             match event {
                 Event::Headers { stream: id, block, ends, .. } => {
                     let Some(place) = stream.ids.iter().position(|other| *other == id) else {
-                        stream.decoder.decode(block, &Limits::DEFAULT, |_, _| {})?;
+                        stream.decoder.decoder(&Limits::DEFAULT)?.decode(block, &Limits::DEFAULT, |_, _| {})?;
                         continue;
                     };
                     let open = &mut stream.open[place];
                     let result = if open.incoming.awaits_head() {
                         open.first_at = if open.first_at == 0 { at } else { open.first_at };
-                        let head = stream.memo.read(&mut stream.decoder, block, &Limits::DEFAULT)?;
+                        let head = stream.decoder.read(block, &Limits::DEFAULT)?;
                         head.and_then(|head| {
                             open.status = head.status;
                             open.incoming.response(head, self.mix.asked(open.sent), ends)
                         })
                     } else {
-                        let read = read_trailers(&mut stream.decoder, block, &Limits::DEFAULT, |_, _| {})?;
+                        let decoder = stream.decoder.decoder(&Limits::DEFAULT)?;
+                        let read = read_trailers(decoder, block, &Limits::DEFAULT, |_, _| {})?;
                         read.and_then(|()| open.incoming.trailers(ends))
                     };
                     if result.is_err() || open.incoming.is_complete() {
@@ -469,8 +469,7 @@ impl Protocol for Http2 {
     fn stream(&self) -> Stream {
         Stream {
             reader: Reader::new(Role::Client, Limits::DEFAULT),
-            decoder: hpack::Decoder::default(),
-            memo: ResponseMemo::default(),
+            decoder: ResponseDecoder::default(),
             peer: None,
             last_id: None,
             next_id: 1,

@@ -1,9 +1,11 @@
 //! The head of a response. Source: RFC 9113 section 8.3.2.
 
+use std::collections::VecDeque;
+
 use super::Limits;
 use super::error::ConnectionError;
 use super::fields::{FieldError, FieldRules};
-use super::hpack::Decoder;
+use super::hpack::{BlockUse, Decoder};
 
 /// The head of a response, final or interim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,52 +55,91 @@ fn parse_status(value: &[u8]) -> Option<u16> {
     (code != 101).then_some(code)
 }
 
-/// The last heads of one connection. A block with the same bytes and the same dynamic table is not decoded again.
+/// Decoder of one connection's responses. A block with the same bytes as one of the last, and the same meaning, is not
+/// decoded again.
 #[derive(Debug, Clone, Default)]
-pub struct ResponseMemo {
-    known: [KnownBlock; MEMO_BLOCKS],
+pub struct ResponseDecoder {
+    decoder: Decoder,
+    known: [KnownBlock; KNOWN_BLOCKS],
     /// Index of the latest hit or insertion.
     recent: usize,
+    /// Known blocks that insert fields, and were not decoded again yet. Many servers insert the same fields with each
+    /// response, but never refer to them.
+    skipped: VecDeque<usize>,
+    /// Size of the fields that they insert, in bytes.
+    skipped_bytes: usize,
 }
 
-const MEMO_BLOCKS: usize = 4;
+const KNOWN_BLOCKS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 struct KnownBlock {
     /// Empty if the slot is unused: an empty block has no status.
     block: Vec<u8>,
-    changes: u64,
+    /// The state of the table that it depends on, if any.
+    changes: Option<u64>,
+    inserted_bytes: usize,
     head: ResponseHead,
 }
 
-impl ResponseMemo {
-    /// Like [`ResponseHead::read`], for a caller that needs no other fields.
+impl ResponseDecoder {
+    /// Reads a head, like [`ResponseHead::read`].
     #[inline]
-    pub fn read(
-        &mut self,
-        decoder: &mut Decoder,
-        block: &[u8],
-        limits: &Limits,
-    ) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
-        let changes = decoder.changes();
-        for offset in 0..MEMO_BLOCKS {
-            let index = (self.recent + offset) % MEMO_BLOCKS;
+    pub fn read(&mut self, block: &[u8], limits: &Limits) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
+        for offset in 0..KNOWN_BLOCKS {
+            let index = (self.recent + offset) % KNOWN_BLOCKS;
             let known = &self.known[index];
-            if known.block == block && known.changes == changes && !block.is_empty() {
+            let is_same_table =
+                || known.changes.is_none_or(|changes| self.skipped.is_empty() && changes == self.decoder.changes());
+            if known.block == block && !block.is_empty() && is_same_table() {
                 self.recent = index;
-                return Ok(Ok(known.head));
+                let head = known.head;
+                if known.inserted_bytes > 0 {
+                    self.skip(index);
+                }
+                return Ok(Ok(head));
             }
         }
-        let head = ResponseHead::read(decoder, block, limits, |_, _| {})?;
-        if let Ok(head) = head
-            && decoder.changes() == changes
+        self.read_new(block, limits)
+    }
+
+    /// The decoder, for blocks other than heads.
+    pub fn decoder(&mut self, limits: &Limits) -> Result<&mut Decoder, ConnectionError> {
+        self.skipped_bytes = 0;
+        while let Some(index) = self.skipped.pop_front() {
+            self.decoder.decode(&self.known[index].block, limits, |_, _| {})?;
+        }
+        Ok(&mut self.decoder)
+    }
+
+    fn skip(&mut self, index: usize) {
+        self.skipped.push_back(index);
+        self.skipped_bytes += self.known[index].inserted_bytes;
+        // The later ones fill the table, so that nothing of the oldest would remain.
+        while let Some(&oldest) = self.skipped.front()
+            && self.skipped_bytes - self.known[oldest].inserted_bytes >= self.decoder.table_bytes_max()
         {
-            self.recent = (self.recent + 1) % MEMO_BLOCKS;
+            self.skipped_bytes -= self.known[oldest].inserted_bytes;
+            self.skipped.pop_front();
+        }
+    }
+
+    fn read_new(&mut self, block: &[u8], limits: &Limits) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
+        let decoder = self.decoder(limits)?;
+        let changes = decoder.changes();
+        let read = ResponseHead::read(decoder, block, limits, |_, _| {})?;
+        let BlockUse { inserted_bytes, depends_on_table } = decoder.last_block();
+        let has_changed = decoder.changes() != changes;
+        if let Ok(head) = read
+            && !(depends_on_table && has_changed)
+        {
+            self.recent = (self.recent + 1) % KNOWN_BLOCKS;
             let known = &mut self.known[self.recent];
             known.block.clear();
             known.block.extend_from_slice(block);
-            (known.changes, known.head) = (changes, head);
+            (known.inserted_bytes, known.head) = (inserted_bytes, head);
+            known.changes = depends_on_table.then_some(changes);
         }
-        Ok(head)
+        Ok(read)
     }
 }

@@ -1,6 +1,6 @@
 use wire::http1::RequestMethod;
 use wire::http2::hpack::{self, Decoder, Indexing};
-use wire::http2::{FieldError, Incoming, Limits, RequestHead, ResponseHead, ResponseMemo, read_trailers};
+use wire::http2::{FieldError, Incoming, Limits, RequestHead, ResponseDecoder, ResponseHead, read_trailers};
 
 /// A block of lines such as `:method: GET`.
 fn block(text: &str) -> Vec<u8> {
@@ -108,12 +108,12 @@ fn trailers_have_no_pseudo_fields() {
     assert_eq!(read(":status: 200"), Err(FieldError::UnknownPseudo));
 }
 
-/// The dynamic table changes what a block means.
+/// The dynamic table changes the meaning of a block.
 #[test]
-fn a_memo_notices_changes_of_the_table() {
-    let (mut decoder, mut memo) = (Decoder::default(), ResponseMemo::default());
+fn known_blocks_depend_on_the_table() {
+    let mut decoder = ResponseDecoder::default();
     let mut read = |block: &[u8]| {
-        let head = memo.read(&mut decoder, block, &Limits::DEFAULT).unwrap();
+        let head = decoder.read(block, &Limits::DEFAULT).unwrap();
         head.map(|head| (head.status, head.content_length))
     };
     let insert = |length: &str| {
@@ -130,6 +130,42 @@ fn a_memo_notices_changes_of_the_table() {
         assert_eq!(read(&[0x88]), Ok((200, None)));
         assert_eq!(read(&[0x8d]), Ok((404, None)));
         assert_eq!(read(&[]), Err(FieldError::MissingPseudo));
+    }
+}
+
+/// A server may insert the same fields with each response and refer to one of them later.
+#[test]
+fn known_blocks_insert_their_fields() {
+    let inserting = |lengths: &[usize]| {
+        let mut block = vec![0x88];
+        for bytes in lengths {
+            let name = format!("x-{bytes}");
+            hpack::push_field(&mut block, name.as_bytes(), &vec![b'v'; *bytes], Indexing::Insert);
+        }
+        hpack::push_field(&mut block, b"content-length", lengths.len().to_string().as_bytes(), Indexing::Insert);
+        block
+    };
+    let blocks = [inserting(&[10]), inserting(&[200, 30]), inserting(&[1_000, 20, 5]), inserting(&[5_000])];
+    for pattern in [&[0][..], &[1], &[2], &[3], &[0, 1], &[2, 2, 0], &[0, 1, 2], &[3, 0]] {
+        for repeated in [0, 1, 2, 3, 5, 40, 150] {
+            let (mut known, mut plain) = (ResponseDecoder::default(), Decoder::default());
+            for nth in pattern.repeat(repeated).into_iter().chain([1, 0]) {
+                let expect = ResponseHead::read(&mut plain, &blocks[nth], &Limits::DEFAULT, |_, _| {}).unwrap();
+                assert_eq!(known.read(&blocks[nth], &Limits::DEFAULT), Ok(expect));
+            }
+            // All that is in the tables, and one more.
+            for index in 62..200 {
+                let mut block = Vec::new();
+                hpack::push_indexed(&mut block, index);
+                let decode = |decoder: &mut Decoder| {
+                    let mut field = Vec::new();
+                    let add = |name: &[u8], value: &[u8]| field = [name, b"=", value].concat();
+                    decoder.clone().decode(&block, &Limits::DEFAULT, add).map(|()| field)
+                };
+                let decoder = known.decoder(&Limits::DEFAULT).unwrap();
+                assert_eq!(decode(decoder), decode(&mut plain), "{pattern:?} x {repeated}, {index}");
+            }
+        }
     }
 }
 

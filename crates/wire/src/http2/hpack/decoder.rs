@@ -9,6 +9,15 @@ use crate::http2::Limits;
 const TABLE_BYTES_DEFAULT: usize = 4096;
 const INTEGER_MAX: u32 = u32::MAX >> 1;
 
+/// The use of the dynamic table by one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::http2) struct BlockUse {
+    /// Size of the fields that it inserted, in bytes.
+    pub(in crate::http2) inserted_bytes: usize,
+    /// Whether it referred to fields in the table, or resized it.
+    pub(in crate::http2) depends_on_table: bool,
+}
+
 /// Decoder of one direction of a connection. Its memory is bounded by twice the size of the dynamic table and the
 /// largest decoded field.
 #[derive(Debug, Clone)]
@@ -19,6 +28,7 @@ pub struct Decoder {
     /// The next block must start with a smaller table size.
     must_shrink: bool,
     changes: u64,
+    last: BlockUse,
     /// Name and value of the current field.
     scratch: Vec<u8>,
 }
@@ -27,7 +37,14 @@ impl Default for Decoder {
     /// A decoder with the table of 4,096 bytes that each connection starts with.
     fn default() -> Self {
         let table = Table { max: TABLE_BYTES_DEFAULT, ..Table::default() };
-        Decoder { table, allowed: TABLE_BYTES_DEFAULT, must_shrink: false, changes: 0, scratch: Vec::new() }
+        Decoder {
+            table,
+            allowed: TABLE_BYTES_DEFAULT,
+            must_shrink: false,
+            changes: 0,
+            last: BlockUse::default(),
+            scratch: Vec::new(),
+        }
     }
 }
 
@@ -45,6 +62,17 @@ impl Decoder {
         self.changes
     }
 
+    /// The use of the table by the last block, which was decoded without an error.
+    pub(in crate::http2) fn last_block(&self) -> BlockUse {
+        self.last
+    }
+
+    /// Maximum size of the dynamic table, in bytes.
+    #[inline]
+    pub(in crate::http2) fn table_bytes_max(&self) -> usize {
+        self.table.max
+    }
+
     /// Decodes a complete field block and passes each name and value to `field`. After an error the connection is
     /// unusable: further blocks depend on this one.
     pub fn decode(
@@ -55,6 +83,7 @@ impl Decoder {
     ) -> Result<(), HpackError> {
         let mut rest = block;
         let (mut fields, mut list_bytes) = (0, 0);
+        self.last = BlockUse::default();
         while let Some(&first) = rest.first() {
             if first & 0xe0 == 0x20 {
                 let bytes = integer(&mut rest, 5)? as usize;
@@ -65,6 +94,7 @@ impl Decoder {
                     return Err(HpackError::TableSize(bytes));
                 }
                 self.must_shrink = false;
+                self.last.depends_on_table = true;
                 self.changes += 1;
                 self.table.resize(bytes);
                 continue;
@@ -85,7 +115,9 @@ impl Decoder {
                 Ok(())
             };
             if first & 0x80 != 0 {
-                let (name, value) = self.table.get(integer(&mut rest, 7)? as usize)?;
+                let index = integer(&mut rest, 7)? as usize;
+                self.last.depends_on_table |= index > FIELDS.len();
+                let (name, value) = self.table.get(index)?;
                 deliver(name, value)?;
                 continue;
             }
@@ -95,6 +127,7 @@ impl Decoder {
             if index == 0 {
                 string(&mut rest, &mut self.scratch)?;
             } else {
+                self.last.depends_on_table |= index > FIELDS.len();
                 self.scratch.extend_from_slice(self.table.get(index)?.0);
             }
             let name_bytes = self.scratch.len();
@@ -103,6 +136,7 @@ impl Decoder {
             deliver(name, value)?;
             if is_inserted {
                 self.changes += 1;
+                self.last.inserted_bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
                 self.table.insert(name, value);
             }
         }
