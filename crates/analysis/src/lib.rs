@@ -71,7 +71,7 @@ pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
 pub use load_description::describe_load;
 pub use load_fail_if::{LoadLimit, LoadLimitOutcome, load_limits};
-pub use load_parts::{JourneyReport, OperationReport, SpreadNs, StageReport};
+pub use load_parts::{JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport};
 pub use load_report::{
     CensoredReport, Generator, IntervalOrNote, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, is_elsewhere, load,
 };

@@ -1,9 +1,9 @@
-//! Parts of the report of one load: durations, operations of a journey or kinds of request of a mix, and stages of a
-//! changing rate.
+//! Parts of the report of one load: durations, HTTP/2, operations of a journey or kinds of request of a mix, and
+//! stages of a changing rate.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Window};
+use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, StreamsMeasurement, Window};
 use study::spec::Stage;
 
 use crate::merge_histograms;
@@ -34,6 +34,45 @@ pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
     let quantile = |q: f64| known_quantile(read.as_ref()?, q);
     let mean = stored.mean().filter(|mean| mean.is_finite());
     SpreadNs { count: stored.count, mean, p50: quantile(0.5), p99: quantile(0.99), max: stored.max }
+}
+
+/// HTTP/2 in a load.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StreamsReport {
+    /// Least number of requests in flight that the server allowed per connection; `null` without a limit.
+    pub allowed: Option<u32>,
+    /// Connections that the server left with GOAWAY.
+    pub goaways: u64,
+    /// Requests that the server refused to process; they were resent.
+    pub refused: u64,
+    /// Encoded heads and trailers per response, bytes; `null` without responses.
+    pub header_bytes_mean: Option<f64>,
+    /// Bytes of other responses on the same connection between a request and the first byte of its response.
+    pub bytes_ahead_mean: Option<f64>,
+    /// Requests whose body waited for credit of the server.
+    pub stalled_uploads: u64,
+    /// Open loop: time from when a request was due until a connection had a place for it, ns. Of requests that waited,
+    /// if at all, because as many were in flight as the load allows.
+    pub wait_own_ns: Option<SpreadNs>,
+    /// Of requests that waited because as many were in flight as the server allows.
+    pub wait_server_ns: Option<SpreadNs>,
+    /// Of requests that waited for a connection, or were resent.
+    pub wait_connection_ns: Option<SpreadNs>,
+}
+
+pub(crate) fn streams(measured: &StreamsMeasurement) -> StreamsReport {
+    let per_response = |sum: u64| (measured.responses > 0).then(|| sum as f64 / measured.responses as f64);
+    StreamsReport {
+        allowed: measured.allowed,
+        goaways: measured.goaways,
+        refused: measured.refused,
+        header_bytes_mean: per_response(measured.header_bytes),
+        bytes_ahead_mean: per_response(measured.bytes_ahead),
+        stalled_uploads: measured.stalled_uploads,
+        wait_own_ns: measured.wait_own.as_ref().map(spread),
+        wait_server_ns: measured.wait_server.as_ref().map(spread),
+        wait_connection_ns: measured.wait_connection.as_ref().map(spread),
+    }
 }
 
 /// Journey results of one load.

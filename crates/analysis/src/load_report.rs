@@ -15,7 +15,9 @@ use crate::cache_report::{self, CacheReport};
 use crate::findings::{AgentFinding, Clock, Estimate};
 use crate::latency::{self, Latency};
 use crate::load_fail_if::LoadLimit;
-use crate::load_parts::{self, JourneyReport, OperationReport, SpreadNs, StageReport, known_quantile, spread};
+use crate::load_parts::{
+    self, JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport, known_quantile, spread,
+};
 use crate::value::{self, LOAD_LEVEL};
 use crate::{generator_verdicts, hangs, merge_histograms, verdict};
 
@@ -85,6 +87,9 @@ pub struct LoadReport {
     /// Time from the write of a request to the first part of its response, ns, of responses that
     /// arrived in several parts; `null` if there are none.
     pub first_byte_ns: Option<SpreadNs>,
+    /// HTTP/2 results; `null` for other protocols.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamsReport>,
     /// Duration of TLS handshakes, ns; `null` without TLS.
     pub handshake_ns: Option<SpreadNs>,
     /// TLS handshakes that resumed a session.
@@ -243,6 +248,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         connect_ns: spread(&measurement.connect),
         checked: measurement.checked,
         first_byte_ns: measurement.first_byte.as_ref().map(spread),
+        streams: measurement.streams.as_deref().map(load_parts::streams),
         handshake_ns: measurement.handshake.as_ref().map(spread),
         resumed: measurement.resumed,
         reconnects: measurement.reconnects,

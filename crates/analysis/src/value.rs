@@ -3,7 +3,9 @@
 use stats::{Bound, ProductLimit};
 use study::Calls;
 use study::plan::TrialRule;
-use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, SubjectUse, Window};
+use study::record::{
+    CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, StreamsMeasurement, SubjectUse, Window,
+};
 
 use crate::findings::{Clock, Estimate, Row};
 use crate::latency::{self, Latency};
@@ -15,7 +17,7 @@ use crate::number::total;
 pub const LOAD_LEVEL: f64 = 0.95;
 
 /// How to read each metric of [`study::METRICS`], in the same order.
-const READERS: [(&str, Reader); 38] = [
+const READERS: [(&str, Reader); 41] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
     ("latency_mean", Bounded(|t| t.latency_mean())),
     ("latency_p50", Quantile(0.5)),
@@ -25,6 +27,9 @@ const READERS: [(&str, Reader); 38] = [
     ("latency_p999", Quantile(0.999)),
     ("transfer", Exact(|t| t.a_second(t.measurement.received_bytes))),
     ("handshake_mean", Exact(|t| t.measurement.handshake.as_ref()?.mean())),
+    ("slot_wait_p99", Exact(|t| t.slot_wait_p99())),
+    ("bytes_ahead_mean", Exact(|t| t.a_response(|streams| streams.bytes_ahead))),
+    ("header_bytes_per_request", Exact(|t| t.a_response(|streams| streams.header_bytes))),
     ("hit_ratio", Exact(|t| t.cache()?.counts.hit_ratio())),
     ("byte_hit_ratio", Exact(|t| t.cache()?.counts.byte_hit_ratio())),
     ("miss_compulsory", Exact(|t| t.misses(|causes| causes.compulsory))),
@@ -161,6 +166,19 @@ impl Trial<'_> {
         let counts = &self.cache()?.counts;
         let gets = counts.hits.saturating_add(counts.misses) as f64;
         (gets > 0.0).then(|| of(&counts.causes) as f64 / gets)
+    }
+
+    fn slot_wait_p99(&self) -> Option<f64> {
+        let streams = self.measurement.streams.as_deref()?;
+        let mut all = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
+        let parts = [&streams.wait_own, &streams.wait_server, &streams.wait_connection];
+        parts.into_iter().flatten().filter_map(merge_histograms::from_record).for_each(|part| all.merge(&part));
+        (all.len() >= stats::order_statistics::samples_needed(0.99, self.level)).then(|| all.quantile(0.99))?
+    }
+
+    fn a_response(&self, bytes: fn(&StreamsMeasurement) -> u64) -> Option<f64> {
+        let streams = self.measurement.streams.as_deref()?;
+        (streams.responses > 0).then(|| bytes(streams) as f64 / streams.responses as f64)
     }
 
     fn hits_p99(&self) -> Option<f64> {
@@ -325,8 +343,9 @@ mod tests {
             "get_latency_p99",
         ];
         let of_proxies = study::METRICS.iter().map(|metric| metric.name).skip_while(|name| !name.starts_with("proxy_"));
-        let missing = ["handshake_mean"].into_iter().chain(of_caches).chain(of_proxies).collect::<Vec<_>>();
-        assert_eq!(names.collect::<Vec<_>>(), missing, "without TLS, no cache, and nothing in between");
+        let missing = ["handshake_mean", "slot_wait_p99", "bytes_ahead_mean", "header_bytes_per_request"];
+        let missing = missing.into_iter().chain(of_caches).chain(of_proxies).collect::<Vec<_>>();
+        assert_eq!(names.collect::<Vec<_>>(), missing, "without TLS and HTTP/2, no cache, and nothing in between");
     }
 
     #[test]

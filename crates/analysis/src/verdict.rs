@@ -165,7 +165,15 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> V
     warn(WarningKind::Unsent, counted(measurement.unsent, "intended request", &unsent));
     warn(WarningKind::Reconnects, counted(measurement.reconnects, "connection", "had to be reopened"));
     warn(WarningKind::BackOff, backing_off(measurement));
-    let again = "had to be resent: the connection closed after a response to an earlier one";
+    let again = match &measurement.streams {
+        None => "had to be resent: the connection closed after a response to an earlier one",
+        Some(_) => "had to be resent: the server left without a response, or refused to process it",
+    };
+    let allowed = measurement.streams.as_deref().and_then(|streams| streams.allowed);
+    let limit = |allowed| {
+        format!("the server allowed {allowed} requests in flight per connection, the load {}", measurement.pipeline)
+    };
+    warn(WarningKind::StreamLimit, allowed.filter(|allowed| *allowed < measurement.pipeline).map(limit));
     warn(WarningKind::AskedAgain, counted(measurement.asked_again, "request", again));
     let saturated = measurement.latency().saturated;
     warn(WarningKind::Saturated, counted(saturated, "latency", "above 1 h: counted in the highest bucket"));
@@ -226,7 +234,7 @@ mod tests {
     use super::*;
     use crate::example;
     use study::buckets::Buckets;
-    use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome};
+    use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome, StreamsMeasurement};
     use study::spec::Protocol;
 
     const DURATION_NS: u64 = 250_000_000;
@@ -661,6 +669,17 @@ mod tests {
         check("reconnects", edit(|m| m.reconnects = 2), &["2 connections had to be reopened"]);
         let again = "15 requests had to be resent: the connection closed after a response to an earlier one";
         check("asked again", edit(|m| m.asked_again = 15), &[again]);
+        let http2 = |asked_again, allowed| {
+            edited(closed(0.98, 0.6), |record| {
+                let measurement = of(record);
+                (measurement.asked_again, measurement.pipeline) = (asked_again, 100);
+                measurement.streams = Some(Box::new(StreamsMeasurement { allowed, ..StreamsMeasurement::default() }));
+            })
+        };
+        let again = "1 request had to be resent: the server left without a response, or refused to process it";
+        check("resent over HTTP/2", http2(1, Some(100)), &[again]);
+        let limit = "the server allowed 99 requests in flight per connection, the load 100";
+        check("limit of streams", http2(0, Some(99)), &[limit]);
         check(
             "backend",
             edit(|m| m.backend_note = Some("io_uring is not there".to_owned())),

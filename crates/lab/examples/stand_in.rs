@@ -187,6 +187,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         first_byte: None,
         by_request: Vec::new(),
         shape: Vec::new(),
+        streams: None,
     }
 }
 

@@ -29,6 +29,7 @@ mod server_address;
 #[cfg(test)]
 mod simulation_tests;
 mod steadiness;
+mod stream_facts;
 mod tls;
 mod trace_distributor;
 mod worker;

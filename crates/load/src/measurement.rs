@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use stats::Histogram;
 use study::Workload;
 use study::record::{
-    self, CacheCounts, CacheMeasurement, LoggedRequest, Measurement, MissCauses, OperationMeasurement, Window,
+    self, CacheCounts, CacheMeasurement, LoggedRequest, Measurement, MissCauses, OperationMeasurement,
+    StreamsMeasurement, Window,
 };
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 
 use crate::censored;
 use crate::coordinator::{Ended, add_windows};
 use crate::protocol::{Class, Shared, operations};
-use crate::recorder::{Fault, Faults, Log, OpenLoop, Operation, Recorder};
+use crate::recorder::{Fault, Faults, Log, OpenLoop, Operation, Recorder, StreamsRecorder, Wait};
 use crate::worker::Done;
 use crate::worker_threads::cpu_of;
 
@@ -96,7 +97,29 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         journeys: Vec::new(),
         by_request: by_request(spec, done),
         shape: spec.shape.clone(),
+        streams: streams(done),
     }
+}
+
+fn streams(done: &[Done]) -> Option<Box<StreamsMeasurement>> {
+    let parts = done.iter().filter_map(|worker| worker.recorder.streams.as_deref()).collect::<Vec<_>>();
+    let sum = |count: fn(&StreamsRecorder) -> u64| parts.iter().map(|part| count(part)).sum();
+    let wait = |wait: Wait| {
+        let waits = merged(parts.iter().map(|part| &part.slot_wait[wait as usize]));
+        waits.filter(|waits| waits.count > 0)
+    };
+    Some(Box::new(StreamsMeasurement {
+        allowed: Some(parts.iter().map(|part| part.allowed).min()?).filter(|allowed| *allowed < u32::MAX),
+        goaways: sum(|part| part.goaways),
+        refused: sum(|part| part.refused),
+        responses: sum(|part| part.responses),
+        header_bytes: sum(|part| part.header_bytes),
+        bytes_ahead: sum(|part| part.bytes_ahead),
+        stalled_uploads: sum(|part| part.stalled_uploads),
+        wait_own: wait(Wait::Own),
+        wait_server: wait(Wait::Server),
+        wait_connection: wait(Wait::Connection),
+    }))
 }
 
 fn logs(done: &[Done]) -> impl Iterator<Item = &Log> {

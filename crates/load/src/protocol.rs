@@ -32,6 +32,7 @@ pub(crate) use self::variation::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::{Completed, Fault};
 use crate::server_address::Server;
+pub(crate) use crate::stream_facts::StreamFacts;
 
 /// A response that was read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +100,17 @@ pub(crate) trait Protocol {
     #[inline]
     fn room(&self, _: &Self::Stream, depth: u32) -> u32 {
         depth
+    }
+
+    /// Number of requests in flight that the server accepts.
+    fn server_limit(&self, _: &Self::Stream) -> u32 {
+        u32::MAX
+    }
+
+    /// The response that was read last, of an unordered protocol.
+    #[inline]
+    fn stream_facts(&self) -> Option<StreamFacts> {
+        None
     }
 
     /// Whether the server accepts no more requests on this connection, but still responds.

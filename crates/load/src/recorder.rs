@@ -6,6 +6,7 @@ use stats::random::mix;
 use study::record::{CacheCounts, LoggedRequest};
 
 use crate::cache_outcome::{CacheOutcome, Class};
+use crate::stream_facts::StreamFacts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -96,6 +97,7 @@ pub(crate) struct Answered {
     pub(crate) free_since: Nanos,
     pub(crate) sent_at: Nanos,
     pub(crate) at: Nanos,
+    pub(crate) wait: Wait,
 }
 
 #[derive(Clone, Debug)]
@@ -110,6 +112,63 @@ impl Default for OpenLoop {
     fn default() -> Self {
         let lag = Histogram::with_precision(Histogram::WINDOW_PRECISION);
         Self { response: Histogram::new(), lag_thread: lag.clone(), lag_connection: lag }
+    }
+}
+
+/// Why no place was free for a request of an unordered protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// As many were in flight as the load allows.
+    #[default]
+    Own,
+    /// As many were in flight as the server allows.
+    Server,
+    /// The connection was not open, or the server did not process the request.
+    Connection,
+}
+
+impl Wait {
+    pub(crate) const COUNT: usize = 3;
+}
+
+/// HTTP/2 while measuring.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamsRecorder {
+    /// Least number of requests in flight that the server allowed per connection, at any time.
+    pub(crate) allowed: u32,
+    pub(crate) goaways: u64,
+    pub(crate) refused: u64,
+    pub(crate) responses: u64,
+    pub(crate) header_bytes: u64,
+    pub(crate) bytes_ahead: u64,
+    pub(crate) stalled_uploads: u64,
+    /// Open loop: time from when a request was due until a place was free.
+    pub(crate) slot_wait: [Histogram; Wait::COUNT],
+}
+
+impl Default for StreamsRecorder {
+    fn default() -> Self {
+        let slot_wait = std::array::from_fn(|_| Histogram::with_precision(Histogram::WINDOW_PRECISION));
+        Self {
+            allowed: u32::MAX,
+            goaways: 0,
+            refused: 0,
+            responses: 0,
+            header_bytes: 0,
+            bytes_ahead: 0,
+            stalled_uploads: 0,
+            slot_wait,
+        }
+    }
+}
+
+impl StreamsRecorder {
+    #[inline]
+    pub(crate) fn answer(&mut self, facts: StreamFacts) {
+        self.responses += 1;
+        self.header_bytes += facts.header_bytes;
+        self.bytes_ahead += facts.bytes_ahead;
+        self.stalled_uploads += u64::from(facts.has_stalled);
     }
 }
 
@@ -218,6 +277,7 @@ pub(crate) struct Recorder {
     pub(crate) service: Histogram,
     pub(crate) open_loop: Option<Box<OpenLoop>>,
     pub(crate) cache: Option<Box<CacheRecorder>>,
+    pub(crate) streams: Option<Box<StreamsRecorder>>,
     /// Responses whose whole body was checked.
     pub(crate) checked: u64,
     pub(crate) log: Option<Box<Log>>,
@@ -318,7 +378,7 @@ impl Recorder {
     /// but its latency counts.
     #[inline]
     pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) -> Nanos {
-        let Answered { intended, free_since, sent_at, at } = answered;
+        let Answered { intended, free_since, sent_at, at, wait } = answered;
         if at >= self.window_end {
             self.roll(at);
         }
@@ -332,6 +392,9 @@ impl Recorder {
             open.response.record(latency_ns);
             open.lag_connection.record(no_connection_ns);
             open.lag_thread.record(lag_ns - no_connection_ns);
+            if let Some(streams) = &mut self.streams {
+                streams.slot_wait[wait as usize].record(no_connection_ns);
+            }
         }
         self.service.record(service_ns);
         self.window.record(latency_ns);
@@ -435,7 +498,7 @@ mod tests {
     use super::*;
 
     fn answered(sent_at: Nanos, at: Nanos) -> Answered {
-        Answered { intended: sent_at, free_since: 0, sent_at, at }
+        Answered { intended: sent_at, free_since: 0, sent_at, at, wait: Wait::Own }
     }
 
     #[test]
@@ -483,7 +546,7 @@ mod tests {
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
             let mut recorder = Recorder::new(1_000, true, false);
             recorder.begin_measuring(0);
-            recorder.answer(Answered { intended, free_since, sent_at, at }, false);
+            recorder.answer(Answered { intended, free_since, sent_at, at, wait: Wait::Own }, false);
             let open = recorder.open_loop.unwrap();
             let seen =
                 [&open.response, &open.lag_connection, &open.lag_thread].map(|histogram| histogram.max().unwrap());

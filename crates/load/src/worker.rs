@@ -19,7 +19,7 @@ use crate::censored::{Stalls, Waits};
 use crate::coordinator::Control;
 use crate::coordinator_link::Usage;
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
-use crate::recorder::{Fault, Recorder};
+use crate::recorder::{Fault, Recorder, Wait};
 use crate::server_address::Server;
 
 /// Longest interval between checks of the clock and of [`Control`], ns.
@@ -266,6 +266,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     offset += used;
                     answers += 1;
                     let stream = &client.stream;
+                    if let Some(streams) = &mut self.tally.recorder.streams {
+                        streams.allowed = streams.allowed.min(self.protocol.server_limit(stream));
+                    }
                     if self.protocol.is_leaving(stream) {
                         self.leave(id, at);
                     } else if client.state == State::Opening && self.protocol.is_ready(stream) {
@@ -284,6 +287,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let client = self.connections.client(id);
         let is_open = matches!(client.state, State::Open | State::Thinking);
         if is_open && client.in_flight == 0 && self.protocol.is_leaving(&client.stream) {
+            self.tally.streams(|streams| &mut streams.goaways);
             return self.end_after_last(id, at);
         }
         if answers > 0 && client.state == State::Open && !self.connections.per_request {
@@ -355,7 +359,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.tally.recorder.sent += u64::from(!self.protocol.is_caused(flight.expected));
             let expected = self.protocol.again(&mut client.stream, flight.expected, now, &mut self.out);
             let intended = if self.budget.timetable.is_some() { flight.intended } else { now };
-            let flight = Flight { expected, intended, free_since: now, sent_at: now, ..*flight };
+            let flight =
+                Flight { expected, intended, free_since: now, sent_at: now, wait: Wait::Connection, ..*flight };
             self.connections.push(id, flight, now, &self.tally.phase); // Back to its place in the queue.
         }
         self.connections.resent(id, count);
@@ -395,12 +400,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let room = room - caused;
         if self.budget.timetable.is_some() {
-            self.connections.idle.extend(std::iter::repeat_n((id, now), room as usize));
-            if !P::ORDERED {
-                self.connections.client(id).idle += room;
-            }
+            let wait = if P::ORDERED { Wait::Own } else { self.takes_places(id, room, now) };
+            self.connections.idle.extend(std::iter::repeat_n((id, now, wait), room as usize));
             if caused > 0 {
-                self.ask(id, caused, now, now, now);
+                self.ask(id, caused, now, (now, Wait::Own), now);
             }
             return;
         }
@@ -415,7 +418,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         let count = caused + self.budget.take(room, &mut self.protocol, &self.tally.phase);
         if count > 0 {
-            self.ask(id, count, now, now, now);
+            self.ask(id, count, now, (now, Wait::Own), now);
         }
     }
 
@@ -428,10 +431,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     /// Sends `count` requests, or opens the connection for the next one.
     #[inline]
-    fn ask(&mut self, id: u32, count: u32, intended: Nanos, free_since: Nanos, now: Nanos) {
+    fn ask(&mut self, id: u32, count: u32, intended: Nanos, (free_since, wait): (Nanos, Wait), now: Nanos) {
         let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);
         let flight =
-            Flight { expected, intended, free_since, sent_at: now, is_measured, timed_out: false, refusals: 0 };
+            Flight { expected, intended, free_since, sent_at: now, is_measured, timed_out: false, refusals: 0, wait };
         if self.connections.per_request {
             self.connections.push(id, flight, now, &self.tally.phase);
             return self.connect(id, now);
@@ -469,7 +472,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 
     fn send_due(&mut self) {
-        while let Some(&(id, free_since)) = self.connections.idle.front() {
+        while let Some(&(id, free_since, wait)) = self.connections.idle.front() {
             if !P::ORDERED && !self.has_place(id) {
                 continue;
             }
@@ -482,8 +485,23 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 0 {
                 return;
             }
-            self.ask(id, 1, due, free_since, now);
+            self.ask(id, 1, due, (free_since, wait), now);
             self.budget.sent(due, self.tally.phase.from, &mut self.protocol);
+        }
+    }
+
+    /// Unordered: counts idle places, and returns why they were not free before.
+    #[inline]
+    fn takes_places(&mut self, id: u32, room: u32, now: Nanos) -> Wait {
+        let depth = self.connections.depth;
+        let client = self.connections.client(id);
+        client.idle += room;
+        if client.since == now {
+            Wait::Connection
+        } else if self.protocol.server_limit(&client.stream) < depth {
+            Wait::Server
+        } else {
+            Wait::Own
         }
     }
 
@@ -511,9 +529,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     }
                     let caused = self.protocol.caused(&self.connections.client(id).stream);
                     if caused > 0 {
-                        self.ask(id, caused, now, now, now);
+                        self.ask(id, caused, now, (now, Wait::Own), now);
                     } else if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 1 {
-                        self.ask(id, 1, now, now, now);
+                        self.ask(id, 1, now, (now, Wait::Own), now);
                     }
                 }
                 State::Down if needs_none => self.go_on(id, now, 1),

@@ -2,7 +2,7 @@
 
 use std::alloc::System;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -10,6 +10,7 @@ use study::Measurement;
 use study::spec::{
     Arrivals, Backend, Connection, Dialect, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup,
 };
+use wire::http2::{FRAME_HEAD_BYTES, FrameKind, PREFACE};
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -33,7 +34,10 @@ fn serve() -> String {
             let mut socket = socket.unwrap();
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
-                while let Ok(1..) = socket.read(&mut bytes) {
+                while let Ok(count @ 1..) = socket.read(&mut bytes) {
+                    if bytes.starts_with(PREFACE) {
+                        return serve_http2(&mut socket, &mut bytes, count);
+                    }
                     let answer: &[u8] = match bytes[0] {
                         b'g' => b"END\r\n",
                         b's' => b"STORED\r\n",
@@ -49,7 +53,42 @@ fn serve() -> String {
     address
 }
 
-fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, requests: u64) -> (Measurement, usize) {
+/// Serves one connection after its first bytes.
+fn serve_http2(socket: &mut TcpStream, bytes: &mut [u8], count: usize) {
+    let (mut start, mut end) = (PREFACE.len(), count);
+    let mut answer = *b"\0\0\x04\x01\x04\0\0\0\0\x88\x5c\x014\0\0\x04\0\x01\0\0\0\0test";
+    let mut sent = socket.write_all(b"\0\0\0\x04\0\0\0\0\0");
+    while sent.is_ok() {
+        while let Some(head) = bytes[start..end].first_chunk::<FRAME_HEAD_BYTES>()
+            && let frame_end = start + FRAME_HEAD_BYTES + usize::from(head[2])
+            && frame_end <= end
+        {
+            let is_request = head[3] == FrameKind::HEADERS.0;
+            for at in [5, 18] {
+                answer[at..at + 4].copy_from_slice(&head[5..]);
+            }
+            start = frame_end;
+            if is_request {
+                sent = socket.write_all(&answer);
+            }
+        }
+        bytes.copy_within(start..end, 0);
+        (start, end) = (0, end - start);
+        match socket.read(&mut bytes[end..]) {
+            Ok(count @ 1..) => end += count,
+            _ => return,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Http1,
+    Http2,
+    Cache,
+}
+
+fn load(address: &str, kind: Kind, backend: Backend, arrivals: Arrivals, requests: u64) -> (Measurement, usize) {
     let request = HttpRequest {
         weight: 1,
         method: "GET".to_owned(),
@@ -61,7 +100,7 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, reques
         address: address.to_owned(),
         requests: vec![request],
         tls: None,
-        http2: false,
+        http2: kind == Kind::Http2,
         expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()), ..Expect::default() },
         directory: String::new(),
     };
@@ -71,9 +110,9 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, reques
         Target::Cache { address: address.to_owned(), dialect: Dialect::Memcached, workload: Box::new(workload) };
     let spec = LoadSpec {
         version: SPEC_VERSION,
-        target: if cache { memcached } else { http },
+        target: if kind == Kind::Cache { memcached } else { http },
         clients: CLIENTS,
-        pipeline: 1,
+        pipeline: if kind == Kind::Http2 { 3 } else { 1 },
         connection: Connection::KeepAlive,
         threads: 1,
         cpus: Vec::new(),
@@ -107,10 +146,11 @@ fn requests_do_not_allocate() {
     let open = Arrivals::Poisson { rate_per_s: 10_000.0 };
     let closed = Arrivals::Closed { think_ns: 0 };
     for backend in backends {
-        for (cache, arrivals) in [(false, closed), (false, open), (true, closed), (true, open)] {
-            load(&address, cache, backend, arrivals, SHORT); // Absorbs one-time allocations.
-            let (short, few) = load(&address, cache, backend, arrivals, SHORT);
-            let (long, many) = load(&address, cache, backend, arrivals, LONG);
+        let kinds = [Kind::Http1, Kind::Http2, Kind::Cache];
+        for (kind, arrivals) in kinds.into_iter().flat_map(|kind| [(kind, closed), (kind, open)]) {
+            load(&address, kind, backend, arrivals, SHORT); // Absorbs one-time allocations.
+            let (short, few) = load(&address, kind, backend, arrivals, SHORT);
+            let (long, many) = load(&address, kind, backend, arrivals, LONG);
             assert_eq!((short.errors_total(), long.errors_total()), (0, 0));
             assert!(long.requests > short.requests + 1_000, "{} and {}", short.requests, long.requests);
             // A load may end within one more window.

@@ -6,7 +6,7 @@ use analysis::number::{self, percent, quantity};
 use analysis::wording::{SERVER_OR_PATH, limit_word};
 use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadLimitOutcome, LoadReport,
-    OperationReport, SpreadNs, StageReport, hangs, verdict,
+    OperationReport, SpreadNs, StageReport, StreamsReport, hangs, verdict,
 };
 use study::record::{Limit, Measurement, TraceReplay};
 use study::spec::Connection;
@@ -87,6 +87,9 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     }
     if let Some(first_byte) = &report.first_byte_ns {
         line("first byte", spread_words(first_byte, "response") + " in several parts");
+    }
+    for (at, words) in report.streams.iter().flat_map(stream_words).enumerate() {
+        line(if at == 0 { "streams" } else { "" }, words);
     }
     if report.connect_ns.count > 0 {
         line("connect", spread_words(&report.connect_ns, "connection"));
@@ -207,6 +210,33 @@ fn spread_words(spread: &SpreadNs, noun: &str) -> String {
         [("mean", spread.mean), ("p50", spread.p50), ("p99", spread.p99), ("max", spread.max.map(|max| max as f64))];
     let points = points.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", quantity(value?, "ns"))));
     format!("{} of {}", points.collect::<Vec<_>>().join(", "), number::count(spread.count, noun))
+}
+
+/// Sentences on HTTP/2 and the time that requests waited for a place.
+fn stream_words(streams: &StreamsReport) -> Vec<String> {
+    let bytes = |mean: Option<f64>| mean.map_or("none".to_owned(), |mean| quantity(mean, "bytes"));
+    let mut words = vec![format!(
+        "heads of {} per response as sent, {} of other responses before it",
+        bytes(streams.header_bytes_mean),
+        bytes(streams.bytes_ahead_mean)
+    )];
+    let waits = [
+        ("own limit", &streams.wait_own_ns),
+        ("server's limit", &streams.wait_server_ns),
+        ("new connection", &streams.wait_connection_ns),
+    ];
+    for (reason, wait) in waits {
+        let waited = wait.as_ref().filter(|wait| wait.max.is_some_and(|max| max > 0));
+        words.extend(waited.map(|wait| format!("wait for a place ({reason}): {}", spread_words(wait, "request"))));
+    }
+    for (count, noun, what) in [
+        (streams.goaways, "connection", "ended by the server with GOAWAY"),
+        (streams.refused, "request", "refused by the server, and resent"),
+        (streams.stalled_uploads, "request", "with a body that waited for the server's credit"),
+    ] {
+        words.extend((count > 0).then(|| format!("{} {what}", number::count(count, noun))));
+    }
+    words
 }
 
 /// `l1: 500 /s, 33 % of the requests, p50 28.0 µs, p99 71.0 µs, 20 % busy, limited by network`.
@@ -375,7 +405,7 @@ mod tests {
     use fixtures as example;
     use insta::assert_snapshot;
     use std::collections::BTreeMap;
-    use study::record::{Agent, Volley};
+    use study::record::{Agent, StreamsMeasurement, Volley};
     use study::spec::Protocol;
 
     fn shown(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
@@ -650,6 +680,39 @@ mod tests {
         let per_request = http(|measurement| measurement.connection = Connection::PerRequest);
         let text = shown(&per_request, &[], "http://127.0.0.1:8080/", &PLAIN);
         assert!(text.contains("a connection per request") && text.contains("from connect to response"), "{text}");
+    }
+
+    #[test]
+    fn streams_of_http2_for_a_person() {
+        let http2 = http(|measurement| {
+            let waits = |ns: u64| {
+                let mut waits = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
+                (0..200).for_each(|nth| waits.record(nth * ns));
+                Some(study::record::Histogram::from(&waits))
+            };
+            measurement.streams = Some(Box::new(StreamsMeasurement {
+                allowed: Some(128),
+                goaways: 18,
+                refused: 1,
+                responses: 18_041,
+                header_bytes: 18_041 * 40,
+                bytes_ahead: 18_041 * 2048,
+                stalled_uploads: 0,
+                wait_own: waits(0),
+                wait_server: waits(1_000),
+                wait_connection: None,
+            }));
+        });
+        let text = shown(&http2, &[], "http://127.0.0.1:8080/ over HTTP/2", &PLAIN);
+        let lines = text.lines().skip_while(|line| !line.starts_with("  streams"));
+        let lines = lines.take_while(|line| !line.starts_with("  connect")).collect::<Vec<_>>();
+        assert_snapshot!(lines.join("\n"), @"
+        streams      heads of 40.0 B per response as sent, 2.00 KiB of other responses before it
+                     wait for a place (server's limit): mean 99.5 µs, p50 98.8 µs, p99 197.6 µs, max 199.0
+                     µs of 200 requests
+                     18 connections ended by the server with GOAWAY
+                     1 request refused by the server, and resent
+        ");
     }
 
     #[test]

@@ -42,6 +42,12 @@ pub const METRICS: &[Metric] = &[
     time("latency_p999", "p99.9", "p99.9 latency").short(&["p99.9", "p999"]),
     metric("transfer", "bytes/s", HIGHER, "transfer", "transfer").text("bytes received per second"),
     time("handshake_mean", "TLS handshake", "mean TLS handshake time"),
+    time("slot_wait_p99", "slot wait p99", "p99 wait for a place in flight")
+        .text("HTTP/2, open loop: p99 of the time until a connection has a place for a request"),
+    bytes("bytes_ahead_mean", "bytes ahead", "bytes ahead of a response")
+        .text("HTTP/2: bytes of other responses on the connection before the first byte of a response"),
+    bytes("header_bytes_per_request", "header bytes per response", "header bytes per response")
+        .text("HTTP/2: encoded heads and trailers per response"),
     share("hit_ratio", HIGHER, "hit ratio", "hit ratio").text("hit ratio (hits / GETs)"),
     share("byte_hit_ratio", HIGHER, "byte hit ratio", "byte hit ratio")
         .text("byte hit ratio (bytes of hits / bytes requested)"),

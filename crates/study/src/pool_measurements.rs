@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Censored, Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Window};
+use crate::record::{
+    Censored, Histogram, JourneyMeasurement, Measurement, OperationMeasurement, StreamsMeasurement, Window,
+};
 
 /// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Sums: requests, errors, bytes, CPU
 /// time, requests in flight. Maximum: resident memory. From the first part: examples of errors, and
@@ -79,6 +81,9 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
         (journey.completed, journey.abandoned) = (sum(|part| part.completed), sum(|part| part.abandoned));
         journey.session = merged(parts, "session time", |part| part.journeys.get(nth)?.session.as_ref())?;
     }
+    if let Some(streams) = &mut all.streams {
+        **streams = self::streams(parts)?;
+    }
     all.offered_per_s = offered_per_s(parts);
     all.censored = censored(parts)?.map(Box::new);
     Ok(all)
@@ -93,6 +98,26 @@ fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
         return Some(first);
     }
     Some(parts.iter().map(|part| part.offered_per_s.unwrap_or(first) * sessions(part)).sum::<f64>() / all)
+}
+
+fn streams(parts: &[Measurement]) -> Result<StreamsMeasurement, String> {
+    let of_parts = || parts.iter().filter_map(|part| part.streams.as_deref());
+    let sum = |count: fn(&StreamsMeasurement) -> u64| of_parts().map(count).sum();
+    let wait = |what, of: fn(&StreamsMeasurement) -> Option<&Histogram>| {
+        merged(parts, what, |part| of(part.streams.as_deref()?))
+    };
+    Ok(StreamsMeasurement {
+        allowed: of_parts().filter_map(|part| part.allowed).min(),
+        goaways: sum(|part| part.goaways),
+        refused: sum(|part| part.refused),
+        responses: sum(|part| part.responses),
+        header_bytes: sum(|part| part.header_bytes),
+        bytes_ahead: sum(|part| part.bytes_ahead),
+        stalled_uploads: sum(|part| part.stalled_uploads),
+        wait_own: wait("wait for a place", |part| part.wait_own.as_ref())?,
+        wait_server: wait("wait for the server's limit", |part| part.wait_server.as_ref())?,
+        wait_connection: wait("wait for a connection", |part| part.wait_connection.as_ref())?,
+    })
 }
 
 fn add_operations<'m>(
@@ -121,7 +146,7 @@ pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<
     };
     let optional = |what, stored: &Option<Histogram>| stored.as_ref().map(|stored| coarse(what, stored)).transpose();
     let mut outline = Measurement { windows: Vec::new(), by_request: Vec::new(), first_byte: None, ..part.clone() };
-    (outline.journeys, outline.cache) = (Vec::new(), None);
+    (outline.journeys, outline.cache, outline.streams) = (Vec::new(), None, None);
     outline.service = coarse("service time", &part.service)?;
     outline.connect = coarse("connect time", &part.connect)?;
     outline.response = optional("response time", &part.response)?;

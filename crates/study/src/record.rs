@@ -893,6 +893,38 @@ pub struct Measurement {
     /// The rate over the measured time, if it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
+    /// HTTP/2 results; `None` for other protocols.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Box<StreamsMeasurement>>,
+}
+
+/// Results of a load over HTTP/2, while measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamsMeasurement {
+    /// Least number of requests in flight that the server allowed per connection, at any time; `None` without a limit.
+    pub allowed: Option<u32>,
+    /// Connections that the server left with GOAWAY.
+    pub goaways: u64,
+    /// Requests that the server refused to process; they were resent.
+    pub refused: u64,
+    /// Responses that the following numbers are about.
+    pub responses: u64,
+    /// Their encoded heads and trailers, bytes.
+    pub header_bytes: u64,
+    /// Bytes of other responses on the same connection between a request and the first byte of its response.
+    pub bytes_ahead: u64,
+    /// Requests whose body waited for credit of the server.
+    pub stalled_uploads: u64,
+    /// Open loop: time from when a request was due until a connection had a place for it, ns, as coarse as windows. Of
+    /// requests that waited, if at all, because as many were in flight as the load allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_own: Option<Histogram>,
+    /// Of requests that waited because as many were in flight as the server allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_server: Option<Histogram>,
+    /// Of requests that waited for a connection, or were resent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_connection: Option<Histogram>,
 }
 
 /// Requests that were due and had no response, valid or not, when measuring ended. A request is due if its response

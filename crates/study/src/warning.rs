@@ -66,6 +66,8 @@ pub enum WarningKind {
     BackOff,
     /// Requests were sent again.
     AskedAgain,
+    /// The server allows fewer requests in flight than the load.
+    StreamLimit,
     /// Latencies beyond the histogram.
     Saturated,
     /// Little's law does not hold.
@@ -122,6 +124,7 @@ impl WarningKind {
             WarningKind::Reconnects => "connections had to be reopened",
             WarningKind::BackOff => "clients were in the generator's back-off after lost connections",
             WarningKind::AskedAgain => "requests had to be resent",
+            WarningKind::StreamLimit => "the server allowed fewer requests in flight per connection than the load",
             WarningKind::Saturated => "latencies above 1 h: counted, in the highest bucket",
             WarningKind::Little => "Little's law is off: requests in flight, rate and latency are inconsistent",
             WarningKind::Retransmits => "TCP segments retransmitted",

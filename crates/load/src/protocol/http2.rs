@@ -15,7 +15,7 @@ use wire::http2::{
 use super::expectation::{Body, Expectation};
 use super::mix::{Mix, Sent};
 use super::variation::{Values, Varied};
-use super::{Last, Parsed, Protocol};
+use super::{Last, Parsed, Protocol, StreamFacts};
 use crate::escape::Syntax;
 use crate::recorder::Fault;
 
@@ -59,6 +59,7 @@ pub(crate) struct Http2 {
     body: Vec<u8>,
     value: Vec<u8>,
     last: Last,
+    facts: StreamFacts,
 }
 
 /// A request in flight.
@@ -68,6 +69,9 @@ struct Open {
     incoming: Incoming,
     status: u16,
     first_at: Nanos,
+    /// [`Stream::received`] when it was sent.
+    received_before: u64,
+    facts: StreamFacts,
     body: Body,
     window: SendWindow,
     receive: ReceiveWindow,
@@ -89,6 +93,8 @@ pub(crate) struct Stream {
     open: Vec<Open>,
     window: SendWindow,
     receive: ReceiveWindow,
+    /// Bytes of all responses so far.
+    received: u64,
     table: TableUse,
     /// Size of the server's table since the last block.
     table_bytes: u32,
@@ -273,6 +279,7 @@ impl Http2 {
             body: Vec::new(),
             value: Vec::new(),
             last: Last::default(),
+            facts: StreamFacts::default(),
         })
     }
 
@@ -331,6 +338,8 @@ impl Http2 {
             incoming: Incoming::default(),
             status: 0,
             first_at: 0,
+            received_before: stream.received,
+            facts: StreamFacts::default(),
             body: Body::default(),
             window: SendWindow::new(peer.initial_window_size),
             receive: ReceiveWindow::new(OWN.initial_window_size),
@@ -339,6 +348,7 @@ impl Http2 {
         if !body.is_empty() {
             let used = push_body(out, id, body, &mut stream.window, &mut open.window, &peer);
             open.unsent.extend_from_slice(&body[used..]);
+            open.facts.has_stalled = used < body.len();
         }
         stream.ids.push(id);
         stream.open.push(open);
@@ -348,7 +358,8 @@ impl Http2 {
     #[inline]
     fn answer(&mut self, stream: &mut Stream, place: usize, used: usize, result: Result<(), FieldError>) -> Parsed {
         let code = if result.is_ok() { ErrorCode::NO_ERROR } else { ErrorCode::PROTOCOL_ERROR };
-        let Open { sent, incoming, status, first_at, mut body, .. } = stream.end(place, code);
+        let Open { sent, incoming, status, first_at, facts, mut body, .. } = stream.end(place, code);
+        self.facts = facts;
         self.last = Last { first_at, bytes: incoming.body_bytes };
         let fault = match result {
             Ok(()) => self.expectation.judge(&mut body, self.mix.asked(sent), sent, status, incoming.body_bytes),
@@ -395,13 +406,19 @@ impl Http2 {
             let Some(event) = event else { return Ok(Parsed::More) };
             match event {
                 Event::Headers { stream: id, block, ends, .. } => {
+                    let received = stream.received;
+                    stream.received += block.len() as u64;
                     let Some(place) = stream.ids.iter().position(|other| *other == id) else {
                         stream.decoder.decoder(&Limits::DEFAULT)?.decode(block, &Limits::DEFAULT, |_, _| {})?;
                         continue;
                     };
                     let open = &mut stream.open[place];
+                    open.facts.header_bytes += block.len() as u64;
                     let result = if open.incoming.awaits_head() {
-                        open.first_at = if open.first_at == 0 { at } else { open.first_at };
+                        if open.first_at == 0 {
+                            open.first_at = at;
+                            open.facts.bytes_ahead = received - open.received_before;
+                        }
                         let head = stream.decoder.read(block, &Limits::DEFAULT)?;
                         head.and_then(|head| {
                             open.status = head.status;
@@ -417,6 +434,7 @@ impl Http2 {
                     }
                 }
                 Event::Data { stream: id, data, flow_bytes, ends } => {
+                    stream.received += u64::from(flow_bytes);
                     let credit = stream.receive.receive(flow_bytes)?;
                     if credit > 0 {
                         http2::push_window_update(&mut stream.owed, 0, credit);
@@ -477,6 +495,7 @@ impl Protocol for Http2 {
             open: Vec::new(),
             window: SendWindow::new(Settings::DEFAULT.initial_window_size),
             receive: ReceiveWindow::new(WINDOW_MAX),
+            received: 0,
             table: TableUse::Fill,
             table_bytes: Settings::DEFAULT.header_table_size,
             owed: Vec::new(),
@@ -502,6 +521,15 @@ impl Protocol for Http2 {
     #[inline]
     fn is_leaving(&self, stream: &Stream) -> bool {
         stream.last_id.is_some() || stream.next_id > STREAM_MAX
+    }
+
+    fn server_limit(&self, stream: &Stream) -> u32 {
+        stream.peer.map_or(u32::MAX, |peer| peer.max_concurrent_streams)
+    }
+
+    #[inline]
+    fn stream_facts(&self) -> Option<StreamFacts> {
+        Some(self.facts)
     }
 
     fn take_unprocessed(&self, stream: &mut Stream) -> Option<u32> {

@@ -227,6 +227,10 @@ fn server_limits_requests_in_flight() {
         });
         assert_eq!((errors(&measurement), most.get()), (vec![], 3), "{arrivals:?}");
         near(measurement.in_flight_mean, 3.0, 0.001);
+        let streams = measurement.streams.unwrap();
+        assert_eq!((streams.allowed, streams.goaways, streams.refused), (Some(3), 0, 0));
+        assert!(streams.wait_own.is_none());
+        assert_eq!(streams.wait_server.is_some(), arrivals.is_open());
     }
 }
 
@@ -425,6 +429,59 @@ fn a_body_waits_for_credit() {
     let trip = 2 * ROUND_TRIP + MS;
     assert_eq!((measurement.service.min, measurement.service.max), (Some(trip), Some(trip)));
     check_in_flight(&measurement, 8.0);
+    let streams = measurement.streams.unwrap();
+    assert_eq!(streams.stalled_uploads, streams.responses);
+}
+
+/// Two responses at a time, the first with 1,000 bytes more than the head of one byte.
+#[test]
+fn bytes_ahead_are_those_of_other_responses() {
+    let mut spec = LoadSpec { clients: 1, pipeline: 2, ..http2() };
+    let Target::Http { expect, .. } = &mut spec.target else { unreachable!() };
+    expect.body = None;
+    let measurement = measure(&spec, |_| {
+        let mut first = None;
+        server(move |request, to| {
+            let Some(other) = first.take() else {
+                first = Some(request.stream);
+                return;
+            };
+            let long = made(|out| push_data(out, request.stream, &[0; 1_000], true));
+            to.send(MS, [headers("200", request.stream, false), long, headers("200", other, true)].concat());
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    let streams = measurement.streams.unwrap();
+    assert_eq!((streams.responses, streams.header_bytes), (measurement.requests, measurement.requests));
+    near(streams.bytes_ahead as f64, 1_001.0 * measurement.requests as f64 / 2.0, 0.002);
+}
+
+/// Two requests fit of three that are due per millisecond, or the first connection ends.
+#[test]
+fn waits_for_a_place_have_their_reason() {
+    for (pipeline, allowed, rate_per_s) in [(2, u32::MAX, 3_000.0), (8, 2, 3_000.0), (64, u32::MAX, 30_000.0)] {
+        let leaves = pipeline == 64;
+        let arrivals = Arrivals::Constant { rate_per_s };
+        let spec = LoadSpec { clients: 1, pipeline, arrivals, warmup: Warmup::DurationNs(0), ..http2() };
+        let measurement = measure(&spec, move |connection| {
+            let settings = Settings { max_concurrent_streams: allowed, ..Settings::DEFAULT };
+            server_with(settings, &Rc::default(), move |request, to| {
+                match (leaves && connection == 0, request.number) {
+                    (true, 10..) => {}
+                    (true, 9) => to.send(MS, [good(request.stream), go_away(request.stream)].concat()),
+                    _ => to.send(MS, good(request.stream)),
+                }
+            })
+        });
+        assert_eq!(errors(&measurement), []);
+        let streams = measurement.streams.unwrap();
+        assert_eq!((streams.goaways, measurement.asked_again > 20), (u64::from(leaves), leaves));
+        let max = |waits: &Option<study::record::Histogram>| waits.as_ref().and_then(|waits| waits.max).unwrap_or(0);
+        let waits = [&streams.wait_own, &streams.wait_server, &streams.wait_connection].map(max);
+        let expect = [allowed > 2 && !leaves, allowed == 2, leaves];
+        assert_eq!(waits.map(|waited| waited > MS / 2), expect, "{waits:?}");
+        assert_eq!(measurement.lag_connection.unwrap().max, waits.into_iter().max());
+    }
 }
 
 #[test]

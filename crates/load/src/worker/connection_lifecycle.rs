@@ -244,6 +244,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// The server did not process a request. It is resent, but not forever.
     #[cold]
     pub(super) fn declined(&mut self, id: u32, place: u32, at: Nanos) {
+        self.tally.streams(|streams| &mut streams.refused);
         let flight = self.connections.flight(id, place).1;
         flight.refusals = flight.refusals.saturating_add(1);
         if flight.refusals <= REFUSALS_MAX {

@@ -9,6 +9,7 @@ use study::spec::Connection;
 
 use super::Task;
 use crate::coordinator_link::PhaseTracker;
+use crate::recorder::Wait;
 use crate::tls::Session;
 
 /// Connects in progress per worker, limited so that no accept queue overflows.
@@ -105,6 +106,7 @@ pub(super) struct Flight<E> {
     pub(super) timed_out: bool,
     /// How often the server refused to process it.
     pub(super) refusals: u8,
+    pub(super) wait: Wait,
 }
 
 /// A count integrated over the measured time, in ns.
@@ -161,8 +163,8 @@ pub(super) struct Connections<S, E> {
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Time of the next housekeeping; 0: in this turn.
     pub(super) tick_at: Nanos,
-    /// Open loop: clients with room for a request and since when.
-    pub(super) idle: VecDeque<(u32, Nanos)>,
+    /// Open loop: clients with room for a request, since when, and why not before.
+    pub(super) idle: VecDeque<(u32, Nanos, Wait)>,
     owed: u64,
     pub(super) in_flight: Integral,
     pub(super) in_backoff: Integral,
@@ -366,7 +368,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     pub(super) fn not_idle(&mut self, id: u32) {
-        self.idle.retain(|&(other, _)| other != id);
+        self.idle.retain(|&(other, ..)| other != id);
         self.client(id).idle = 0;
     }
 

@@ -7,7 +7,7 @@ use super::connections::{Connections, Flight, State};
 use crate::censored::Waits;
 use crate::coordinator_link::PhaseTracker;
 use crate::protocol::{CacheOutcome, Protocol};
-use crate::recorder::{Answered, Fault, Log, Recorder};
+use crate::recorder::{Answered, Fault, Log, Recorder, StreamsRecorder};
 
 /// Maximum number of requests in a log, over all workers: about 100 MB.
 const LOG_MAX: usize = 1_000_000;
@@ -48,6 +48,9 @@ impl<'a> Tally<'a> {
             let entries_max = LOG_MAX / task.workers.max(1) as usize;
             recorder.log = Some(Box::new(Log { one_in: spec.log_one_in, entries_max, ..Log::default() }));
         }
+        if matches!(spec.target, Target::Http { http2: true, .. }) {
+            recorder.streams = Some(Box::<StreamsRecorder>::default());
+        }
         Self {
             phase: PhaseTracker::new(task.control, task.place),
             recorder,
@@ -74,6 +77,14 @@ impl<'a> Tally<'a> {
         if self.phase.is_measuring { count as u64 } else { 0 }
     }
 
+    /// HTTP/2: counts something in the measured time.
+    pub(super) fn streams(&mut self, count: fn(&mut StreamsRecorder) -> &mut u64) {
+        let measured = self.measured(1);
+        if let Some(streams) = &mut self.recorder.streams {
+            *count(streams) += measured;
+        }
+    }
+
     /// Returns the service time, ns.
     #[inline]
     pub(super) fn right<P: Protocol>(
@@ -84,7 +95,7 @@ impl<'a> Tally<'a> {
         seen: CacheOutcome,
         at: Nanos,
     ) -> Nanos {
-        let Flight { intended, free_since, sent_at, is_measured, timed_out, .. } = *flight;
+        let Flight { intended, free_since, sent_at, is_measured, timed_out, wait, .. } = *flight;
         let span = self.span(is_measured, at);
         let service_ns = at.saturating_sub(sent_at);
         let caused = protocol.is_caused(flight.expected);
@@ -93,8 +104,11 @@ impl<'a> Tally<'a> {
             Span::Warmup => self.recorder.warmup_requests += u64::from(!caused && !is_late),
             Span::Measured if caused => self.recorder.last_answer = at,
             Span::Measured => {
-                let latency_ns = self.recorder.answer(Answered { intended, free_since, sent_at, at }, is_late);
+                let latency_ns = self.recorder.answer(Answered { intended, free_since, sent_at, at, wait }, is_late);
                 self.recorder.checked += u64::from(protocol.is_checked(flight.expected));
+                if let Some((facts, streams)) = protocol.stream_facts().zip(self.recorder.streams.as_mut()) {
+                    streams.answer(facts);
+                }
                 let last = protocol.last().filter(|last| last.first_at < at);
                 let first_byte_ns = last.map(|last| last.first_at.saturating_sub(sent_at));
                 if let Some(first_byte_ns) = first_byte_ns {
