@@ -22,7 +22,6 @@ use study::plan::LoadPlan;
 use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
 use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
 
-use crate::json_lines::Writer;
 use crate::load_side::{Engine, Event, Load, broken};
 pub use crate::process::TICKET;
 use crate::process::{Supervisor, wait_readable};
@@ -106,8 +105,7 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
     if hosts.deploy {
         launch::deploy(&hosts, reach, &supervisor)?;
     }
-    let (mut members, gang) = launch::all(&hosts, reach, &supervisor)?;
-    let beats = beats(members.iter().map(|(_, member)| member.link.writer.clone()).collect());
+    let (mut members, gang, beats) = launch::all(&hosts, reach, &supervisor)?;
     let at = members.iter().position(|(role, _)| *role == Role::Subject);
     let subject = at.map(|at| members.remove(at).1);
     let members = members.into_iter().map(|(_, member)| member).collect();
@@ -369,21 +367,6 @@ pub fn refuses(protocol: Protocol, stop: Stop, warmup: Warmup, generators: usize
              use one `load` machine"
         )
     })
-}
-
-fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
-    let (sender, stop) = mpsc::channel();
-    let beat = move || {
-        while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            for node in &nodes {
-                // An unreachable node is lost; the lab notices that when it reads from it.
-                let _ = node.say(&Order::Alive {});
-            }
-        }
-    };
-    // Without this thread, nodes end after a while and report why.
-    let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
-    sender
 }
 
 #[cfg(test)]

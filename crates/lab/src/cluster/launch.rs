@@ -1,9 +1,10 @@
 use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use study::node_messages::{Hello, PROTOCOL, Said};
+use study::node_messages::{BEAT, Hello, Order, PROTOCOL, Said};
 use study::record::Role;
 use study::shell_words;
 
@@ -12,6 +13,7 @@ use crate::cluster::join::Pipes;
 use crate::cluster::launch_together::{self, Gang};
 use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
+use crate::json_lines::Writer;
 use crate::process::{Exit, Launch, Supervisor};
 use crate::trial_end::{End, saying};
 use crate::{clock, cpu_list};
@@ -20,7 +22,8 @@ const DEPLOY: Duration = Duration::from_secs(120);
 /// Directory of copies in the user's home there; each is named by its hash.
 const DEPLOYED: &str = ".cache/quintain";
 
-type Started = (Vec<(Role, Member)>, Option<Gang>);
+/// The last part keeps the beats to the nodes going.
+type Started = (Vec<(Role, Member)>, Option<Gang>, mpsc::Sender<()>);
 
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
     // Deadline for all nodes, whatever hangs.
@@ -41,6 +44,8 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
     });
     // All must be started before the first is waited for.
     let started = started.collect::<Vec<_>>();
+    let links = started.iter().filter_map(|started| Some(&started.as_ref().ok()?.2));
+    let beats = beats(links.map(|link| link.writer.clone()).collect());
     let (mut members, mut mistakes) = (Vec::new(), Vec::new());
     for (started, host) in started.into_iter().zip(&hosts.hosts) {
         let member = started.and_then(|(host, address, link)| {
@@ -55,7 +60,22 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
             Err(text) => mistakes.push(format!("{}: {text}", label(host))),
         }
     }
-    if mistakes.is_empty() { Ok((members, gang)) } else { Err(ClusterError::Machines(mistakes)) }
+    if mistakes.is_empty() { Ok((members, gang, beats)) } else { Err(ClusterError::Machines(mistakes)) }
+}
+
+fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
+    let (sender, stop) = mpsc::channel();
+    let beat = move || {
+        while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            for node in &nodes {
+                // An unreachable node is lost; the lab notices that when it reads from it.
+                let _ = node.say(&Order::Alive {});
+            }
+        }
+    };
+    // Without this thread, nodes end after a while and report why.
+    let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
+    sender
 }
 
 type Together = (Option<Gang>, Vec<Result<Pipes, String>>);

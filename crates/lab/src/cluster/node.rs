@@ -225,8 +225,7 @@ impl Lab {
             // A full pipe wakes just as well, so lost bytes do not matter.
             waker: Writer::new(waker, Duration::ZERO)?,
             is_gone: AtomicBool::new(false),
-            // Silence counts from the first order: the lab may wait for other nodes before.
-            heard_ns: AtomicU64::new(u64::MAX),
+            heard_ns: AtomicU64::new(clock::monotonic_ns()),
         });
         let (sender, orders) = mpsc::channel();
         let (beats, stop) = mpsc::channel();
