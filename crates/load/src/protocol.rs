@@ -128,6 +128,9 @@ pub(crate) trait Protocol {
     #[inline]
     fn owed(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
 
+    /// Appends the bytes that end a connection, also after [`Parsed::Broken`].
+    fn close(&self, _: &mut Self::Stream, _: &mut Vec<u8>) {}
+
     /// Number of unsent requests that responses have caused. They are sent first.
     fn caused(&self, _: &Self::Stream) -> u32 {
         0

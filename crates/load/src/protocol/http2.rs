@@ -100,6 +100,8 @@ pub(crate) struct Stream {
     table_bytes: u32,
     /// Frames that are not requests.
     owed: Vec<u8>,
+    /// The code of the last frame.
+    end: ErrorCode,
 }
 
 impl Stream {
@@ -113,7 +115,7 @@ impl Stream {
     }
 
     /// Removes a request whose response has ended or is invalid, and resets its stream unless both sides have ended.
-    fn end(&mut self, place: usize, code: ErrorCode) -> Open {
+    fn finish(&mut self, place: usize, code: ErrorCode) -> Open {
         let (id, open) = self.remove(place);
         if !open.unsent.is_empty() || !open.incoming.is_complete() {
             http2::push_reset(&mut self.owed, id, code);
@@ -358,7 +360,7 @@ impl Http2 {
     #[inline]
     fn answer(&mut self, stream: &mut Stream, place: usize, used: usize, result: Result<(), FieldError>) -> Parsed {
         let code = if result.is_ok() { ErrorCode::NO_ERROR } else { ErrorCode::PROTOCOL_ERROR };
-        let Open { sent, incoming, status, first_at, facts, mut body, .. } = stream.end(place, code);
+        let Open { sent, incoming, status, first_at, facts, mut body, .. } = stream.finish(place, code);
         self.facts = facts;
         self.last = Last { first_at, bytes: incoming.body_bytes };
         let fault = match result {
@@ -385,7 +387,8 @@ impl Http2 {
     }
 
     #[cold]
-    fn broken(&mut self, error: ConnectionError) -> Parsed {
+    fn broken(&mut self, stream: &mut Stream, error: ConnectionError) -> Parsed {
+        stream.end = error.code();
         self.expectation.note(Some(error.to_string()));
         Parsed::Broken(match error {
             ConnectionError::BlockTooLarge(_)
@@ -499,6 +502,7 @@ impl Protocol for Http2 {
             table: TableUse::Fill,
             table_bytes: Settings::DEFAULT.header_table_size,
             owed: Vec::new(),
+            end: ErrorCode::NO_ERROR,
         }
     }
 
@@ -544,6 +548,11 @@ impl Protocol for Http2 {
         out.append(&mut stream.owed);
     }
 
+    fn close(&self, stream: &mut Stream, out: &mut Vec<u8>) {
+        out.append(&mut stream.owed);
+        http2::push_go_away(out, 0, stream.end);
+    }
+
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         self.mix.available(wanted)
@@ -582,7 +591,10 @@ impl Protocol for Http2 {
 
     #[inline]
     fn read(&mut self, stream: &mut Stream, _: Sent, bytes: &[u8], at: Nanos) -> Parsed {
-        self.read_events(stream, bytes, at).unwrap_or_else(|error| self.broken(error))
+        match self.read_events(stream, bytes, at) {
+            Ok(parsed) => parsed,
+            Err(error) => self.broken(stream, error),
+        }
     }
 
     fn end(&mut self, stream: &mut Stream, _: Sent) -> Parsed {

@@ -530,6 +530,24 @@ fn an_error_of_the_connection_fails_its_requests() {
 }
 
 #[test]
+fn an_invalid_frame_ends_the_connection_with_its_code() {
+    let other = Rc::<RefCell<Vec<String>>>::default();
+    let seen = other.clone();
+    let measurement = measure(&LoadSpec { pipeline: 2, ..http2() }, move |_| {
+        server_with(Settings::DEFAULT, &seen, |request, to| match request.number {
+            ..9 => to.send(MS, good(request.stream)),
+            _ => to.send(MS, made(|out| push_window_update(out, 0, 0))),
+        })
+    });
+    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["framing"]);
+    assert_eq!(measurement.error_examples["framing"], "WINDOW_UPDATE of 0 bytes on stream 0");
+    near(measurement.errors["framing"] as f64, 2.0 * measurement.reconnects as f64, 0.05);
+    let go_away = "GoAway { last: 0, code: ErrorCode(1), debug: [] }";
+    let count = other.borrow().iter().filter(|frame| *frame == go_away).count() as u64;
+    assert!(count >= measurement.reconnects, "{count}");
+}
+
+#[test]
 fn requests_in_flight_fail_when_the_connection_ends_without_goaway() {
     let spec = LoadSpec { pipeline: 4, ..http2() };
     let measurement = measure(&spec, |_| {

@@ -272,10 +272,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.tally.recorder.example(fault, || self.protocol.explain());
         if self.connections.client(id).state == State::Opening {
             self.tally.phase.report_problem(fault, self.protocol.explain().unwrap_or_default());
-            return self.refused(id, fault, at);
+            self.tally.failed_connect(fault, self.connections.client(id).in_flight > 0, at);
+            self.connections.settle(id);
         }
         if !P::ORDERED {
-            return self.give_up(id, Some(fault), at);
+            return self.close_in_order(id, Some(fault), at);
         }
         self.hang_up(id, fault, at);
     }
@@ -309,6 +310,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 
     /// Including TLS (RFC 8446, 6.1).
     pub(super) fn close_in_order(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
+        self.out.clear();
+        self.protocol.close(&mut self.connections.client(id).stream, &mut self.out);
+        if !self.out.is_empty() {
+            self.send_out(id);
+        }
         let client = self.connections.client(id);
         if let (Some(session), Some(conn)) = (&mut client.tls, client.conn) {
             self.cipher.clear();
