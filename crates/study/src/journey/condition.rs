@@ -28,6 +28,9 @@ pub enum Relation {
     Above,
 }
 
+/// All integers below it are exact as `f64`.
+const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
+
 const RELATIONS: [(&str, Relation); 6] = [
     (" == ", Relation::Equal),
     (" != ", Relation::Unequal),
@@ -59,9 +62,15 @@ impl Relation {
             let wrong = if number(left).is_none() { left } else { right };
             numbers.ok_or_else(|| format!("`{}` is not a number", wrong.escape_debug()))
         };
+        // Long integers, such as IDs, are compared as texts: as numbers, neighbours would be equal.
+        let is_exact = |number: f64| number.abs() < INTEGERS_END;
+        let is_equal = match numbers {
+            Some((left, right)) if is_exact(left) && is_exact(right) => left == right,
+            _ => left == right,
+        };
         Ok(match self {
-            Relation::Equal => numbers.map_or(left == right, |(left, right)| left == right),
-            Relation::Unequal => numbers.map_or(left != right, |(left, right)| left != right),
+            Relation::Equal => is_equal,
+            Relation::Unequal => !is_equal,
             Relation::AtMost => ordered().map(|(left, right)| left <= right)?,
             Relation::AtLeast => ordered().map(|(left, right)| left >= right)?,
             Relation::Below => ordered().map(|(left, right)| left < right)?,
@@ -94,6 +103,8 @@ mod tests {
             ("7 != \"\"", true),
             ("nan == nan", true),
             ("a=b == a=b", true),
+            ("9007199254740993 == 9007199254740992", false),
+            ("9007199254740993 != 9007199254740993", false),
         ] {
             check(text, Ok(holds));
         }
