@@ -48,8 +48,8 @@ pub enum LoadError {
         clients: u32,
         /// A short reason.
         reason: String,
-        /// Whether the server responded, but TLS or its certificate failed.
-        is_tls: bool,
+        /// Whether the server responded, but with invalid TLS or HTTP/2.
+        has_responded: bool,
     },
     /// A system call failed.
     #[error("{what}: {source}")]
@@ -108,8 +108,13 @@ pub(crate) fn run_workers(
             Outcome::Measured(ended) => return Ok((ended, done)),
             Outcome::Unreachable(refusal) => {
                 let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
-                let (address, clients, is_tls) = (address.to_owned(), spec.own_clients(), fault == Fault::Tls);
-                LoadError::Unreachable { address, clients, reason, is_tls }
+                let has_responded = matches!(fault, Fault::Tls | Fault::Framing | Fault::HeadTooLarge);
+                LoadError::Unreachable {
+                    address: address.to_owned(),
+                    clients: spec.own_clients(),
+                    reason,
+                    has_responded,
+                }
             }
             Outcome::InputEnded => {
                 let trace = if let Target::Cache { workload, .. } = &spec.target { &workload.trace } else { &None };

@@ -12,7 +12,7 @@ use crate::output;
 /// Why a load has no measurement, with a hint.
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let (exit, hint) = match error {
-        LoadError::Unreachable { is_tls: true, .. } => (Exit::Subject, None),
+        LoadError::Unreachable { has_responded: true, .. } => (Exit::Subject, None),
         LoadError::Unreachable { .. } if target.address().starts_with("unix:") => {
             (Exit::Subject, Some("is the server running, and is this the path of its socket?"))
         }

@@ -316,6 +316,13 @@ fn https_checks_the_certificate() {
 }
 
 #[test]
+fn http_2_to_a_server_of_http_1_is_explained() {
+    let server = Server::start(&["http"]);
+    let ran = load(&format!("http://127.0.0.1:{}/", server.port), &["--http2", "-d", "100ms"]).expect(3);
+    assert!(ran.err.ends_with(": the server uses HTTP/1, not HTTP/2\n"), "{}", ran.err);
+}
+
+#[test]
 fn the_client_closes_in_order_after_connection_close() {
     let last = Does::AnswerAndWait(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest");
     let (_, config) = certificate(&["127.0.0.1"]);

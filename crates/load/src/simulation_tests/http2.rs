@@ -599,6 +599,6 @@ fn a_server_of_another_protocol_is_named() {
     let outcome = outcome(&http2(), |_| {
         super::http::server(|_, _, to| to.send(0, b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice()))
     });
-    let expect = (Fault::Framing, "the server speaks HTTP/1, not HTTP/2".to_owned());
+    let expect = (Fault::Framing, "the server uses HTTP/1, not HTTP/2".to_owned());
     assert_eq!(outcome, Err(Outcome::Unreachable(Some(expect))));
 }

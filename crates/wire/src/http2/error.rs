@@ -70,7 +70,7 @@ pub enum ConnectionError {
     #[error("the connection does not start with the preface of HTTP/2")]
     BadPreface,
     /// Section 3.4: the server's first bytes are HTTP/1.
-    #[error("the server speaks HTTP/1, not HTTP/2")]
+    #[error("the server uses HTTP/1, not HTTP/2")]
     Http1,
     /// Section 3.4: the first frame is SETTINGS. Contains the type of the frame.
     #[error("the first frame is {0}, not SETTINGS")]
@@ -102,7 +102,7 @@ pub enum ConnectionError {
         stream: u32,
     },
     /// Section 5.1: the stream was not opened.
-    #[error("{kind} on stream {stream}, which was not opened")]
+    #[error("{kind} on stream {stream}, which is not open yet")]
     IdleStream {
         /// Type of the frame.
         kind: FrameKind,
