@@ -25,7 +25,7 @@ pub const FILE_MAX_BYTES: u64 = 256 << 20;
 /// A journey made from a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The journey file, with comments at what was guessed.
+    /// The journey file, in which comments mark guesses.
     pub text: String,
     /// Number of recorded requests.
     pub recorded: usize,
@@ -63,7 +63,11 @@ pub fn import(name: &str, text: &str) -> Result<Imported, Invalid> {
         }
     }
     if kept.is_empty() {
-        let message = format!("none of {} requests is left without static files", entries.len());
+        let reasons = left_out.iter().map(|(why, count)| format!("{why} ({count})")).collect::<Vec<_>>().join(", ");
+        let message = match entries.len() {
+            0 => "the recording has no requests".to_owned(),
+            count => format!("all {count} requests were left out: {reasons}"),
+        };
         return Err(Invalid::new(message).hint("record the steps of a user: pages, forms and calls of an API"));
     }
     if kept.len() > JOURNEY_STEPS_MAX {
@@ -142,12 +146,12 @@ fn head(
     if has_no_bodies {
         out += "# The recording has no response bodies, so no values were found in them.\n";
     }
-    out += "# `# guess` marks values that were found in responses; check that each is what it seems.\n\n";
+    out += "# `# guess` marks guessed sources of values; check each of them.\n\n";
     let targets = targets.iter().map(|(name, origin)| format!("{name} = {}", quoted(origin)));
     let _ = writeln!(out, "name = {}\ntargets = {{ {} }}", quoted(name), targets.collect::<Vec<_>>().join(", "));
     let open = placeholders::OPEN;
     if steps.contains(&format!("{{{open}}}")) {
-        let _ = writeln!(out, "let = {{ {open} = \"{{\" }} # for braces that are meant literally");
+        let _ = writeln!(out, "let = {{ {open} = \"{{\" }} # for literal braces");
     }
     out
 }

@@ -26,7 +26,7 @@ pub(super) struct Entry {
     time: Option<f64>,
     pub(super) request: Request,
     pub(super) response: Response,
-    /// Of Chromium: `document`, `xhr`, `script` and so on.
+    /// Chromium only: `document`, `xhr`, `script` and so on.
     #[serde(rename = "_resourceType")]
     kind: Option<String>,
 }
@@ -56,7 +56,7 @@ pub(super) struct PostData {
     pub(super) mime_type: String,
     #[serde(default)]
     text: String,
-    /// Of a form, in place of the text.
+    /// Fields of a form; replace the text.
     #[serde(default)]
     params: Vec<Pair>,
 }

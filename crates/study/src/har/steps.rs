@@ -153,7 +153,7 @@ fn url_template(target: &str, tokens: &mut Tokens) -> String {
     query.map_or(path.clone(), |query| format!("{path}?{}", pairs_template(query, tokens)))
 }
 
-/// `raw`, or the name of the value that it stands for.
+/// `raw`, or a placeholder for its value.
 fn value_template(raw: &str, wanted: Wanted<'_>, tokens: &mut Tokens) -> String {
     tokens.name(wanted).map_or_else(|| placeholders::literal(raw), |name| format!("{{{name}}}"))
 }

@@ -79,7 +79,7 @@ fn values_of_an_api_are_taken_from_its_responses() {
     );
     assert_eq!(journey.targets.iter().map(|target| target.0.as_str()).collect::<Vec<_>>(), ["api", "eu"]);
     let urls = journey.steps.iter().map(|step| step.url.as_str()).collect::<Vec<_>>();
-    // `size=7` and `"count": 7` are no carts.
+    // `size=7` and `"count": 7` are not IDs of carts.
     assert_eq!(urls, ["{api}/login", "{api}/carts", "{api}/carts?page={next}&size=7", "{eu}/carts/{cart_id}/items"]);
     let take =
         |step: usize| journey.steps[step].take.iter().map(|(name, path)| format!("{name} {path}")).collect::<Vec<_>>();
@@ -182,7 +182,9 @@ fn bad_recordings_have_errors_with_places() {
     assert!(lines("").starts_with("EOF while parsing a value at line 1 column 0"));
     let cut = SHOP.lines().take(100).collect::<Vec<_>>().join("\n");
     assert!(lines(&cut).contains(" at line 100 column "), "{}", lines(&cut));
-    assert_eq!(lines(&recording(&[])), "none of 0 requests is left without static files");
+    assert_eq!(lines(&recording(&[])), "the recording has no requests");
+    let style = call(1, "GET", "http://a/x.css", &[], "", "");
+    assert_eq!(lines(&recording(&[style])), "all 1 requests were left out: static files (1)");
     let odd = call(1, "get", "http://a/", &[], "", "");
     assert!(lines(&recording(&[odd])).starts_with("entry 1 of `log.entries`: `get` is not `GET`"));
     let many = vec![call(1, "GET", "http://a/", &[], "", ""); 1001];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::archive::Response;
 use crate::journey::{placeholders, reply_path};
 
-/// Maximum number of values of a JSON body that are considered, and of occurrences in another body.
+/// Maximum number of values per JSON body, and of occurrences per other body, to search.
 const VALUES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 30;
 /// Maximum length of a value, bytes.
@@ -214,7 +214,7 @@ impl Leaf {
     }
 }
 
-/// Whether a value is long enough that equality is no accident.
+/// Whether a value is too long to be equal by chance.
 pub(super) fn is_distinctive(value: &str) -> bool {
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     !value.contains(' ') && (value.len() >= 20 || value.len() >= 8 && has_digit)
