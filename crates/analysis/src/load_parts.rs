@@ -51,12 +51,12 @@ pub struct StreamsReport {
     pub bytes_ahead_mean: Option<f64>,
     /// Requests whose body waited for credit of the server.
     pub stalled_uploads: u64,
-    /// Open loop: time from when a request was due until a connection had a place for it, ns. Of requests that waited,
-    /// if at all, because as many were in flight as the load allows.
+    /// Open loop: time from when a request was due until a connection had a place for it, ns, for requests limited by
+    /// the streams of the load.
     pub wait_own_ns: Option<SpreadNs>,
-    /// Of requests that waited because as many were in flight as the server allows.
+    /// The same for requests limited by the streams that the server allows.
     pub wait_server_ns: Option<SpreadNs>,
-    /// Of requests that waited for a connection, or were resent.
+    /// The same for requests that waited for a connection or were resent.
     pub wait_connection_ns: Option<SpreadNs>,
 }
 

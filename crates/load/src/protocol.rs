@@ -107,7 +107,7 @@ pub(crate) trait Protocol {
         u32::MAX
     }
 
-    /// The response that was read last, of an unordered protocol.
+    /// Overhead of the last response; `None` for ordered protocols.
     #[inline]
     fn stream_facts(&self) -> Option<StreamFacts> {
         None

@@ -1,6 +1,6 @@
-//! What a response of an unordered protocol cost.
+//! Overhead of responses that arrive in any order.
 
-/// A response of an unordered protocol that was read.
+/// Overhead of one response of an unordered protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamFacts {
     /// Size of its encoded heads and trailers.

@@ -915,14 +915,14 @@ pub struct StreamsMeasurement {
     pub bytes_ahead: u64,
     /// Requests whose body waited for credit of the server.
     pub stalled_uploads: u64,
-    /// Open loop: time from when a request was due until a connection had a place for it, ns, as coarse as windows. Of
-    /// requests that waited, if at all, because as many were in flight as the load allows.
+    /// Open loop: time from when a request was due until a connection had a place for it, ns, as coarse as windows, for
+    /// requests limited by the streams of the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_own: Option<Histogram>,
-    /// Of requests that waited because as many were in flight as the server allows.
+    /// The same for requests limited by the streams that the server allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_server: Option<Histogram>,
-    /// Of requests that waited for a connection, or were resent.
+    /// The same for requests that waited for a connection or were resent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_connection: Option<Histogram>,
 }

@@ -50,7 +50,7 @@ pub use response::{ResponseDecoder, ResponseHead};
 pub use settings::Settings;
 pub use window::{ReceiveWindow, SendWindow, WINDOW_MAX};
 
-/// Limits on what a peer may send.
+/// Limits on the messages of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Payload of a frame, in bytes: SETTINGS_MAX_FRAME_SIZE of this endpoint, 16,384 or more.

@@ -214,8 +214,8 @@ struct Shared {
 }
 
 impl Lab {
-    /// The lab that writes to `input` and reads from `output`. It hears from this node at once, so the node may take its
-    /// time to say what it is.
+    /// The lab that writes to `input` and reads from `output`. Starts sending beats, so the node can introduce itself
+    /// later.
     pub fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         let (wake, waker) = io::pipe()?;
         let wake = OwnedFd::from(wake);

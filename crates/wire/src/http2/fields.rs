@@ -18,7 +18,7 @@ pub enum FieldError {
     /// Section 8.2.2: a field that belongs to HTTP/1.1 connections.
     #[error("a field of HTTP/1.1 connections, such as `connection` or `transfer-encoding`")]
     Connection,
-    /// Section 8.3: an unknown pseudo-header field, or one of the other direction or of trailers.
+    /// Section 8.3: a pseudo-header field that is unknown, in trailers, or only for the other direction.
     #[error("a pseudo-header field that this message cannot have")]
     UnknownPseudo,
     /// Section 8.3: a pseudo-header field after a regular field.

@@ -42,7 +42,7 @@ impl Incoming {
             return if ends { Err(FieldError::Ending) } else { Ok(()) };
         }
         self.phase = Phase::Body;
-        // RFC 9110 8.6: the length of a body that is not sent.
+        // RFC 9110 8.6: their `content-length` is for a body that the server omits.
         let is_empty = asked == RequestMethod::Head || matches!(head.status, 204 | 304);
         self.declared = if is_empty { Some(0) } else { head.content_length };
         self.advance(ends)

@@ -135,7 +135,7 @@ enum Found {
     GoAway { last: u32, code: ErrorCode, place: Place, range: Range<usize> },
 }
 
-/// Largest buffer that is kept for the next partial frame, in bytes.
+/// Maximum size of the buffer kept for partial frames, in bytes.
 const KEPT_BYTES: usize = 4096;
 
 impl Reader {

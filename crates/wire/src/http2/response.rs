@@ -55,8 +55,8 @@ fn parse_status(value: &[u8]) -> Option<u16> {
     (code != 101).then_some(code)
 }
 
-/// Decoder of one connection's responses. A block with the same bytes as one of the last, and the same meaning, is not
-/// decoded again.
+/// Decoder of one connection's responses. Does not decode a recent block again if its meaning has not
+/// changed.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseDecoder {
     decoder: Decoder,

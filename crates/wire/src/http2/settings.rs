@@ -11,7 +11,7 @@ const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// What an endpoint allows its peer to send.
+/// Limits that an endpoint sets for its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Largest dynamic table of the peer's encoder, in bytes.

@@ -5,7 +5,7 @@ use super::error::ConnectionError;
 /// The largest window, in bytes.
 pub const WINDOW_MAX: u32 = u32::MAX >> 1;
 
-/// Bytes that may be sent. Negative after the peer reduced its initial window.
+/// Credit for DATA, in bytes. Negative after the peer reduced its initial window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendWindow(i64);
 
@@ -15,7 +15,7 @@ impl SendWindow {
         SendWindow(i64::from(bytes))
     }
 
-    /// Bytes that may be sent now.
+    /// Credit, in bytes; 0 if negative.
     #[inline]
     pub fn available(&self) -> u32 {
         self.0.max(0) as u32

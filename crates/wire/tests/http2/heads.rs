@@ -133,7 +133,7 @@ fn known_blocks_depend_on_the_table() {
     }
 }
 
-/// A server may insert the same fields with each response and refer to one of them later.
+/// A server may insert the same fields with each response and refer to an earlier copy.
 #[test]
 fn known_blocks_insert_their_fields() {
     let inserting = |lengths: &[usize]| {

@@ -62,7 +62,7 @@ impl Decoder {
         self.changes
     }
 
-    /// The use of the table by the last block, which was decoded without an error.
+    /// How the last decoded block used the table.
     pub(in crate::http2) fn last_block(&self) -> BlockUse {
         self.last
     }

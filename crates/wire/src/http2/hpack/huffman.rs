@@ -93,7 +93,7 @@ pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
             window |= u64::from(byte) << (56 - bits);
             bits += 8;
         }
-        // The end is padded with ones, which are no complete code.
+        // Padding with ones completes no code.
         let padded = window | u64::MAX >> bits;
         let (mut symbol, short) = SHORT[(padded >> 56) as usize];
         let mut length = usize::from(short);
