@@ -28,8 +28,8 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// Every `wrong_one_in`th order is read back with a wrong total, unless it is 0. The session of login number `expired` (from 1)
-    /// ends early.
+    /// Every `wrong_one_in`th order is read back with a wrong total, unless it is 0. The session of login number
+    /// `expired` (from 1) ends early.
     pub fn new(wrong_one_in: u64, expired: Option<u64>) -> Shop {
         Shop { wrong_one_in, expired, ..Shop::default() }
     }

@@ -47,8 +47,8 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
 }
 
 /// Like [`run`], but also reports when measuring starts and ends, on the caller's thread. After [`Told::Measured`],
-/// connections stay open until the call of `tell` returns, at most about [`study::generator_messages::HOLD_MAX`]. A specification
-/// with a gate needs `gate`, which the caller opens after [`Told::Connected`]. Fails like [`run`].
+/// connections stay open until the call of `tell` returns, at most about [`study::generator_messages::HOLD_MAX`]. A
+/// specification with a gate needs `gate`, which the caller opens after [`Told::Connected`]. Fails like [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
     tell: &mut dyn FnMut(Told),

@@ -241,9 +241,9 @@ impl Histogram {
         self.value_at_rank(rank.max(1))
     }
 
-    /// Distribution-free interval of quantile `q` from order statistics (see [`order_statistics::ranks`]). `effective_n` is the
-    /// number of independent values these are worth: [`Histogram::len`] if they are independent, less if neighbors are
-    /// correlated. Fails with a message if these values cannot bound the quantile on both sides.
+    /// Distribution-free interval of quantile `q` from order statistics (see [`order_statistics::ranks`]).
+    /// `effective_n` is the number of independent values these are worth: [`Histogram::len`] if they are independent,
+    /// less if neighbors are correlated. Fails with a message if these values cannot bound the quantile on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, String> {
         let effective_n = effective_n.min(self.len);
         let (low, high) = order_statistics::ranks(effective_n, q, level)?;

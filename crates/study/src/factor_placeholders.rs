@@ -1,5 +1,6 @@
 //! `{factor}` in the texts of a study: a letter or `_`, then letters, digits, `_` and `-` in braces. Other braces are
-//! literal, so JSON in commands needs no escapes. A name in double braces is a value of requests ([`crate::request_values`]).
+//! literal, so JSON in commands needs no escapes. A name in double braces is a value of requests
+//! ([`crate::request_values`]).
 
 use std::ops::Range;
 

@@ -419,7 +419,8 @@ pub struct Agent {
     pub node: String,
     /// Its CPUs.
     pub cpus: Vec<u32>,
-    /// Its own measurement without windows, with coarse histograms ([`crate::pool_measurements::outline`]) and its part of the rate.
+    /// Its own measurement without windows, with coarse histograms ([`crate::pool_measurements::outline`]) and its part
+    /// of the rate.
     pub measurement: Box<Measurement>,
     /// Counters of its machine's network stack from the start of the load to its end.
     pub network: NetworkCounters,
@@ -790,8 +791,8 @@ pub struct Measurement {
     pub requests: u64,
     /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the
     /// connection closed after earlier responses, before any of this one), `connect-timeout`, `os`, `truncated`; for
-    /// HTTP `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2); for a cache `value` (not the value or flags that were
-    /// set, or another key's) and `error-answer`.
+    /// HTTP `status`, `body`, `framing`, `head-too-large`, `tls`, `stream-reset` (HTTP/2); for a cache `value` (not the
+    /// value or flags that were set, or another key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind with details, in words.
     #[serde(default)]
@@ -843,7 +844,8 @@ pub struct Measurement {
     pub lag_connection: Option<Histogram>,
     /// From requesting a connection to its establishment, all connections of the trial.
     pub connect: Histogram,
-    /// From the established connection to the end of the TLS handshake, all connections of the trial; `None` without TLS.
+    /// From the established connection to the end of the TLS handshake, all connections of the trial; `None` without
+    /// TLS.
     pub handshake: Option<Histogram>,
     /// Handshakes that resumed an earlier session.
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! `quintain node`: the process on each machine of a cluster. It carries out [`study::node_messages::Order`]s with the same code
-//! that a lab without a cluster runs. It ends, with everything it has started, once its lab is gone.
+//! `quintain node`: the process on each machine of a cluster. It carries out [`study::node_messages::Order`]s with the
+//! same code that a lab without a cluster runs. It ends, with everything it has started, once its lab is gone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

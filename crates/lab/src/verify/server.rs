@@ -131,7 +131,8 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Sends as much of `asked` as the server accepts unread and returns the length. Other clients must be served while it waits.
+    /// Sends as much of `asked` as the server accepts unread and returns the length. Other clients must be served while
+    /// it waits.
     pub(super) fn fill(&self, slow: &mut Client, asked: &[u8]) -> Result<usize, String> {
         // A write that makes no progress for this long means that the server accepts no more.
         let io_error = |error: io::Error| format!("cannot send: {}", reason(&error));

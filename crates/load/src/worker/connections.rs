@@ -130,8 +130,8 @@ impl Integral {
         &mut self.count
     }
 
-    /// Removes requests with these send times, which the server did not process. Like their latency, they count only from the write that
-    /// gets a response.
+    /// Removes requests with these send times, which the server did not process. Like their latency, they count only
+    /// from the write that gets a response.
     fn forget(&mut self, sent_at: &[Nanos], at: Nanos, phase: &PhaseTracker<'_>) {
         let until = at.min(phase.until);
         let in_vain = |&sent_at: &Nanos| u128::from(until.saturating_sub(sent_at.max(phase.from).min(at)));
@@ -240,7 +240,8 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.clients.get_mut(id as usize)?.others.iter_mut().find(|other| other.conn == Some(conn))
     }
 
-    /// Parks the connection of a client and takes the one to `server`, if it has one. Returns a parked connection to close if there are too many.
+    /// Parks the connection of a client and takes the one to `server`, if it has one. Returns a parked connection to
+    /// close if there are too many.
     pub(super) fn switch(&mut self, id: u32, server: u32) -> Option<Conn> {
         let others_max = self.others_max;
         let client = &mut self.clients[id as usize];
