@@ -65,22 +65,26 @@ pub(crate) fn listening_addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> 
 
 fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     let net = proc.join(pid.to_string()).join("net");
-    let tables = [fs::read_to_string(net.join("tcp")), fs::read_to_string(net.join("tcp6"))];
+    let tables = ["tcp", "tcp6"].map(|name| fs::File::open(net.join(name)));
     if tables.iter().all(Result::is_err) {
         return None;
     }
-    Some(tables.iter().flatten().flat_map(|table| listeners(table)).collect())
+    Some(tables.into_iter().flatten().flat_map(|table| listeners(io::BufReader::new(table))).collect())
 }
 
-/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)).
-fn listeners(table: &str) -> Vec<(SocketAddr, u64)> {
+/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)). Linux lists them before all others, of which there
+/// can be 100,000 after a load.
+fn listeners(table: impl io::BufRead) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
-    let listener = |line: &str| {
+    let mut found = Vec::new();
+    for line in table.lines().skip(1).map_while(Result::ok) {
         let words = line.split_whitespace().collect::<Vec<_>>();
-        let listens = *words.get(3)? == LISTEN;
-        listens.then_some((address(words.get(1)?)?, words.get(9)?.parse().ok()?))
-    };
-    table.lines().skip(1).filter_map(listener).collect()
+        match words[..] {
+            [_, local, _, LISTEN, _, _, _, _, _, inode, ..] => found.extend(address(local).zip(inode.parse().ok())),
+            _ => break,
+        }
+    }
+    found
 }
 
 /// Parses `0100007F:1F90`: 32-bit words in the byte order of this machine, then the port.
@@ -190,17 +194,17 @@ mod tests {
     const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000000000000000 20 4 0 10 -1
-   2: 00000000:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0000000000000000 100 0 0 10 0
+   1: 00000000:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0000000000000000 100 0 0 10 0
+   2: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000000000000000 20 4 0 10 -1
    broken";
 
     #[test]
     #[cfg(target_endian = "little")]
     fn parses_the_socket_table() {
         let listening = |address: &str, inode: u64| (address.parse().unwrap(), inode);
-        assert_eq!(listeners(TABLE), [listening("127.0.0.1:8080", 4711), listening("0.0.0.0:8081", 4713)]);
+        assert_eq!(listeners(TABLE.as_bytes()), [listening("127.0.0.1:8080", 4711), listening("0.0.0.0:8081", 4713)]);
         let loopback = "0: 00000000000000000000000001000000:1F92 0:0 0A 0 0 0 0 0 4714";
-        assert_eq!(listeners(&format!("\n{loopback}")), [listening("[::1]:8082", 4714)]);
+        assert_eq!(listeners(format!("\n{loopback}").as_bytes()), [listening("[::1]:8082", 4714)]);
         for wrong in ["", "0100007F", "0100007:1F90", "0100007F:x", "é100007F:1F90"] {
             assert_eq!(address(wrong), None, "{wrong}");
         }

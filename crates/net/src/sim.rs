@@ -35,7 +35,7 @@ use std::net::SocketAddr;
 pub use self::network::Network;
 pub use self::peer::{Actions, Answer, Peer};
 
-use self::connection_end::{End, Owner};
+use self::connection_end::{End, Owner, pop};
 use self::network::Dice;
 use self::peer::Action;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
@@ -174,7 +174,7 @@ impl Sim {
             if !end.stands || count == 0 {
                 break;
             }
-            let bytes: Vec<u8> = end.outgoing.drain(..count).collect();
+            let bytes = pop(&mut end.outgoing, count);
             end.in_flight += count;
             if lost {
                 self.reset(link, to);
@@ -321,7 +321,7 @@ impl Sim {
     fn peer_takes(&mut self, link: usize, side: usize) {
         let Some(end) = self.end(link, side) else { return };
         if !end.inbox.is_empty() {
-            let bytes: Vec<u8> = end.inbox.drain(..).collect();
+            let bytes = Vec::from(std::mem::take(&mut end.inbox));
             self.taken(link, side, bytes.len());
             self.tell(link, side, |peer, now, to| peer.on_data(&bytes, now, to));
         }

@@ -211,8 +211,10 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         None => Arrivals::Closed { think_ns: nanos(args.think) },
     };
     let warmup = match args.warmup {
-        // A trace is measured from its first operation, and journeys are counted as a whole.
-        None if trace.is_some() || is_journey => Warmup::DurationNs(0),
+        // A trace is measured from its first operation, and journeys and `-n` are counted as a whole.
+        None if trace.is_some() || is_journey || (args.requests.is_some() && is_cache == Some(false)) => {
+            Warmup::DurationNs(0)
+        }
         warmup => cache_flags::warmup(warmup, is_cache.unwrap_or(true), args.requests, &mut mistakes),
     };
     if let Some(Asked { target, pipeline, connection, .. }) = &asked {

@@ -31,3 +31,10 @@ pub(super) struct End {
     pub(super) stalled_until: Nanos,
     pub(super) noted: bool,
 }
+
+/// Removes the first `count` bytes. Copies whole slices, which unoptimized tests need.
+pub(super) fn pop(queue: &mut VecDeque<u8>, count: usize) -> Vec<u8> {
+    let bytes = queue.make_contiguous()[..count].to_vec();
+    queue.drain(..count);
+    bytes
+}

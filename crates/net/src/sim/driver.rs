@@ -1,6 +1,6 @@
 use std::io;
 
-use super::connection_end::Owner;
+use super::connection_end::{Owner, pop};
 use super::{Connection, Listening, Note, Phase, Sim};
 use crate::address::Address;
 use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nanos, SendError};
@@ -100,8 +100,7 @@ impl Sim {
         }
         if !end.inbox.is_empty() {
             let count = most.min(end.inbox.len());
-            self.received.clear();
-            self.received.extend(end.inbox.drain(..count));
+            self.received = pop(&mut end.inbox, count);
             self.taken(link, side, count);
             self.note(conn);
             return Some(Event::Data(conn, Data { buffer: 0, len: count as u32 }));

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -41,8 +42,11 @@ impl Known {
     }
 }
 
+/// A lab with an address of its own, so that no other test gets its port when it is free again.
 fn lab(expected: &[Option<IpAddr>]) -> (Known, Joining) {
-    let listener = Listener::bind((HERE, 0).into()).unwrap();
+    static LABS: AtomicU8 = AtomicU8::new(0);
+    let own = Ipv4Addr::new(127, 1, LABS.fetch_add(1, Ordering::Relaxed), 1);
+    let listener = Listener::bind((own, 0).into()).unwrap();
     let known =
         Known { address: listener.address, fingerprint: listener.fingerprint.clone(), ticket: listener.ticket.clone() };
     (known, listener.accept(expected.to_vec(), LONG).unwrap())
