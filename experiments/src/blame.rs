@@ -54,7 +54,7 @@ impl Fault {
 }
 
 pub(crate) fn run(args: &BlameArgs) -> Result<(), String> {
-    let quintain = crate::server::quintain(args.quintain.as_deref())?;
+    let quintain = crate::server_process::quintain(args.quintain.as_deref())?;
     let folder = tempfile::tempdir().map_err(|error| format!("error: {error}"))?;
     let mut wrong = Vec::new();
     for fault in Fault::value_variants().iter().filter(|fault| args.fault.is_none_or(|only| only == **fault)) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use stats::Rng;
 
-use crate::server::{Server, quintain};
+use crate::server_process::{Server, quintain};
 
 const BATCH: usize = 64;
 const KEYS: u64 = 10;

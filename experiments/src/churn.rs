@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::server::{Server, quintain};
+use crate::server_process::{Server, quintain};
 
 /// Memory that the server may use beyond its cap, from `quintain serve cache --help`.
 const CONSTANT_BYTES: u64 = 4 << 20;

@@ -3,11 +3,11 @@
 mod blame;
 mod cache_diff;
 mod churn;
+mod compare_generators;
 mod coverage;
-mod generator;
 mod hit_ratio;
 mod planted;
-mod server;
+mod server_process;
 
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ enum Experiment {
     CacheDiff(cache_diff::CacheDiffArgs),
     Churn(churn::ChurnArgs),
     Coverage(coverage::CoverageArgs),
-    Generator(generator::GeneratorArgs),
+    Generator(compare_generators::GeneratorArgs),
     HitRatio(hit_ratio::HitRatioArgs),
     Planted(planted::PlantedArgs),
 }
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Experiment::CacheDiff(args) => cache_diff::run(&args),
         Experiment::Churn(args) => churn::run(&args),
         Experiment::Coverage(args) => coverage::run(&args),
-        Experiment::Generator(args) => generator::run(&args),
+        Experiment::Generator(args) => compare_generators::run(&args),
         Experiment::HitRatio(args) => hit_ratio::run(&args),
         Experiment::Planted(args) => planted::run(&args),
     };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::Value;
 
-use crate::server::{Server, quintain};
+use crate::server_process::{Server, quintain};
 
 const SOURCE: &str = include_str!("../planted/server.c");
 

@@ -8,9 +8,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use crate::counted_stream::{OwnSocket, OwnSockets, Stream};
 use crate::endpoint::{Endpoint, Pattern};
 use crate::metrics::{Metrics, count};
-use crate::stream::{OwnSocket, OwnSockets, Stream};
 use crate::tls::Tls;
 
 /// The first bytes between adapters that carry Thrift. As a frame's length they would be too long,

@@ -1,4 +1,4 @@
-mod fields;
+mod metadata_header;
 mod tunnel;
 
 use std::borrow::Cow;
@@ -19,10 +19,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
+use self::metadata_header::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::body::{Body, Read, WholeBody, respond};
 use crate::config::ProtocolKind;
 use crate::content_coding::Content;
+use crate::counted_stream::Stream;
 use crate::decode::{self, Reply, RequestHead, RequestKind, Service, Unread};
 use crate::dial::Whom;
 use crate::endpoint::Scheme;
@@ -32,7 +33,6 @@ use crate::metrics::{Skip, count};
 use crate::pool::{Conn, MADE_HERE, META};
 use crate::refusal::{Refusal, Unchecked};
 use crate::shared_state::App;
-use crate::stream::Stream;
 
 /// The start of an HTTP/2 connection with prior knowledge. Source: RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -53,7 +53,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
             }
             app.watch.metrics.skip(Skip::Unreadable);
             let mut upstream = app.dial.connect(&hop.forward, hop.whom()).await?;
-            return crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await;
+            return crate::counted_stream::copy(app.limits.idle, &mut client, &mut upstream).await;
         }
     }
     let kept = KeptConn::default();
@@ -544,7 +544,7 @@ fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -
         let _slot = slot;
         let (Ok(client), Ok(service)) = (client.await, service.await) else { return };
         let (mut client, mut service) = (Stream::new(TokioIo::new(client)), Stream::new(TokioIo::new(service)));
-        let _ = crate::stream::copy(idle, &mut client, &mut service).await;
+        let _ = crate::counted_stream::copy(idle, &mut client, &mut service).await;
     });
     Ok(response.map(Body::streaming))
 }

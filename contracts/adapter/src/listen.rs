@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::counted_stream::Stream;
 use crate::decode::Service;
 use crate::dial::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
@@ -16,7 +17,6 @@ use crate::http;
 use crate::in_flight_call::{Caller, Hop, ListenerKind};
 use crate::metrics::count;
 use crate::shared_state::App;
-use crate::stream::Stream;
 
 /// Accepts connections at a bound listener until the adapter ends.
 pub(crate) fn open(app: &Arc<App>, bound: io::Result<TcpListener>, purpose: ListenerKind) -> io::Result<SocketAddr> {

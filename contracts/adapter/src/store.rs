@@ -1,6 +1,6 @@
 //! Service entries in a file that outlives the process. Reads use a cache; a thread writes.
 
-mod file;
+mod database;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -13,9 +13,9 @@ use contract::monitor::{Forgotten, Key, MemoryStore, Store};
 
 use redb::Database;
 
-pub(crate) use self::file::StoreOwner;
-pub use self::file::{StoreContents, StoreError, look, purge};
-use self::file::{name_bytes, row_bytes};
+pub(crate) use self::database::StoreOwner;
+pub use self::database::{StoreContents, StoreError, look, purge};
+use self::database::{name_bytes, row_bytes};
 use self::writer::EntryFile;
 use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
@@ -132,19 +132,18 @@ impl EntryStore {
         };
         let Some(path) = &settings.path else { return store };
         let shown = path.display();
-        let opened = match file::open(path, owner.clone()) {
-            Err(error) if settings.is_rotated && !matches!(error, StoreError::Busy) => {
-                file::put_aside(path).and_then(|aside| {
+        let opened = match database::open(path, owner.clone()) {
+            Err(error) if settings.is_rotated && !matches!(error, StoreError::Busy) => database::put_aside(path)
+                .and_then(|aside| {
                     note(format!(
                         "the store {shown} was moved aside to {}: {error}. A new one is created; vouching parties are \
                          learned again",
                         aside.display()
                     ));
-                    let mut opened = file::open(path, owner)?;
+                    let mut opened = database::open(path, owner)?;
                     opened.lost.insert_everything();
                     Ok(opened)
-                })
-            }
+                }),
             opened => opened,
         };
         let opened = match opened {
@@ -197,7 +196,7 @@ impl Store for EntryStore {
         if self.memory.get(key, now_s).is_none() {
             let unwritten = file.shared.waiting().peek(key).map(<[u8]>::to_vec);
             let found = unwritten.map_or_else(|| file.shared.read(key), |value| Ok(Some(value)));
-            let is_live = |value: &[u8]| file::split(value).is_some_and(|(used_s, _)| file.is_live(used_s, now_s));
+            let is_live = |value: &[u8]| database::split(value).is_some_and(|(used_s, _)| file.is_live(used_s, now_s));
             match found {
                 Ok(None) => return None,
                 Ok(Some(value)) if is_live(&value) => self.memory.put_evicting(key, &value, now_s, &mut |_| {}),
@@ -209,19 +208,19 @@ impl Store for EntryStore {
             }
         }
         let value = self.memory.get(key, now_s)?;
-        let (used_s, entry) = file::split(&value)?;
+        let (used_s, entry) = database::split(&value)?;
         // Updating the file at each use would cost a write per call, so only entries about to expire in it are updated.
         if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);
         }
-        file::split(self.memory.peek(key)?).map(|(_, entry)| Cow::Borrowed(entry))
+        database::split(self.memory.peek(key)?).map(|(_, entry)| Cow::Borrowed(entry))
     }
 
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
         let Some(file) = &self.file else { return self.memory.put(key, entry, now_s) };
         let shared = &file.shared;
-        let value = file::joined(now_s, entry);
+        let value = database::joined(now_s, entry);
         self.memory.set_bytes_max(if shared.is_failing() { self.alone_bytes } else { self.cache_bytes });
         let before = self.memory.peek(key).map(<[u8]>::len);
         self.memory.put_evicting(key, &value, now_s, &mut |_| {});
@@ -260,7 +259,7 @@ impl Store for EntryStore {
             let waiting = file.shared.waiting();
             let waits = waiting.entries.entries().chain(waiting.going.entries());
             for (key, value) in waits.chain(self.memory.entries()) {
-                if let Some((used_s, entry)) = file::split(value) {
+                if let Some((used_s, entry)) = database::split(value) {
                     unwritten.entry(key).or_insert_with(|| (used_s, entry.to_vec()));
                 }
             }

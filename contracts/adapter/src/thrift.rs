@@ -7,13 +7,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::config::ProtocolKind;
+use crate::counted_stream::Stream;
 use crate::decode::{Reply, Request, RequestKind, Service, Unread};
 use crate::in_flight_call::{Hop, InFlightCall, Side};
 use crate::metrics::Skip;
 use crate::refusal::{Refusal, Unchecked};
 use crate::shared_monitor::Judged;
 use crate::shared_state::App;
-use crate::stream::Stream;
 use crate::thrift_stream::{Messages, Received, ReceivedMessage};
 
 /// Serves a connection until either side ends. `from_adapter`: the client greeted as an adapter.
@@ -302,5 +302,5 @@ async fn tunnel(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result
     down.stream.write_all(&back).await?;
     up.stream.flush().await?;
     down.stream.flush().await?;
-    crate::stream::copy(app.limits.idle, &mut down.stream, &mut up.stream).await
+    crate::counted_stream::copy(app.limits.idle, &mut down.stream, &mut up.stream).await
 }

@@ -18,10 +18,10 @@ use contract::metadata::{BLOCK_MAX_BYTES, put_count};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::budget::{Budget, FREE_BYTES, Share};
+use crate::counted_stream::Stream;
 use crate::decode::{Unread, thrift_message};
 use crate::metrics::Skip;
 use crate::refusal::Refusal;
-use crate::stream::Stream;
 
 const READ_BYTES: usize = 8 << 10;
 

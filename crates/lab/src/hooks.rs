@@ -20,7 +20,7 @@ pub struct Options {
     pub idle: IdlePolicy,
     /// Machines that run the trials; `None`: this one.
     pub cluster: Option<Rc<Cluster>>,
-    /// Measures the speed of server's and generator's CPUs around each trial: [`crate::probe::run`] except in tests.
+    /// Measures the speed of server's and generator's CPUs around each trial: [`crate::cpu_probe::run`] except in tests.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
@@ -28,7 +28,7 @@ impl Options {
     /// A lab on those of `cpus` that the host has, with the machine's default idle policy.
     pub fn new(exe: PathBuf, directory: PathBuf, host: &Host, cpus: &[u32]) -> Self {
         let cpus = host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect();
-        Self { exe, directory, cpus, idle: IdlePolicy::Machine, cluster: None, probe: crate::probe::run }
+        Self { exe, directory, cpus, idle: IdlePolicy::Machine, cluster: None, probe: crate::cpu_probe::run }
     }
 }
 

@@ -3,13 +3,13 @@
 //! connecting and resolving are not part of a call's latency.
 
 mod cookies;
+mod known_servers;
 mod program;
 mod reply;
-mod servers;
 mod sessions;
 #[cfg(test)]
 mod tests;
 mod values;
 
-pub(crate) use self::servers::Servers;
+pub(crate) use self::known_servers::Servers;
 pub(crate) use self::sessions::{MESSAGE_BYTES_MAX, Plan, Sessions};

@@ -7,10 +7,10 @@ use stats::Distribution;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Law(pub(crate) Option<Distribution>);
 
-/// Parses `null`, or a law as [`study::law::parse`] does.
+/// Parses `null`, or a law as [`study::time_law::parse`] does.
 pub(crate) fn law(text: &str) -> Result<Law, Invalid> {
     match text {
         "null" => Ok(Law(None)),
-        _ => study::law::parse(text).map(|law| Law(Some(law))),
+        _ => study::time_law::parse(text).map(|law| Law(Some(law))),
     }
 }

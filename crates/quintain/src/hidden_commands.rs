@@ -86,7 +86,7 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
         boot_id: lab::cluster::boot_id(),
         host,
     };
-    let options = lab::cluster::node::Options { exe, directory, probe: lab::probe::run };
+    let options = lab::cluster::node::Options { exe, directory, probe: lab::cpu_probe::run };
     lab::cluster::node::serve(lab, &options, hello).map_err(machine)?;
     Ok(Exit::Fine)
 }

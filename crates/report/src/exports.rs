@@ -1,9 +1,9 @@
 //! Exports of a run for other tools: result trackers, latency plotters and timeline viewers.
 
 mod hdr;
-mod names;
 mod otava;
 mod result_trackers;
+mod row_names;
 mod trace_events;
 
 use analysis::Findings;

@@ -1,11 +1,11 @@
 mod colours;
+mod cpu_probes;
 mod distribution;
 mod flame;
 mod history;
 mod miss_ratio;
 mod over_factor;
 mod over_rate;
-mod probes;
 mod proxy_overhead;
 mod request_trends;
 mod run_timeline;
@@ -140,7 +140,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let more = [
         over_rate::over_rate(findings, detail),
         search_steps::steps(findings, detail),
-        probes::probes(findings, detail),
+        cpu_probes::probes(findings, detail),
         trial_timeline::inside(findings, detail),
     ];
     let more = more.into_iter().flatten().chain(flame::flames(findings, detail));

@@ -1,6 +1,6 @@
 //! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and numbers.
 
-mod factors;
+mod factor_levels;
 mod figures;
 mod http;
 mod journey;
@@ -17,7 +17,7 @@ use config::nearest::suggestion;
 use config::node::{Node, Table, Value};
 use config::{Diagnostic, Place, Report};
 
-use factors::Factor;
+use factor_levels::Factor;
 use subject::Cpus;
 
 use crate::plan::{Design, LoadPlan, Plan, Point};
@@ -81,7 +81,7 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
     if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
         top.mistake("question", "`question` is empty", None);
     }
-    let factors = factors::read(root, options, report);
+    let factors = factor_levels::read(root, options, report);
     let companions = proxy::companions(&top);
     check_templates(root, &factors, &companions, report);
     check_use(root, &factors, report);

@@ -54,7 +54,7 @@ pub struct Step {
     /// Whether it is called only in a client's first journey, and not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
-    /// Law of the pause since the response before it, as [`crate::law::parse`] reads it; empty: none.
+    /// Law of the pause since the response before it, as [`crate::time_law::parse`] reads it; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub think: String,
     /// Number of calls in a row.

@@ -11,13 +11,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::body::Body;
 use crate::config::ProtocolKind;
+use crate::counted_stream::Stream;
 use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::in_flight_call::{Hop, ListenerKind};
 use crate::metrics::Skip;
 use crate::refusal::{Refusal, Unchecked};
 use crate::shared_state::App;
-use crate::stream::Stream;
 
 /// The first byte of a TLS handshake. Source: RFC 8446, section 5.1.
 const HANDSHAKE: &[u8] = &[22];
@@ -76,7 +76,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         let _ = match upstream {
             Some(mut upstream) => {
                 app.watch.metrics.skip(Skip::Encrypted);
-                crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
+                crate::counted_stream::copy(app.limits.idle, &mut client, &mut upstream).await
             }
             None if is_thrift => {
                 crate::thrift::serve(&app, client, Hop::from_party(Scheme::Tcp, &endpoint, &endpoint), false).await
@@ -110,7 +110,7 @@ fn within(
             _ => {
                 let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
                 app.watch.metrics.skip(Skip::Encrypted);
-                crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
+                crate::counted_stream::copy(app.limits.idle, &mut client, &mut upstream).await
             }
         }
     })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use contract::monitor::{Key, MemoryStore};
 use redb::{Database, ReadableDatabase};
 
-use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
+use super::database::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
 use crate::background_thread::Worker;
 use crate::config::StoreSettings;
@@ -90,7 +90,7 @@ impl Shared {
 
     /// All entries of the file. If it cannot be read, adds a note and returns none.
     pub(super) fn all(&self) -> Vec<Row> {
-        self.reading(file::all).unwrap_or_else(|error| {
+        self.reading(database::all).unwrap_or_else(|error| {
             (self.note)(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
             Vec::new()
         })
@@ -205,14 +205,14 @@ impl Work {
         self.shared.is_failing.store(true, Ordering::Relaxed);
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         *db = None;
-        *db = file::reopen(&self.path).ok();
+        *db = database::reopen(&self.path).ok();
     }
 
     /// Marks the file as complete and compacts it if it is short. redb doubles a file that grows.
     fn close(&self) {
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };
-        let mut closed = file::close(open, &self.shared.waiting().lost).map_err(|error| error.to_string());
+        let mut closed = database::close(open, &self.shared.waiting().lost).map_err(|error| error.to_string());
         if self.file_bytes() <= COMPACTED_MAX_BYTES {
             closed = closed.and_then(|()| open.compact().map(drop).map_err(|error| error.to_string()));
         }
@@ -268,7 +268,7 @@ impl Work {
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         *db = None;
         let opened =
-            file::open(&self.path, self.owner.clone()).map_err(|error| format!("cannot create it: {error}"))?;
+            database::open(&self.path, self.owner.clone()).map_err(|error| format!("cannot create it: {error}"))?;
         *db = Some(opened.db);
         (self.content_bytes, self.names_written) = (0, 0);
         drop(db);
@@ -284,7 +284,7 @@ impl Work {
             let mut swept_bytes = 0;
             let write = db.begin_write()?;
             let is_live = |key: &[u8; 12], value: &[u8]| {
-                let lives = file::split(value).is_some_and(|(used_s, _)| now_s.saturating_sub(used_s) <= after);
+                let lives = database::split(value).is_some_and(|(used_s, _)| now_s.saturating_sub(used_s) <= after);
                 if !lives {
                     swept_bytes += row_bytes(value.len());
                     swept.push(*key);

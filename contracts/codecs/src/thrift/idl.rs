@@ -21,8 +21,8 @@
 
 mod constant;
 mod lexer;
+mod parse;
 mod resolve;
-mod syntax;
 
 pub use resolve::parse;
 

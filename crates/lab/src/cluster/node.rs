@@ -32,7 +32,7 @@ pub struct Options {
     pub exe: PathBuf,
     /// Base of relative paths in commands.
     pub directory: PathBuf,
-    /// Measures the speed of CPUs: [`crate::probe::run`].
+    /// Measures the speed of CPUs: [`crate::cpu_probe::run`].
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 

@@ -93,7 +93,7 @@ fn successful_trial_leaves_a_complete_record() {
 fn probes_cpus_around_a_trial() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(stand_in(folder.path(), "quintain"));
-    options.probe = crate::probe::run;
+    options.probe = crate::cpu_probe::run;
     let plan = plan(vec![point("quintain serve well {port}"), point("quintain serve early-exit {port}")], 1);
     let (_, told) = run(&plan, &options);
     assert_eq!(told.records.len(), 2);

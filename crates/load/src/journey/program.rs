@@ -365,7 +365,7 @@ fn prepare_step(
         }
     };
     let think = Some(step.think.as_str()).filter(|law| !law.is_empty());
-    let think = think.and_then(|law| study::law::parse(law).map_err(|error| told(error.in_one_line())).ok());
+    let think = think.and_then(|law| study::time_law::parse(law).map_err(|error| told(error.in_one_line())).ok());
     let condition = |text: &str| {
         let Condition { left, relation, right } = condition::parse(text)?;
         Ok((names.template(&left)?, relation, names.template(&right)?))

@@ -20,8 +20,8 @@ use study::url::{self, Url};
 use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseReader};
 
 use super::cookies::Jar;
+use super::known_servers::{self, Servers};
 use super::program::{Answer, Program, Step};
-use super::servers::{self, Servers};
 use super::values::Values;
 use crate::measurement::{merged, operation};
 use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
@@ -291,7 +291,7 @@ impl Plan {
     }
 
     fn first_url(&self, session: &mut Session) -> OrFault<Url> {
-        servers::endpoint(&session.values.text(&self.program(session).steps[0].url)).map_err(wrong)
+        known_servers::endpoint(&session.values.text(&self.program(session).steps[0].url)).map_err(wrong)
     }
 
     fn compose(
@@ -515,12 +515,12 @@ impl Sessions {
                 return plan.compose(session, host, target, cookies, out);
             }
         }
-        let endpoint = servers::endpoint(&url).map_err(wrong)?;
+        let endpoint = known_servers::endpoint(&url).map_err(wrong)?;
         let Some(resolver) = &plan.resolver else {
             if !plan.learns && !journey.calls(&endpoint) {
                 return Err(wrong(format!("`{endpoint}` is on another server than the targets")));
             }
-            session.server = self.servers.of_url(&endpoint).map_err(servers::fault)?;
+            session.server = self.servers.of_url(&endpoint).map_err(known_servers::fault)?;
             return self.compose(session, &endpoint, out);
         };
         if let Some(server) = self.servers.resolved(without_query(&url)) {
@@ -528,7 +528,7 @@ impl Sessions {
             return self.compose(session, &endpoint, out);
         }
         out.clear();
-        let question = servers::question(without_query(&url));
+        let question = known_servers::question(without_query(&url));
         (session.server, session.asked) = (0, Some(url.into_owned()));
         let host = [("Host", resolver.host_field())];
         wire::http1::compose_request(out, "GET", &question, &host, b"", false).map_err(wrong)
@@ -548,7 +548,7 @@ impl Sessions {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> OrFault<()> {
-        let endpoint = servers::endpoint(url).map_err(wrong)?;
+        let endpoint = known_servers::endpoint(url).map_err(wrong)?;
         let bare = without_query(url);
         let server = self.servers.add_resolved(bare, &endpoint, status, body);
         session.server = server.map_err(|(fault, why)| (fault, format!("resolving `{bare}`: {why}")))?;

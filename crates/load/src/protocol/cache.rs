@@ -9,7 +9,7 @@ use net::Nanos;
 use stats::Rng;
 use study::Workload;
 
-use super::key_states::{Keys, Shared};
+use super::miss_causes::{Keys, Shared};
 use super::{CacheOutcome, Cause, Class, Difference, Parsed, Protocol};
 use crate::operation_stream::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 use crate::recorder::{Fault, OrFault};

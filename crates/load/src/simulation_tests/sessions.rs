@@ -601,7 +601,7 @@ fn think_times_follow_their_law() {
         pauses.sort_unstable();
         let count = pauses.len() as f64;
         assert_eq!(count, 5_000.0);
-        let expected = study::law::parse(law).unwrap();
+        let expected = study::time_law::parse(law).unwrap();
         // Kolmogorov and Smirnov: the largest distance between the distributions.
         let distance = |(at, pause): (usize, &u64)| {
             let below = expected.cdf(*pause as f64);

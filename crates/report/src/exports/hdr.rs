@@ -12,7 +12,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use study::record::{Censored, Measurement, Record};
 
 use super::File;
-use super::names::{self, file, measured};
+use super::row_names::{self, file, measured};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Java readers count in signed numbers.
@@ -91,10 +91,10 @@ pub(super) fn hlog<'r>(findings: &Findings, records: &'r [Record]) -> Vec<File> 
         let row = findings.rows.iter().find(is_of)?;
         let start = Duration::from_secs(unix_seconds(&record.started)?);
         let start = start.saturating_add(Duration::from_nanos(record.subject.measured_from_ns));
-        Some(Interval { tag: names::name(findings, row), start, measurement: record.measurement()? })
+        Some(Interval { tag: row_names::name(findings, row), start, measurement: record.measurement()? })
     };
     let intervals = records.into_iter().filter_map(interval);
-    let name = format!("{}.hlog", names::word(&findings.run));
+    let name = format!("{}.hlog", row_names::word(&findings.run));
     log(&intervals.collect::<Vec<_>>()).map(|text| File { name, text }).into_iter().collect()
 }
 
@@ -139,7 +139,7 @@ pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, st
             let unanswered = measurement.censored.as_deref().map_or(0, Censored::len);
             Some(percentiles(&read(measurement.latency())?, unanswered))
         }
-        LatencyFile::Log => log(&[Interval { tag: names::word(name), start, measurement }]),
+        LatencyFile::Log => log(&[Interval { tag: row_names::word(name), start, measurement }]),
     }
 }
 

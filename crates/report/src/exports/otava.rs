@@ -6,7 +6,7 @@ use analysis::wording::serde_name;
 use serde_json::{Map, json};
 
 use super::File;
-use super::names::{file, measured, name};
+use super::row_names::{file, measured, name};
 use crate::csv;
 
 const TIME: &str = "time";

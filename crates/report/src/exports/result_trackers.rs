@@ -8,7 +8,7 @@ use serde::Serialize;
 use study::Metric;
 
 use super::File;
-use super::names::measured;
+use super::row_names::measured;
 
 /// Maximum length of a benchmark name at Bencher, in characters.
 const BENCHER_NAME_MAX: usize = 1024;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use study::record::{Measurement, Outcome, Record, SubjectUse};
 
-use super::{ExportError, File, Source, names};
+use super::{ExportError, File, Source, row_names};
 
 const TRIAL: usize = 1;
 const LOAD: usize = 2;
@@ -107,7 +107,7 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ExportError> {
         "displayTimeUnit": "ms",
         "otherData": { "run": source.findings.run, "trial": record.order, "point": label, "started": record.started },
     });
-    let name = format!("{}-trial-{}.json", names::word(&source.findings.run), record.order);
+    let name = format!("{}-trial-{}.json", row_names::word(&source.findings.run), record.order);
     Ok(vec![File { name, text: trace.to_string() }])
 }
 

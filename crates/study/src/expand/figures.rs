@@ -1,7 +1,7 @@
 use config::Invalid;
 use config::keys::word_of;
 
-use crate::expand::factors::Factor;
+use crate::expand::factor_levels::Factor;
 use crate::keys::allowed_words::FIGURES;
 use crate::metric::Metric;
 use crate::plan::{Figure, FigureKind, Table, TableKind, TrialRule};

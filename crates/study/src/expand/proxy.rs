@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::Invalid;
 use config::nearest::suggestion;
 
-use crate::expand::factors::Factor;
+use crate::expand::factor_levels::Factor;
 use crate::expand::subject;
 use crate::factor_placeholders;
 use crate::plan::Level;

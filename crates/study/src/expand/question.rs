@@ -2,7 +2,7 @@
 
 use config::Invalid;
 
-use super::factors::Factor;
+use super::factor_levels::Factor;
 use crate::gate::{COMPARED, FailIf, Gate};
 use crate::keys::allowed_words::{DESIGNS, QUESTIONS, UNDECIDED};
 use crate::plan::{Asked, AskedKind, EffectsPlan, TrialRule};

@@ -6,7 +6,7 @@ use config::Report;
 use config::nearest::suggestion;
 use config::node::Table;
 
-use crate::expand::factors::{self, Factor};
+use crate::expand::factor_levels::{self, Factor};
 use crate::expand::{ExpandOptions, optional, port};
 use crate::factor_placeholders::{self, PORT};
 use crate::keys::allowed_words::ENGINES;
@@ -155,7 +155,7 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
     let muted = Report::new("the study", "", &[]);
     for profile in Profile::ALL {
         let merged = in_profile(root, profile, &muted);
-        for factor in factors::read(&merged, &ExpandOptions::default(), &muted) {
+        for factor in factor_levels::read(&merged, &ExpandOptions::default(), &muted) {
             for (level, _) in factor.levels {
                 words.entry(level.to_string()).or_default().insert(factor.name.clone());
             }

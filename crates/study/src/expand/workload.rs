@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
-    let factors = super::factors::read(&root, &super::ExpandOptions::default(), &report);
+    let factors = super::factor_levels::read(&root, &super::ExpandOptions::default(), &report);
     let settings = factors.iter().filter_map(|factor| {
         let (level, place) = factor.levels.first()?;
         Some(Setting { factor: &factor.name, level, place: *place })

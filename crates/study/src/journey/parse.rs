@@ -6,7 +6,7 @@ use crate::journey::condition;
 use crate::journey::placeholders::{self, Part};
 use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, reply_path};
 use crate::keys::JOURNEY;
-use crate::law;
+use crate::time_law;
 use crate::validate_http;
 
 /// Maximum length of a journey file, bytes.
@@ -211,7 +211,7 @@ impl Reader<'_> {
             step.mistake("name", "an operation name must be 1 to 200 characters", None);
         }
         let headers = headers.into_iter().map(|header| (header.name, header.text)).collect();
-        let think = step.text_as("think", |text| match law::parse(text)?.quantile(0.5) {
+        let think = step.text_as("think", |text| match time_law::parse(text)?.quantile(0.5) {
             median_ns if median_ns <= THINK_MEDIAN_MAX_NS => Ok(text.to_owned()),
             _ => Err(Invalid::new(format!("`{}` has a median above 1h", text.escape_debug()))),
         });

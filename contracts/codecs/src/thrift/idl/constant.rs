@@ -1,7 +1,7 @@
 use config::nearest::did_you_mean;
 
+use super::parse::{Body, Const, ConstKind};
 use super::resolve::Resolver;
-use super::syntax::{Body, Const, ConstKind};
 use crate::thrift::schema::Type;
 use crate::value::Value;
 

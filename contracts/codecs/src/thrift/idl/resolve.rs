@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::nearest::did_you_mean;
 
-use super::syntax::{Body, CONTAINER_TYPES, Definition, Document, FieldDef, MethodDef, TypeRef, parse_document};
+use super::parse::{Body, CONTAINER_TYPES, Definition, Document, FieldDef, MethodDef, TypeRef, parse_document};
 use super::{FILES_MAX, TEXT_MAX_BYTES};
 use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes, ReadFile};
 use crate::thrift::schema::{

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 use stats::gate::{self, Asked, FIRST_LOOK, PAIRS_MAX, Rule, Side, Verdict};
 
-use crate::server::{Server, quintain};
+use crate::server_process::{Server, quintain};
 
 const EXAMPLE: &str = "\
 Example, after `cp` of an older build to ./old:
