@@ -28,6 +28,11 @@ ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 files=$(ulimit -n)
 case $files in unlimited | ??????*) files=32768 ;; esac # nginx allocates its connections in advance
 if [ "$files" -gt 32768 ]; then files=32768; fi
+# From version 1.25.1 one port speaks HTTP/1.1 and HTTP/2.
+case $("$nginx" -v 2>&1) in
+  *nginx/1.[0-9].* | *nginx/1.1[0-9].* | *nginx/1.2[0-4].* | *nginx/1.25.0*) http2= ;;
+  *) http2="http2 on;" ;;
+esac
 cat > "$place/nginx.conf" <<END
 daemon off;
 $user
@@ -47,6 +52,7 @@ http {
   uwsgi_temp_path $place/uwsgi;
   scgi_temp_path $place/scgi;
   server {
+    $http2
     listen $address:$port backlog=65535; # the kernel caps it at net.core.somaxconn
     location = / { return 200 "test"; }
     location = /plaintext { return 200 "Hello, World!"; }

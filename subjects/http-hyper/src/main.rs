@@ -11,10 +11,11 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
+use hyper::rt::Executor;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// The maximum N of `/bytes/N`.
@@ -52,20 +53,34 @@ fn listen(address: Ipv4Addr, port: u16) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
+/// Runs the streams of an HTTP/2 connection on its thread.
+#[derive(Clone)]
+struct OwnThread;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for OwnThread {
+    fn execute(&self, stream: F) {
+        drop(tokio::task::spawn_local(stream));
+    }
+}
+
 fn serve(listener: TcpListener) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        // Without `pipeline_flush`, which delays a response while a part of the next request is there.
-        let http = http1::Builder::new();
+        // HTTP/2 by prior knowledge, else HTTP/1.1, without `pipeline_flush`, which delays a response while a part of
+        // the next request is there.
+        let http = auto::Builder::new(OwnThread);
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(1)).await; // too many files: wait for connections to close
                 continue;
             };
             if stream.set_nodelay(true).is_ok() {
+                let http = http.clone();
                 // Broken connections are ignored.
-                drop(tokio::task::spawn_local(http.serve_connection(TokioIo::new(stream), service_fn(answer))));
+                drop(tokio::task::spawn_local(async move {
+                    http.serve_connection(TokioIo::new(stream), service_fn(answer)).await
+                }));
             }
         }
     })
