@@ -31,7 +31,7 @@ pub enum ProtocolKind {
 /// How to read the messages of one service of the contract.
 #[derive(Clone, Debug)]
 pub struct Protocol {
-    /// The service in the contract.
+    /// Name of the service in the contract.
     pub service: String,
     /// The encoding and transport.
     pub family: ProtocolKind,
@@ -39,7 +39,7 @@ pub struct Protocol {
     pub schema: Option<PathBuf>,
     /// The name of the service in the IDL file, by default the one in the contract.
     pub schema_service: String,
-    /// Over HTTP: whether endpoints written as `host:port` use TLS.
+    /// Whether endpoints written as `host:port` use TLS; only over HTTP.
     pub tls: bool,
 }
 
@@ -56,7 +56,7 @@ impl Protocol {
 /// A service in front of which the adapter runs.
 #[derive(Clone, Debug)]
 pub struct Providing {
-    /// The service in the contract.
+    /// Name of the service in the contract.
     pub service: String,
     /// The endpoint that others use.
     pub endpoint: Endpoint,
@@ -73,7 +73,7 @@ pub struct Providing {
 /// A service that the adapter's party calls.
 #[derive(Clone, Debug)]
 pub struct Consuming {
-    /// The service in the contract.
+    /// Name of the service in the contract.
     pub service: String,
     /// The endpoint that the party uses.
     pub endpoint: Endpoint,
@@ -93,7 +93,7 @@ pub struct StoreSettings {
     /// Bytes of entries in memory. Default: 512 KiB with a file, which receives evicted entries,
     /// and 16 MiB without one, where evicted entries are forgotten.
     pub memory_bytes: Option<usize>,
-    /// How long an unused entry is kept.
+    /// Time after which an unused entry is removed; `None` keeps all entries.
     pub expire_after: Option<Duration>,
     /// The longest time before new entries are written to the file.
     pub flush: Duration,
@@ -114,11 +114,11 @@ pub enum Format {
 /// How broken clauses are reported.
 #[derive(Clone, Debug)]
 pub struct ReportSettings {
-    /// The format.
+    /// Form in which reports are written.
     pub format: Format,
     /// The file, or `None` for standard output.
     pub file: Option<PathBuf>,
-    /// How long a report is not repeated.
+    /// Time during which a report is not repeated.
     pub repeat_after: Duration,
     /// The maximum number of reports per second.
     pub per_s: u32,
@@ -160,11 +160,11 @@ pub struct Limits {
     pub listeners: usize,
     /// The timeout for connecting, including handshakes.
     pub connect: Duration,
-    /// How long a connection may be idle.
+    /// Time after which an idle connection is closed.
     pub idle: Duration,
     /// The timeout for the head of a request, and for a response after its request.
     pub request: Duration,
-    /// How long calls in flight may take when the adapter ends.
+    /// Time for calls in flight to finish when the adapter ends.
     pub drain: Duration,
 }
 
@@ -179,13 +179,13 @@ impl Limits {
 /// A certificate and its key, in PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate chain.
+    /// Path of the certificate chain.
     pub cert: PathBuf,
-    /// The private key.
+    /// Path of the private key.
     pub key: PathBuf,
 }
 
-/// TLS settings.
+/// Certificates of the adapter, and the roots that it trusts.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
     /// The certificate of local listeners, or `None` for plain text.
@@ -194,20 +194,20 @@ pub struct TlsSettings {
     pub upstream_ca: Option<PathBuf>,
     /// Whether certificates of services are checked.
     pub upstream_verify: bool,
-    /// Between adapters: the own certificate and the trusted roots, or `None` for plain text.
+    /// Own certificate and trusted roots between adapters; `None` for plain text.
     pub peers: Option<(Identity, PathBuf)>,
 }
 
 /// The configuration of an adapter.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The adapter's label.
+    /// The adapter's label in reports and metadata.
     pub name: String,
-    /// The contract file.
+    /// Path of the contract.
     pub contract: PathBuf,
     /// How to read messages, by service.
     pub protocols: Vec<Protocol>,
-    /// The services it offers.
+    /// The services in front of which the adapter runs.
     pub providing: Vec<Providing>,
     /// The services its party calls.
     pub consuming: Vec<Consuming>,
@@ -221,13 +221,13 @@ pub struct Config {
     pub allow: Vec<Pattern>,
     /// The store of service entries.
     pub store: StoreSettings,
-    /// Reports.
+    /// Form, destination and rate of reports.
     pub reports: ReportSettings,
-    /// Checks.
+    /// Calls to check, and the consequences.
     pub checks: CheckSettings,
-    /// Limits.
+    /// Bounds on memory and waiting.
     pub limits: Limits,
-    /// TLS.
+    /// Certificates and trusted roots.
     pub tls: TlsSettings,
     /// The call log, one line per call.
     pub calls: Option<PathBuf>,

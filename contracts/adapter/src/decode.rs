@@ -35,7 +35,7 @@ pub(crate) struct Service {
     /// The scheme of endpoints written without one.
     pub(crate) bare: Scheme,
     schema: Schema,
-    /// By the name in messages: the method, the operation, or `GET /path`.
+    /// Operations by their name in messages: the method, the operation, or `GET /path`.
     ops: Ops,
     /// REST only, in the order in which they are tried.
     routes: Vec<(String, codecs::rest::Template, Arc<Op>)>,

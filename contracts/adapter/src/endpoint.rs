@@ -3,7 +3,7 @@ use std::net::IpAddr;
 /// A parsed endpoint of a contract or configuration: `host:port`, or a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// As written.
+    /// The endpoint as written.
     pub text: String,
     /// `http`, `https`, or neither.
     pub scheme: Scheme,
@@ -11,14 +11,14 @@ pub struct Endpoint {
     pub host: String,
     /// The port, by default the scheme's.
     pub port: u16,
-    /// From the first slash; may be empty.
+    /// Path from the first slash; may be empty.
     pub path: String,
 }
 
 /// The scheme of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// None: bytes over TCP.
+    /// No scheme: bytes over TCP.
     Tcp,
     /// `http`.
     Http,

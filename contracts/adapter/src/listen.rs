@@ -121,9 +121,9 @@ pub(crate) struct Resolved {
     pub(crate) intercepted: bool,
     /// `host:port` to connect to.
     pub(crate) address: String,
-    /// For endpoints over HTTP, the URL to use.
+    /// URL to use, for endpoints over HTTP.
     pub(crate) url: Option<String>,
-    /// For endpoints over HTTP through the adapter, whether to use TLS.
+    /// Whether to use TLS, for endpoints over HTTP through the adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<bool>,
     /// The service behind it, if an entry names one.

@@ -40,7 +40,7 @@ fn identity(report: &Report) -> String {
 
 struct Gate {
     settings: ReportSettings,
-    /// By [`identity`]: the time of the last report, and how often it was suppressed since.
+    /// Time of the last report, and how often it was suppressed since, by [`identity`].
     known: HashMap<String, (Instant, u64)>,
     second: Instant,
     this_second: u32,

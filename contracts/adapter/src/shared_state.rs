@@ -140,7 +140,7 @@ impl App {
         Line { entries: self.watch.with(|monitor| monitor.counts().entries), store_bytes, store_file_bytes, ..line }
     }
 
-    /// Bounds a handshake by `limits.connect`.
+    /// Waits for a handshake. Fails with `TimedOut` after `limits.connect`.
     pub(crate) async fn shaken<T>(&self, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         tokio::time::timeout(self.limits.connect, shaking).await.unwrap_or_else(|_| {
             count(&self.watch.metrics.timeouts);

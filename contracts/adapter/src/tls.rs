@@ -12,13 +12,13 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::config::{Identity, TlsSettings};
 
 pub(crate) struct Tls {
-    /// For local listeners of HTTPS endpoints.
+    /// Acceptor of local listeners for HTTPS endpoints.
     pub(crate) listen: Option<TlsAcceptor>,
-    /// The certificate of these listeners.
+    /// The certificate that [`Tls::listen`] presents.
     shown: Option<CertificateDer<'static>>,
-    /// For listeners for other adapters, which must have a certificate.
+    /// Acceptor of listeners for other adapters, which must have a certificate.
     pub(crate) peers: Option<TlsAcceptor>,
-    /// For connections to other adapters, with the own certificate.
+    /// Connector to other adapters, with the own certificate.
     pub(crate) to_peers: Option<TlsConnector>,
     pub(crate) upstream: TlsConnector,
 }

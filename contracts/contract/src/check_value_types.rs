@@ -11,7 +11,7 @@ const DEPTH_MAX: u16 = 256;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
-    /// For reports; it has no expression.
+    /// Clause of the reports; it has no expression.
     pub(crate) clause: Clause,
     pub(crate) of: PromisedPart,
     pub(crate) schema: Arc<Schema>,
@@ -21,7 +21,7 @@ pub(crate) struct Typed {
 pub(crate) enum PromisedPart {
     Arguments(Vec<(usize, Field)>),
     Result(Type),
-    /// Over HTTP: the body of a successful reply.
+    /// Type of the body of a successful reply over HTTP.
     Body(Type),
 }
 

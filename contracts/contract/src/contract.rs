@@ -57,7 +57,7 @@ impl Operation {
 }
 
 impl Contract {
-    /// The number of a service.
+    /// Finds a service by name.
     pub fn service(&self, name: &str) -> Option<ServiceId> {
         self.services().find(|id| self.service_name(*id) == name)
     }
@@ -71,7 +71,7 @@ impl Contract {
         Self { generation: before.generation.wrapping_add(1), ..self }
     }
 
-    /// The name of a service.
+    /// Returns the name of a service.
     pub fn service_name(&self, service: ServiceId) -> &str {
         &self.service_at(service).name
     }

@@ -40,16 +40,16 @@ pub struct Env<'a> {
 /// Why an expression has no value, and its location in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The reason.
+    /// Why it has none.
     pub why: Why,
-    /// The expression without a value.
+    /// Location of that expression in the contract.
     pub span: Span,
 }
 
 /// Why an expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// An optional field, or a key of a map.
+    /// An optional field, or a key of a map, that the message lacks.
     #[error("missing from the message")]
     Missing,
     /// The codec could not decode it, or left it out because of its size.
@@ -64,7 +64,7 @@ pub enum Why {
     /// A text that is not a number, date or URL.
     #[error("the text is not a {0}")]
     NotA(&'static str),
-    /// The step limit.
+    /// The step limit was reached.
     #[error("step limit exceeded")]
     Budget,
 }

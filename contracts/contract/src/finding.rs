@@ -52,7 +52,7 @@ pub enum Severity {
 /// A finding about a contract's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its severity.
+    /// Whether the contract is invalid, misleading or only unusual.
     pub severity: Severity,
     /// Stable short name to look up or ignore, in docs/reference/contracts.md: `unknown-name`, `contradiction`.
     pub rule: &'static str,
@@ -64,7 +64,7 @@ pub struct Finding {
     pub column: usize,
     /// The range of bytes it refers to.
     pub span: Range<usize>,
-    /// How to fix it.
+    /// How to fix it, if a fix is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -38,7 +38,7 @@ pub const TEXT_MAX_BYTES: usize = 1024;
 /// An endpoint that a message introduces, with the labels that vouch for it. The metadata of a reply is a list of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identified {
-    /// The endpoint.
+    /// Address of the endpoint: `adder:8001`.
     pub endpoint: String,
     /// The claimed service.
     pub service: String,
@@ -52,7 +52,7 @@ pub struct Identified {
     pub labels: Vec<String>,
 }
 
-/// The metadata of a request.
+/// Metadata of a request: its sender, the labels behind the invoked entry, and introduced endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestMetadata {
     /// The label of the sending adapter.
@@ -68,7 +68,7 @@ pub struct RequestMetadata {
 pub struct CallContext<'a> {
     /// The endpoint of the request.
     pub receiver: &'a str,
-    /// Its service.
+    /// Name of the service at that endpoint.
     pub service: &'a str,
     /// The label of the request's sender. Requests contain it; for replies it is known.
     pub sender: &'a str,

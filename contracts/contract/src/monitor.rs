@@ -58,7 +58,7 @@ pub struct Settings {
     pub show_secrets: bool,
 }
 
-/// The state of an endpoint.
+/// Whether an endpoint is unlisted, belongs to a service, or is claimed by several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointState {
     /// Unknown: its messages pass.
@@ -185,7 +185,7 @@ impl<S: Store> Monitor<S> {
         self.contracts.of(service).service_name(service)
     }
 
-    /// The store.
+    /// Gives access to the entry store, for example to flush it.
     pub fn store(&mut self) -> &mut S {
         &mut self.store
     }

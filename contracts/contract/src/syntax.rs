@@ -50,7 +50,7 @@ pub struct Operation {
 /// A parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// The name.
+    /// Name by which clauses refer to it.
     pub name: Name,
     /// The type, if given.
     pub of: Option<TypeTree>,

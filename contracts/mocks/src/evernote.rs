@@ -29,13 +29,13 @@ const UNKNOWN_METHOD: i32 = 1;
 const INVALID_MESSAGE_TYPE: i32 = 2;
 const INTERNAL_ERROR: i32 = 6;
 
-/// Selects the replies.
+/// Which of two sets of replies the mock sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// As in the published benchmark: keys and the second token are the same in every journey.
+    /// Replies of the published benchmark: keys and the second token are the same in every journey.
     #[default]
     Shipped,
-    /// As the paper's contracts expect: each journey has its own keys, tokens and ids, and ids are UUIDs.
+    /// Replies that the paper's contracts expect: each journey has its own keys, tokens and ids, and ids are UUIDs.
     Paper,
 }
 

@@ -46,7 +46,7 @@ fn digest(kind: u64, text: &str) -> u64 {
 /// A complete request.
 #[derive(Debug, Clone, Copy)]
 pub struct MockRequest<'r> {
-    /// The method.
+    /// Method, such as `GET`.
     pub method: &'r str,
     /// Path and query.
     pub target: &'r str,
@@ -54,18 +54,18 @@ pub struct MockRequest<'r> {
     pub host: &'r str,
     /// Header fields.
     pub headers: &'r hyper::HeaderMap,
-    /// The body.
+    /// Complete body; empty without one.
     pub body: &'r [u8],
 }
 
 /// The response of a mock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MockAnswer {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// `Content-Type`.
+    /// Value of `Content-Type`.
     pub content_type: &'static str,
-    /// The body.
+    /// Complete body.
     pub body: Vec<u8>,
     /// Another header field, name and value.
     pub field: Option<(&'static str, String)>,

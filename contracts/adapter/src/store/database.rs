@@ -65,11 +65,11 @@ pub(super) type Row = (Key, u64, Vec<u8>);
 /// The contents of a store's file, for people.
 #[derive(Debug)]
 pub struct StoreContents {
-    /// The adapter it belongs to.
+    /// Name of the adapter that owns the store.
     pub name: String,
     /// The hash of its contract.
     pub contract_hash: u64,
-    /// Names by number.
+    /// Names that entries refer to by index.
     pub names: Vec<String>,
     /// Keys, seconds since 1970 of the last change, and entries.
     pub entries: Vec<(Key, u64, Vec<u8>)>,

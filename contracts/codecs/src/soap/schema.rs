@@ -50,11 +50,11 @@ pub struct Simple {
 /// An element or attribute of a complex type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Name.
+    /// Local name of the element or attribute.
     pub name: String,
     /// Namespace; empty if unqualified (`elementFormDefault="unqualified"`).
     pub namespace: String,
-    /// Type.
+    /// Type of the value, per occurrence if it repeats.
     pub ty: Type,
     /// Minimum number of occurrences.
     pub min: u32,
@@ -85,7 +85,7 @@ pub struct Complex {
 }
 
 impl Complex {
-    /// The field with this name.
+    /// Returns the field with this local name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -112,7 +112,7 @@ pub struct Message {
 /// A document/literal operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Name.
+    /// Name in the WSDL's port type.
     pub name: String,
     /// Value of `SOAPAction`; empty if the WSDL has none.
     pub action: String,
@@ -125,7 +125,7 @@ pub struct Operation {
 /// A service with the operations of its SOAP 1.1 ports. Ports of other bindings are omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// Name.
+    /// Name in the WSDL.
     pub name: String,
     /// The operations of each port, in file order.
     pub operations: Vec<Operation>,
@@ -156,7 +156,7 @@ impl Wsdl {
         self.services.iter().flat_map(|service| &service.operations)
     }
 
-    /// The operation with this name.
+    /// Returns the first operation with this name.
     pub fn operation(&self, name: &str) -> Option<&Operation> {
         self.operations().find(|operation| operation.name == name)
     }

@@ -148,7 +148,7 @@ type Name<'f> = (&'f str, &'f str);
 
 #[derive(Default)]
 struct Reader<'f> {
-    /// By kind (`type`, `port type`), namespace and name.
+    /// Definitions by kind (`type`, `port type`), namespace and name.
     definitions: BTreeMap<(&'static str, Name<'f>), Node<'f>>,
     /// Types read so far, by file and element of their definition.
     types: BTreeMap<(usize, u32), Type>,

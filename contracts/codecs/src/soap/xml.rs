@@ -38,7 +38,7 @@ pub(super) struct Attribute {
 }
 
 pub(super) struct Element<'d> {
-    /// As written, with its prefix.
+    /// Name as written, with its prefix.
     qualified: &'d str,
     pub(super) name: &'d str,
     pub(super) parent: Option<u32>,

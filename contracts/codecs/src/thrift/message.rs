@@ -39,7 +39,7 @@ impl MessageKind {
 pub struct Header<'m> {
     /// Name of the method, after `service:` if several services share a connection (`TMultiplexedProtocol`).
     pub name: &'m str,
-    /// The message's kind.
+    /// Whether this is a call, a reply, an exception or a one-way call.
     pub kind: MessageKind,
     /// Chosen by the caller; matches replies to calls.
     pub sequence: i32,
@@ -57,7 +57,7 @@ impl<'m> Header<'m> {
 /// A complete message whose structure is checked. Borrows its input.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
-    /// Its header.
+    /// Method name, kind and sequence number.
     pub header: Header<'m>,
     protocol: Protocol,
     body: &'m [u8],
@@ -181,9 +181,9 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
 /// Progress towards a complete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// At least this many more bytes are needed.
+    /// The message is incomplete.
     Need {
-        /// Number of bytes, never 0.
+        /// Minimum number of further bytes, never 0.
         more: usize,
     },
     /// The message is complete.
@@ -260,9 +260,9 @@ impl MessageReader {
 pub enum Detected {
     /// More bytes are needed; never returned for 6 or more.
     Need,
-    /// Thrift.
+    /// A form of Thrift: the encoding, and how messages are delimited.
     Thrift(Protocol, Framing),
-    /// Not a known form of Thrift: for example JSON or HTTP.
+    /// No known form of Thrift: for example JSON or HTTP.
     Unknown,
 }
 

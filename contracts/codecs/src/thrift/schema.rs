@@ -94,9 +94,9 @@ pub enum Requirement {
 pub struct Field {
     /// Number on the wire. Fields without a number get -1, -2 and so on, as in the Apache compiler.
     pub id: i16,
-    /// Name.
+    /// Name in the IDL file.
     pub name: String,
-    /// Type.
+    /// Type of the value, with typedefs resolved.
     pub ty: Type,
     /// Whether it must be present.
     pub requirement: Requirement,
@@ -111,14 +111,14 @@ pub struct Field {
 pub struct Struct {
     /// Name; `file.Name` if from an included file.
     pub name: String,
-    /// Kind.
+    /// Whether it is a struct, a union or an exception.
     pub kind: StructKind,
     /// Fields in the order of their numbers.
     pub fields: Vec<Field>,
 }
 
 impl Struct {
-    /// The field with this name.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -136,7 +136,7 @@ impl Struct {
     }
 }
 
-/// An enum.
+/// An enum and its named numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enum {
     /// Name; `file.Name` if from an included file.
@@ -198,7 +198,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The service with this name.
+    /// Returns the service with this name.
     pub fn service(&self, name: &str) -> Option<&Service> {
         self.services.iter().find(|service| service.name == name)
     }

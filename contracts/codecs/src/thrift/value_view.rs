@@ -9,7 +9,7 @@ use crate::value::Value;
 /// is repeated, the last one counts. Apache Thrift's libraries do the same.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'m> {
-    /// At the first byte of the value; the input continues after it.
+    /// Position at the first byte of the value; the input continues after it.
     cursor: Cursor<'m>,
     wire: WireType,
     bool: Option<bool>,

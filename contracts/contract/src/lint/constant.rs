@@ -138,10 +138,10 @@ fn compared<'e>(operator: Binary, a: &'e Expr, b: &'e Expr) -> Option<(&'e Expr,
     Some((term, interval))
 }
 
-/// For each term, the values that satisfy all comparisons.
+/// The values of each term that satisfy all comparisons.
 #[derive(Default)]
 pub(super) struct Bounds {
-    /// By the term without its place, as are `texts`.
+    /// Intervals by term without its place, like the keys of `texts`.
     left: BTreeMap<String, Interval>,
     texts: BTreeMap<String, String>,
 }

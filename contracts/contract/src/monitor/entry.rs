@@ -10,11 +10,11 @@ pub(crate) type NameId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Configured,
-    /// By a request of the party with this label, which invoked or introduced it.
+    /// A request of the party with this label, which invoked or introduced the entry.
     Request(NameId),
-    /// By a reply of this entry.
+    /// A reply of this entry.
     Reply(Key),
-    /// By the metadata of the adapter with this label or address.
+    /// The metadata of the adapter with this label or address.
     Carried(NameId),
 }
 

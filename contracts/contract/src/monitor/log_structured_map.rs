@@ -35,7 +35,7 @@ pub(super) struct Record<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     segment_bytes: usize,
-    /// By number. Unused ones are empty.
+    /// Segments by number. Unused ones are empty.
     segments: Vec<Vec<u8>>,
     /// Numbers of the segments in use, oldest first.
     pub(super) order: VecDeque<u32>,
@@ -43,13 +43,13 @@ pub(super) struct Log {
     /// Places of live records.
     places: HashTable<u32>,
     hasher: RandomState,
-    /// Of all segments in use.
+    /// Capacity of all segments in use, in bytes.
     capacity_bytes: usize,
     dead_bytes: usize,
 }
 
 impl Log {
-    /// An empty log. Segments are small compared to `bytes_max`.
+    /// Creates an empty log. Segments are small compared to `bytes_max`.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX), ..Self::default() }
     }

@@ -51,7 +51,7 @@ pub struct Variable {
 pub struct Link {
     /// The distance from the explained entry, which has 0.
     pub depth: u16,
-    /// The entry: `Adder<2> at adder:8001`.
+    /// The explained entry: `Adder<2> at adder:8001`.
     pub entry: String,
     /// The labels that vouch for it.
     pub vouched_for_by: Vec<String>,
@@ -66,7 +66,7 @@ pub struct Report {
     pub adapter: String,
     /// The subject of the report.
     pub kind: Kind,
-    /// The verdict.
+    /// Whether the clause is broken, unknown or an error.
     pub found: ReportVerdict,
     /// Why the clause is undecided, with the location in the contract, or why a type does not match; otherwise `None`.
     pub reason: Option<String>,
@@ -78,9 +78,9 @@ pub struct Report {
     pub line: u32,
     /// Its column, from 1.
     pub column: u32,
-    /// The service.
+    /// Name of the called service.
     pub service: String,
-    /// The operation.
+    /// Name of the called operation.
     pub operation: String,
     /// The called endpoint.
     pub endpoint: String,

@@ -10,7 +10,7 @@ pub(super) const ORPHAN: &str = "its vouching labels were forgotten";
 /// A service entry for display.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Shown {
-    /// The endpoint.
+    /// Address of the endpoint: `adder:8001`.
     pub endpoint: String,
     /// The claimed service.
     pub service: String,
