@@ -229,7 +229,7 @@ pub enum Source {
 /// A comparison of contenders by one metric under one idle policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// The metric.
+    /// Name of the compared metric.
     pub metric: String,
     /// Whether this is the study's metric. In other metrics, about one comparison in twenty differs by chance.
     pub headline: bool,
@@ -290,9 +290,9 @@ pub struct Difference {
 /// Change of a metric from the first to the last level of a numeric factor, with the other factors fixed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trend {
-    /// The metric.
+    /// Name of the metric that changes.
     pub metric: String,
-    /// The factor.
+    /// Name of the numeric factor.
     pub factor: String,
     /// Levels of the other factors that vary; empty if none do.
     pub label: String,
@@ -323,7 +323,7 @@ pub struct Unfinished {
 /// A factor and its levels.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Factor {
-    /// Its name.
+    /// Name in the study.
     pub name: String,
     /// Levels: numbers ascending, text in plan order.
     pub levels: Vec<Level>,
@@ -531,11 +531,11 @@ impl RowState {
 /// Failed trials of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailureCount {
-    /// Kind of failure.
+    /// Kind that these failures share.
     pub kind: FailureKind,
-    /// Number of trials.
+    /// Number of failed trials of this kind.
     pub count: usize,
-    /// Message of the first one.
+    /// Message of the first such trial.
     pub message: String,
 }
 
@@ -639,9 +639,9 @@ fn is_size(metric: &Metric) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
-    /// At the write (closed loop).
+    /// The write of the request (closed loop).
     Service,
-    /// At the intended send time (open loop).
+    /// The intended send time (open loop).
     Response,
 }
 
@@ -650,7 +650,7 @@ pub enum Clock {
 pub struct TrialFinding {
     /// Position in the run's order of trials, from 0.
     pub order: u32,
-    /// Block.
+    /// Number of the block, from 0.
     pub block: u32,
     /// Start, UTC, RFC 3339.
     pub started: String,
@@ -713,7 +713,7 @@ pub struct SearchFinding {
     pub contradictions_per_s: Vec<f64>,
     /// Whether the search is complete: both ends are confirmed, or one is shown to be out of reach.
     pub complete: bool,
-    /// Why it ended.
+    /// Why the search ended.
     pub ended: String,
     /// Limit of the result.
     pub bound: SearchBound,
@@ -752,13 +752,13 @@ pub struct SearchStep {
 /// Value of a condition in one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchValue {
-    /// The metric.
+    /// Name of the metric in the condition.
     pub metric: String,
     /// The condition, `p99 < 5ms`.
     pub condition: String,
     /// Bound of the condition, in the metric's unit.
     pub bound: f64,
-    /// Value, in the metric's unit.
+    /// Value in this trial, in the metric's unit.
     pub value: f64,
     /// Lower end of its 95 % interval within the trial; `None` if there is no interval.
     pub low: Option<f64>,
@@ -781,14 +781,14 @@ pub struct Scalability {
     pub fit: Option<UslFit>,
     /// Fitted curve from the smallest to the largest N used for the fit, ascending; empty without a fit.
     pub curve: Vec<CurvePoint>,
-    /// Interpretation.
+    /// Result in words, or why there is no fit.
     pub sentence: String,
 }
 
 /// Throughput at one N.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScalabilityPoint {
-    /// Level of the factor.
+    /// Level of the factor: the N of the law.
     pub n: f64,
     /// Mean throughput of the trials, per second.
     pub rate_per_s: f64,
@@ -805,7 +805,7 @@ pub struct ScalabilityPoint {
 /// A point on the fitted curve. The interval covers the mean of many trials if the law holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePoint {
-    /// N.
+    /// Level of the factor: the N of the law.
     pub n: f64,
     /// Throughput, per second.
     pub rate_per_s: f64,
@@ -837,7 +837,7 @@ pub struct UslFit {
 /// Effects of a study's factors on one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Effects {
-    /// The metric.
+    /// Name of the analyzed metric.
     pub metric: String,
     /// Idle policy of the CPUs; trials under two policies are never mixed.
     pub idle: IdlePolicy,
@@ -862,7 +862,7 @@ pub struct Effects {
 /// One analysis of variance (Jain 1991, chapters 17, 18, 22).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectAnalysis {
-    /// Scale of the effects.
+    /// Whether effects are ratios or differences.
     pub scale: EffectScale,
     /// Number of design points.
     pub points: usize,
@@ -891,7 +891,7 @@ pub struct EffectAnalysis {
 /// A row of the analysis of variance.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectSource {
-    /// Kind of source.
+    /// Source of the variation: effects, blocks or error.
     pub kind: SourceKind,
     /// Factors: one for a main effect, two for an interaction, otherwise none.
     pub factors: Vec<String>,
@@ -909,12 +909,12 @@ pub struct EffectSource {
     pub p_adjusted: Option<f64>,
 }
 
-/// Effect of a level.
+/// Effect of a level, averaged over the other factors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LevelEffect {
-    /// The factor.
+    /// Name of the factor.
     pub factor: String,
-    /// The level.
+    /// Level whose effect this is.
     pub level: Level,
     /// Effect relative to the mean of all points.
     pub effect: Estimate,
@@ -923,9 +923,9 @@ pub struct LevelEffect {
 /// Joint effect of two levels.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InteractionEffect {
-    /// The two factors.
+    /// Names of the two factors.
     pub factors: [String; 2],
-    /// Their levels.
+    /// Their levels, in the same order.
     pub levels: [Level; 2],
     /// Effect beyond the separate effects.
     pub effect: Estimate,
@@ -934,7 +934,7 @@ pub struct InteractionEffect {
 /// Effect of changing from one level to another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectChange {
-    /// The factor.
+    /// Name of the factor that changes.
     pub factor: String,
     /// Level before the change.
     pub from: Level,
@@ -942,7 +942,7 @@ pub struct EffectChange {
     pub to: Level,
     /// Level of another factor at which it applies; `None`: on average (one at a time: at the others' first levels).
     pub at: Option<ChangeAt>,
-    /// The change.
+    /// Effect of the change, on the scale of the analysis.
     pub change: Estimate,
     /// Smallest change that these trials would show with 80 % probability: a fraction, or in the metric's unit.
     pub detectable: f64,
@@ -954,9 +954,9 @@ pub struct EffectChange {
 /// A level of another factor.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ChangeAt {
-    /// The factor.
+    /// Name of the other factor.
     pub factor: String,
-    /// Its level.
+    /// Level of that factor.
     pub level: Level,
 }
 

@@ -85,7 +85,7 @@ pub(crate) struct Pair {
     pub(crate) points: [usize; 2],
 }
 
-/// Without a bound: whether the two differ.
+/// A test to perform: against a bound, or for any difference without one.
 #[derive(Clone, Copy, Debug)]
 struct Asking {
     metric: &'static Metric,
@@ -451,7 +451,7 @@ fn tests_several(found: &GateFinding) -> bool {
     found.tests.iter().any(|test| Some(&test.metric) != found.tests.first().map(|first| &first.metric))
 }
 
-/// For example `median latency 8 % [7, 9] above base`.
+/// Describes the measured relation: `median latency 8 % [7, 9] above base`.
 fn relation(found: &GateFinding, test: &GateTest) -> String {
     let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
     if test.is_about_errors() {

@@ -27,9 +27,9 @@ const FULL: f64 = 0.8;
 const AS_WIDE: f64 = 1.1;
 /// Share of the others' receive rate below which a link is slow.
 const SLOW_LINK: f64 = 0.1;
-/// Minimum number of segments that a lossy link retransmits.
+/// Minimum number of retransmitted segments that marks a link as lossy.
 const LOST_LEAST: u64 = 10;
-/// Minimum retransmissions of a lossy link relative to the others.
+/// Minimum ratio of a lossy link's retransmissions to those of the others.
 const LOST_TIMES: f64 = 10.0;
 /// Share of a window by which a generator must start after the first to be late.
 const LATE: f64 = 0.1;
@@ -142,7 +142,7 @@ fn on_wire(payload: f64, pieces: f64) -> f64 {
     payload + 66.0 * pieces.max(payload / 1_448.0)
 }
 
-/// `2.23 of 2.27 MiB/s`.
+/// Formats a rate as part of another: `2.23 of 2.27 MiB/s`.
 fn of_rate(part: f64, whole: f64) -> String {
     let (divisor, unit) = crate::number::scale("bytes/s", whole);
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
@@ -284,12 +284,12 @@ fn outlying_ratio(values: &[Option<Estimate>], at: usize) -> Option<f64> {
 struct Difference {
     measure: Measure,
     ratio: f64,
-    /// For example `its p50 is 1.8 times that of l1 and l2`.
+    /// Description, such as `its p50 is 1.8 times that of l1 and l2`.
     what: String,
     cause: String,
     /// `None` if it is not slower, or only farther away.
     limit: Option<Limit>,
-    /// Of two generators that differ without a cause, neither is at fault.
+    /// Whether reports name this generator. If two differ without a cause, neither is at fault.
     is_named: bool,
 }
 
@@ -396,7 +396,7 @@ fn difference_text(agents: &[Agent], at: usize, measure: Measure, ratio: f64) ->
     format!("{} {} that of {others}", measure.phrase(is_open), times(ratio))
 }
 
-/// `1.8 times`, `47 % of`.
+/// Formats a ratio as a multiple or a percentage: `1.8 times`, `47 % of`.
 fn times(ratio: f64) -> String {
     match ratio {
         ..1.0 => format!("{} of", percent(ratio)),

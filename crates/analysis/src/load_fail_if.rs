@@ -23,7 +23,7 @@ pub struct LoadLimit {
     pub value: Option<f64>,
     /// Whether the value is a lower bound because requests were still waiting at the end.
     pub at_least: bool,
-    /// Its outcome.
+    /// Whether the value is within the limit, if that is known.
     pub outcome: LoadLimitOutcome,
 }
 

@@ -14,13 +14,13 @@ use crate::number::total;
 pub struct SpreadNs {
     /// Number of durations.
     pub count: u64,
-    /// Mean.
+    /// Mean duration; `null` without any.
     pub mean: Option<f64>,
-    /// Median.
+    /// Median duration; `null` for too few.
     pub p50: Option<f64>,
     /// 99th percentile; `null` for fewer than 100 durations.
     pub p99: Option<f64>,
-    /// Maximum, exact.
+    /// Longest duration, exact; `null` without any.
     pub max: Option<u64>,
 }
 
@@ -93,13 +93,13 @@ pub struct JourneyReport {
 /// One operation of a journey, or one kind of request of a mix.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationReport {
-    /// Its name.
+    /// Name of the operation, or method and target of the request.
     pub name: String,
     /// Calls with a valid response.
     pub requests: u64,
     /// Failed calls.
     pub errors: u64,
-    /// Latency, ns.
+    /// Latency of the calls, ns.
     pub latency_ns: SpreadNs,
     /// Time from the write of a request to the first part of its response, ns; `null` if none arrived in several.
     pub first_byte_ns: Option<SpreadNs>,
@@ -138,7 +138,7 @@ pub struct StageReport {
     pub duration_s: f64,
     /// Valid responses.
     pub requests: u64,
-    /// Errors.
+    /// Errors of all kinds.
     pub errors: u64,
     /// Valid responses per second.
     pub rate_per_s: f64,

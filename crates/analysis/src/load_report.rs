@@ -163,13 +163,13 @@ pub struct LatencyNs {
     pub stdev: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
-    /// p90.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// p95.
+    /// 95th percentile.
     pub p95: Option<f64>,
-    /// p99.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// p99.9.
+    /// 99.9th percentile.
     pub p999: Option<f64>,
     /// Maximum, exact.
     pub max: Option<u64>,
@@ -204,7 +204,7 @@ pub enum IntervalOrNote {
     Interval(Estimate),
     /// Reason for the missing interval.
     Note {
-        /// For example `not enough data for an interval: ...`.
+        /// Reason for the missing interval: `not enough data for an interval: ...`.
         note: String,
     },
 }

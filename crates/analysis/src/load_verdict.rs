@@ -19,9 +19,9 @@ const KEPT_SHARE: f64 = 0.3;
 const STALLED: (f64, f64) = (50e6, 0.01);
 /// Largest harmless ratio of the generator's lag to the latency, both at p99.
 const LAG_SHARE: f64 = 0.1;
-/// An offered load is met within this share ...
+/// Relative shortfall with which an offered load still counts as met.
 const RATE_TOLERANCE: f64 = 0.01;
-/// ... or these standard deviations of a Poisson count.
+/// The same shortfall in standard deviations of a Poisson count; the larger one applies.
 const RATE_SIGMAS: f64 = 3.0;
 /// Share of the calibrated maximum rate above which the generator is near its limit.
 const NEAR_PEAK: f64 = 0.9;

@@ -243,7 +243,7 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
     }
 }
 
-/// For example `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
+/// Sums up a search: `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
 fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
     let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));

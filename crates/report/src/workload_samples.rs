@@ -21,13 +21,13 @@ pub const WORKLOAD_VERSION: u32 = 1;
 /// What `quintain workload show --json` prints. Scripts may rely on these keys; more may come.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadDrawn {
-    /// [`WORKLOAD_VERSION`].
+    /// Format version, [`WORKLOAD_VERSION`].
     pub version: u32,
     /// The preset or study.
     pub name: String,
     /// Source of its numbers; `null` if it is not a preset.
     pub about: Option<String>,
-    /// Seed.
+    /// Seed of the sample.
     pub seed: u64,
     /// Operations drawn.
     pub operations: u64,
@@ -72,24 +72,24 @@ pub struct Lengths {
     pub of: String,
     /// Number drawn.
     pub count: u64,
-    /// As drawn.
+    /// Lengths as drawn.
     pub drawn: Spread,
-    /// By the distribution, rounded and clamped to its bounds; the maximum is the bound.
+    /// Lengths by the distribution, rounded and clamped to its bounds; the maximum is the bound.
     pub exact: Spread,
 }
 
 /// Statistics of lengths, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
-    /// Mean.
+    /// Mean length, bytes.
     pub mean: f64,
-    /// Median.
+    /// Median length, bytes.
     pub p50: u64,
-    /// 90th percentile.
+    /// 90th percentile of lengths, bytes.
     pub p90: u64,
-    /// 99th percentile.
+    /// 99th percentile of lengths, bytes.
     pub p99: u64,
-    /// Maximum.
+    /// Maximum length, bytes.
     pub max: u64,
 }
 

@@ -13,18 +13,18 @@ use crate::special;
 pub enum Distribution {
     /// Always the same value.
     Constant {
-        /// The value.
+        /// Value of every draw.
         #[serde(rename = "bytes")]
         value: f64,
     },
     /// Memoryless.
     Exponential {
-        /// The mean.
+        /// Mean, 1/λ.
         mean: f64,
     },
     /// The logarithm is normal.
     Lognormal {
-        /// The median.
+        /// Median, e^μ.
         median: f64,
         /// Standard deviation of the natural logarithm.
         sigma: f64,

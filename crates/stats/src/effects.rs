@@ -34,7 +34,7 @@ pub const POINTS_MAX: usize = 256;
 /// Statistical power of [`Contrast::detectable`] in reports.
 pub const POWER: f64 = 0.8;
 
-/// One trial.
+/// A trial: its factor levels, block and value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     /// Level index of each factor, from 0.
@@ -59,18 +59,18 @@ pub enum Scale {
 /// Why an analysis was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Design points without trials.
+    /// Some design points have no trials.
     Missing {
-        /// Points without trials.
+        /// Number of design points without trials.
         points: usize,
-        /// All points.
+        /// Number of all design points.
         of: usize,
     },
     /// Too few trials to separate the error from the effects.
     NoReplication,
-    /// More than [`POINTS_MAX`].
+    /// The number of design points exceeds [`POINTS_MAX`].
     TooLarge {
-        /// Design points.
+        /// Number of design points.
         points: usize,
     },
     /// A value is not finite, or not positive with [`Scale::Ratio`].

@@ -71,13 +71,13 @@ pub enum Asked {
 /// A question with its values in order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The question.
+    /// The test to perform.
     pub asked: Asked,
     /// Whether more is better, as for throughput.
     pub higher_is_better: bool,
-    /// The baseline.
+    /// Values of the baseline.
     pub base: Side,
-    /// The candidate.
+    /// Values of the candidate.
     pub candidate: Side,
 }
 
@@ -95,7 +95,8 @@ pub struct Rule {
     pub error: f64,
     /// Maximum number of pairs.
     pub pairs_max: u32,
-    /// Also ends when differences are known within this fraction. This does not raise the error ([`crate::stop_rule`]).
+    /// Fraction to which differences must be known for the gate to end early, if it may. This does not raise the error
+    /// ([`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 

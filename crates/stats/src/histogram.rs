@@ -65,7 +65,7 @@ impl Default for Histogram {
 impl Histogram {
     /// Three significant digits: buckets at most 1/1024 of their value wide, 270 KiB.
     pub const PRECISION: u8 = 10;
-    /// For many small histograms, such as one per window: at most 1/64 wide, 19 KiB.
+    /// Precision of many small histograms, such as one per window: buckets at most 1/64 wide, 19 KiB.
     pub const WINDOW_PRECISION: u8 = 6;
     /// Supported precisions.
     pub const PRECISIONS: std::ops::RangeInclusive<u8> = 1..=14;

@@ -41,7 +41,7 @@ impl FromIterator<Option<Bound>> for Side {
 /// ones, so it holds for all values in between.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DifferenceRange {
-    /// With the lower bound of every value.
+    /// Differences with the lower bound of every value.
     pub(crate) known: Pairs,
     pub(crate) least: Pairs,
     pub(crate) most: Pairs,

@@ -8,7 +8,7 @@ use crate::random::{Rng, mix};
 pub struct Zipf {
     /// Number of ranks.
     pub n: u64,
-    /// 0 or more.
+    /// Exponent, 0 or more.
     pub exponent: f64,
 }
 

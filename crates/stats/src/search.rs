@@ -69,7 +69,7 @@ pub struct Rules {
 /// A trial whose rate was decided by the trials before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Purpose.
+    /// Reason for the step.
     pub purpose: Purpose,
     /// Offered rate, per second; `None`: a closed loop.
     pub rate_per_s: Option<f64>,
@@ -191,7 +191,7 @@ pub struct Rate {
 /// The next action of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// A trial.
+    /// Run this trial next.
     Trial(Step),
     /// The search has ended.
     Done(Found),
@@ -237,7 +237,7 @@ pub enum Missing {
     Generator(f64),
     /// The search reached this highest or lowest allowed rate, per second.
     Asked(f64),
-    /// At this rate and below there are too few responses, per second.
+    /// Too few responses at this rate and below, per second.
     TooFew(f64),
     /// The rates stayed undecided.
     Undecided,
@@ -252,9 +252,9 @@ pub enum Ended {
     Found,
     /// Noise keeps the rates between the ends undecided.
     Noise,
-    /// The maximum number of trials.
+    /// The maximum number of trials was reached.
     Trials,
-    /// The time limit.
+    /// The time limit was reached.
     Time,
     /// Trials failed repeatedly.
     Broken,

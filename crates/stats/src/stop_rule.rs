@@ -72,21 +72,21 @@ pub enum Decision {
     Continue,
     /// The requested number of blocks is complete.
     AsAsked {
-        /// Blocks.
+        /// Number of blocks done.
         blocks: u32,
     },
     /// The widest interval meets the target.
     Met {
         /// Its half-width, a fraction.
         width: f64,
-        /// Blocks done.
+        /// Number of blocks done.
         blocks: u32,
     },
     /// The maximum number of blocks is reached.
     Budget {
         /// Half-width of the widest interval, a fraction; `None` without an interval.
         width: Option<f64>,
-        /// Blocks done.
+        /// Number of blocks done.
         blocks: u32,
     },
 }

@@ -44,7 +44,7 @@ pub struct Fit {
 /// A point that the law does not describe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Miss {
-    /// Its N.
+    /// Number of cores, threads or clients, N.
     pub n: f64,
     /// Measured mean throughput over that of the law, minus one; negative if the law is higher.
     pub relative: f64,

@@ -13,7 +13,7 @@ use stats::random::Rng as Numbers;
 /// A case: requests on one connection.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name.
+    /// Name of the case, unique in its file.
     pub name: String,
     /// The promise that it checks, one line.
     pub promise: String,
@@ -47,13 +47,13 @@ pub enum Draw {
 /// How a request is cut into pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// Not at all.
+    /// Each request is sent whole.
     No,
-    /// In two at every position in turn, then byte by byte.
+    /// Each request is cut in two at every position in turn, then byte by byte.
     All,
-    /// Byte by byte.
+    /// Each request is sent byte by byte.
     Bytes,
-    /// After these numbers of bytes, ascending.
+    /// Each request is cut after these numbers of bytes, ascending.
     At(Vec<u32>),
 }
 
@@ -75,7 +75,7 @@ pub struct Request {
 pub enum Send {
     /// An HTTP request.
     Http {
-        /// Its method.
+        /// Method, such as `GET`.
         method: String,
         /// Request target.
         path: Template,
@@ -83,7 +83,7 @@ pub enum Send {
         is_old: bool,
         /// Headers in addition to `Host` and those of the body.
         headers: Vec<(String, Template)>,
-        /// Its body.
+        /// Body to send, if any.
         body: Option<Template>,
         /// Whether the body is sent as one chunk.
         chunked: bool,
@@ -118,7 +118,7 @@ pub struct ExpectHttp {
     pub header_matches: Vec<(String, Regex)>,
     /// Headers that must be missing.
     pub absent: Vec<String>,
-    /// The body.
+    /// Expected body, as text.
     pub body: Option<Template>,
     /// Length of the body, bytes.
     pub length: Option<u64>,
@@ -237,11 +237,11 @@ pub const SPLIT_MAX_BYTES: usize = 4096;
 /// One way to cut a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Not at all.
+    /// The request is sent whole.
     Whole,
-    /// After each of these numbers of bytes.
+    /// The request is cut after each of these numbers of bytes.
     At(Vec<usize>),
-    /// After every byte.
+    /// The request is cut after every byte.
     Bytes,
 }
 

@@ -95,7 +95,7 @@ pub struct FailIf {
 /// A limit of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// The metric.
+    /// Metric that the limit applies to.
     pub metric: &'static Metric,
     /// Its limit.
     pub bound: Bound,

@@ -26,19 +26,19 @@ pub const HOLD_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
-    /// Progress.
+    /// Requests, errors and latencies so far.
     Progress(Progress),
     /// The connections are open, and the load waits for [`Heard::Go`].
     Connected(Connected),
-    /// When measuring starts, and when it ends, if known.
+    /// Start of measuring, and its end if known.
     Announced(Announced),
     /// Measuring has ended; the measurement is not written yet, and connections are still open.
     Measured(Span),
-    /// The result.
+    /// The result, as the last message.
     Measurement(Box<Measurement>),
     /// The error of the generator, in place of a result.
     Error(String),
-    /// Why no connection to the server could be opened, in place of a result.
+    /// Reason why no connection to the server could be opened, in place of a result.
     Unreachable(String),
 }
 

@@ -14,7 +14,7 @@ pub mod reply_path;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Journey {
-    /// Its name.
+    /// Name of the journey in reports.
     pub name: String,
     /// Services where the journey begins: a name and its default URL. An empty URL must be supplied.
     pub targets: Vec<(String, String)>,
@@ -30,7 +30,7 @@ pub struct Journey {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
-    /// Its name in steps.
+    /// Name by which steps refer to the schema.
     pub name: String,
     /// The file as named: `evernote.thrift`.
     pub file: String,

@@ -36,7 +36,7 @@ pub enum Order {
     },
     /// Run a build command on these CPUs. The response is [`Said::Built`].
     Build {
-        /// The command.
+        /// Command line of the build.
         command: String,
         /// Its working directory, relative to the node's.
         directory: Option<String>,
@@ -50,7 +50,7 @@ pub enum Order {
     },
     /// Start a server and its proxies. The response is [`Said::Standing`] or [`Said::Failed`].
     Serve(Box<Serve>),
-    /// When to read the resource use of server and proxies.
+    /// Times at which to read the resource use of server and proxies.
     Announced(Announced),
     /// The load has been measured; take the readings that are still missing.
     Measured(Span),
@@ -128,7 +128,7 @@ pub enum Said {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// [`PROTOCOL`].
+    /// Version of the messages, [`PROTOCOL`].
     pub protocol: u32,
     /// Its number in the cluster, if it joined over the network.
     pub rank: Option<u32>,
@@ -190,7 +190,7 @@ pub struct Stopped {
     pub companions: Vec<ProxyUse>,
     /// Counters of the network stack.
     pub network: NetworkCounters,
-    /// Warnings.
+    /// Warnings of this side of the trial.
     pub warnings: Vec<Warning>,
 }
 

@@ -51,7 +51,7 @@ pub struct Objective {
 /// A bound that a metric of a trial must meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// The metric.
+    /// Metric that the bound applies to.
     pub metric: &'static Metric,
     /// Whether a value equal to the bound is accepted.
     pub or_equal: bool,

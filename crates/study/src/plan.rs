@@ -29,7 +29,7 @@ pub struct Plan {
     pub factors: Vec<String>,
     /// The design points.
     pub points: Vec<Point>,
-    /// When there are enough trials.
+    /// Rule that decides when there are enough trials.
     pub trials: TrialRule,
     /// Figures to draw.
     pub figures: Vec<Figure>,
@@ -107,7 +107,7 @@ pub const DESIGNS: [(&str, Design); 2] = [("full", Design::Full), ("one-at-a-tim
 pub struct Point {
     /// Levels of the factors, by name.
     pub factors: BTreeMap<String, Level>,
-    /// The subject.
+    /// Server under test, as the levels of the point determine it.
     pub subject: SubjectPlan,
     /// Proxies between generator and server, the one next to the generator first; empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -121,7 +121,7 @@ pub struct Point {
     /// CPUs reserved for companions, the same at every point.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub companion_cpus: u32,
-    /// The load.
+    /// Load, as the levels of the point determine it.
     pub load: LoadPlan,
     /// Why this machine cannot run it; `None` if it can.
     pub unrunnable: Option<String>,
@@ -180,7 +180,7 @@ impl SubjectPlan {
 /// The load; the lab turns it into a [`crate::spec::LoadSpec`] once the port and the CPUs are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
-    /// Protocol.
+    /// Protocol of the requests.
     pub protocol: Protocol,
     /// HTTP requests; `None` for other protocols.
     pub http: Option<HttpPlan>,
@@ -190,7 +190,7 @@ pub struct LoadPlan {
     /// User journey; `None` for other protocols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<JourneyPlan>,
-    /// Connections.
+    /// Number of connections.
     pub clients: u32,
     /// Maximum requests in flight per connection.
     #[serde(default = "crate::spec::one")]
@@ -206,7 +206,7 @@ pub struct LoadPlan {
     pub share_cpus: bool,
     /// Backend of the generator.
     pub backend: Backend,
-    /// When requests are sent. With [`LoadPlan::search`] or [`LoadPlan::share`] only the arrival process counts: the
+    /// Arrival process of the requests. With [`LoadPlan::search`] or [`LoadPlan::share`] only the process counts: the
     /// rate is found during the run, and is in the [`Step`] of each record.
     pub arrivals: Arrivals,
     /// Search for the highest rate that meets an objective: the trials of the point are its steps.
@@ -217,7 +217,7 @@ pub struct LoadPlan {
     pub share: Option<CapacityShare>,
     /// Warm-up before measuring.
     pub warmup: Warmup,
-    /// When measuring ends.
+    /// Rule that ends measuring.
     pub stop: Stop,
     /// Length of a window, ns.
     pub window_ns: u64,
@@ -232,7 +232,7 @@ pub struct HttpPlan {
     pub requests: Vec<HttpRequestPlan>,
     /// TLS settings, if the connection is encrypted.
     pub tls: Option<Tls>,
-    /// HTTP/2 instead of HTTP/1.1.
+    /// Whether to use HTTP/2 instead of HTTP/1.1.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
     /// Which responses are valid.
@@ -328,7 +328,7 @@ impl LoadPlan {
 /// A search for the highest offered rate that meets an objective (method: `stats::search`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchPlan {
-    /// The objective.
+    /// Objective that the rate must meet.
     pub objective: Objective,
     /// Lowest rate to try and start of the search, per second; `None`: found by a short closed loop.
     pub from_per_s: Option<f64>,
@@ -376,7 +376,7 @@ pub struct CapacityShare {
     pub point: usize,
 }
 
-/// When there are enough trials of a design point, and of the run.
+/// Rule that decides when there are enough trials of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
     /// Target half-width relative to the estimate of each point, a fraction. `min` trials without it and `comparison`.
@@ -470,11 +470,11 @@ pub struct Table {
     pub title: Option<String>,
 }
 
-/// Kinds of table.
+/// Columns of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
-    /// For one metric: sample mean, sample standard deviation, interval, trials.
+    /// Sample mean, sample standard deviation, interval and trials of one metric.
     Statistics,
     /// One column per metric: mean and half-width of its interval.
     Metrics,

@@ -18,7 +18,7 @@ pub struct ProcessPlan {
     pub container: Option<ContainerPlan>,
     /// Working directory, relative to the study's.
     pub directory: Option<String>,
-    /// Environment.
+    /// Environment variables, added to the lab's.
     pub environment: BTreeMap<String, String>,
     /// The port; `None`: any free port.
     pub port: Option<u16>,

@@ -19,11 +19,11 @@ pub const RECORD_VERSION: u32 = 3;
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// [`RECORD_VERSION`].
+    /// Format version, [`RECORD_VERSION`].
     pub version: u32,
     /// Name of the run, unique in its store: `volley-20261120-210500`.
     pub id: String,
-    /// When it started, UTC, RFC 3339.
+    /// Start, UTC, RFC 3339.
     pub started: String,
     /// The plan, with the text of the study and the seed.
     pub plan: Plan,
@@ -58,7 +58,7 @@ pub struct Run {
     /// The machines of its cluster; empty: all ran on [`Run::host`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
-    /// When it was imported into the store from a file, UTC, RFC 3339; empty: it ran with this store.
+    /// Time of the import into the store from a file, UTC, RFC 3339; empty: it ran with this store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imported: String,
     /// CPU profiles of the servers, one per design point, if requested.
@@ -71,7 +71,7 @@ pub struct Run {
 pub struct Node {
     /// Its name in the cluster.
     pub name: String,
-    /// Its role.
+    /// Whether it runs the server or a generator.
     pub role: Role,
     /// Its address in the network of the load.
     pub address: String,
@@ -112,15 +112,15 @@ impl Role {
 /// A network interface, as `/sys/class/net` describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interface {
-    /// Its name.
+    /// Name, such as `eth0`.
     pub name: String,
     /// Its speed, megabits per second; `None` if the driver does not report it, as virtual ones do not.
     pub speed_mbit_per_s: Option<u64>,
     /// Maximum transmission unit, bytes.
     pub mtu_bytes: Option<u64>,
-    /// Its driver.
+    /// Kernel driver, such as `virtio_net`.
     pub driver: Option<String>,
-    /// Receive queues.
+    /// Number of receive queues.
     pub receive_queues: Option<u32>,
 }
 
@@ -219,7 +219,7 @@ pub enum BuildOutcome {
         /// Why, in one line.
         reason: String,
     },
-    /// It failed.
+    /// The build command failed.
     Failed {
         /// The last lines of its output.
         output_tail: String,
@@ -279,7 +279,7 @@ pub struct Host {
 /// One CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU in Linux.
     pub index: u32,
     /// Physical core, unique in its package.
     pub core: u32,
@@ -306,7 +306,7 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingState {
-    /// As it should be.
+    /// The observation is as it should be.
     Good,
     /// Will disturb measurements.
     Warning,
@@ -319,9 +319,9 @@ pub enum FindingState {
 /// The generator's limit here against a null server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
-    /// When, UTC, RFC 3339.
+    /// Time of the calibration, UTC, RFC 3339.
     pub measured: String,
-    /// Protocol.
+    /// Protocol of the null server.
     pub protocol: Protocol,
     /// The null server in words; empty: stored by a quintain that had only one, for ping-pong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -343,7 +343,7 @@ pub struct Calibration {
     pub cpu_per_request_ns: f64,
     /// Median latency with one client, ns.
     pub floor_latency_ns_p50: f64,
-    /// The same, p99.
+    /// 99th percentile of latency with one client, ns.
     pub floor_latency_ns_p99: f64,
 }
 
@@ -361,7 +361,7 @@ pub enum IdlePolicy {
 /// The record of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// [`RECORD_VERSION`].
+    /// Format version, [`RECORD_VERSION`].
     pub version: u32,
     /// Index of the design point in the plan.
     pub point: usize,
@@ -376,7 +376,7 @@ pub struct Record {
     /// The step of this trial, if the rate is found during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
-    /// When it started, UTC, RFC 3339.
+    /// Start, UTC, RFC 3339.
     pub started: String,
     /// Wall time of the whole trial, ns.
     pub elapsed_ns: u64,
@@ -405,7 +405,7 @@ pub struct Record {
     /// Speed of the CPUs in use, before and after.
     #[serde(default, skip_serializing_if = "Probes::is_empty")]
     pub probes: Probes,
-    /// Warnings.
+    /// Warnings about this trial.
     pub warnings: Vec<Warning>,
     /// The generators of a load from several machines; the measurement is of all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -447,9 +447,9 @@ pub struct NodeClock {
 /// A short fixed piece of work on all CPUs of server and generator at once, while neither runs. Empty in older records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
-    /// Before the server was started, one per CPU.
+    /// Measured before the server was started, one per CPU.
     pub before: Vec<Probe>,
-    /// After all processes of the trial had exited.
+    /// Measured after all processes of the trial had exited, one per CPU.
     pub after: Vec<Probe>,
 }
 
@@ -471,7 +471,7 @@ impl Probes {
 pub struct Probe {
     /// CPU number.
     pub cpu: u32,
-    /// From its start to its end, ns.
+    /// Wall time from its start to its end, ns.
     pub wall_ns: u64,
     /// CPU time of its thread, ns: the CPU's speed. For the rest of `wall_ns` other processes had the CPU.
     pub cpu_ns: u64,
@@ -504,13 +504,13 @@ impl Record {
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "nearly every record is measured")]
 pub enum Outcome {
-    /// With a measurement.
+    /// The trial has a measurement.
     Measured(Measurement),
-    /// Without.
+    /// The trial has none, for this reason.
     Failed(Failure),
 }
 
-/// Not started.
+/// A failure to start, until the trial has run.
 impl Default for Outcome {
     fn default() -> Self {
         Outcome::Failed(Failure { kind: FailureKind::Start, message: String::new() })
@@ -520,9 +520,9 @@ impl Default for Outcome {
 /// Why a trial has no measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// Kind.
+    /// What failed.
     pub kind: FailureKind,
-    /// One sentence.
+    /// Description, one sentence.
     pub message: String,
 }
 
@@ -677,9 +677,9 @@ pub struct ContainerUse {
 /// Counters of a control group, each with its file. CPU times, threads and resident memory of the server include it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupUse {
-    /// 1 or 2.
+    /// Version of the control group interface, 1 or 2.
     pub version: u32,
-    /// Its path.
+    /// Path of the group in its hierarchy.
     pub path: String,
     /// File of the CPU times: `cpuacct.usage` or `cpu.stat`; `None`: sum over its processes.
     pub cpu_source: Option<String>,
@@ -728,7 +728,7 @@ pub struct NetworkCounters {
 /// The bottleneck of a trial, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// The limit.
+    /// Bottleneck of the trial.
     pub limited_by: Limit,
     /// Why, with the numbers.
     pub reasons: Vec<String>,
@@ -757,9 +757,9 @@ pub enum Limit {
 /// Results of the load engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
-    /// [`crate::spec::SPEC_VERSION`].
+    /// Version of the specification, [`crate::spec::SPEC_VERSION`].
     pub version: u32,
-    /// Protocol.
+    /// Protocol of the requests.
     pub protocol: Protocol,
     /// Address of the server: `ip:port`, or `unix:` and a path; for a journey its first target. Empty in older records.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -768,9 +768,9 @@ pub struct Measurement {
     pub backend: String,
     /// Why it is not the requested one.
     pub backend_note: Option<String>,
-    /// Clients.
+    /// Number of connections.
     pub clients: u32,
-    /// Workers.
+    /// Number of worker threads.
     pub threads: u32,
     /// Maximum requests in flight per connection.
     #[serde(default = "crate::spec::one")]
@@ -778,7 +778,7 @@ pub struct Measurement {
     /// How long a connection was used.
     #[serde(default)]
     pub connection: Connection,
-    /// When measuring began, ns, on the generator's monotonic clock, in a record on the lab's. 0 in older records.
+    /// Start of measuring, ns, on the generator's monotonic clock, in a record on the lab's. 0 in older records.
     #[serde(default)]
     pub began_ns: u64,
     /// Length of the measurement, ns.
@@ -834,18 +834,18 @@ pub struct Measurement {
     pub censored: Option<Box<Censored>>,
     /// Requests in flight, mean over the measured time, counted by the engine and not derived from latency.
     pub in_flight_mean: f64,
-    /// From the write to the response.
+    /// Time from the write to the response.
     pub service: Histogram,
-    /// From the intended send to the response; `None` in a closed loop, where service time takes its place.
+    /// Time from the intended send to the response; `None` in a closed loop, where service time takes its place.
     pub response: Option<Histogram>,
     /// Written minus intended, if the generator's thread was late; open loop only.
     pub lag_thread: Option<Histogram>,
     /// Written minus intended, if no connection was free; open loop only.
     pub lag_connection: Option<Histogram>,
-    /// From requesting a connection to its establishment, all connections of the trial.
+    /// Time from requesting a connection to its establishment, over all connections of the trial.
     pub connect: Histogram,
-    /// From the established connection to the end of the TLS handshake, all connections of the trial; `None` without
-    /// TLS.
+    /// Time from the established connection to the end of the TLS handshake, over all connections of the trial; `None`
+    /// without TLS.
     pub handshake: Option<Histogram>,
     /// Handshakes that resumed an earlier session.
     #[serde(default)]
@@ -980,16 +980,16 @@ pub struct JourneyMeasurement {
 /// One operation of a journey, or one kind of request in a mix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationMeasurement {
-    /// Its name.
+    /// Name of the operation, or method and target of the request.
     pub name: String,
     /// Calls with a valid response.
     pub requests: u64,
-    /// Calls without one.
+    /// Calls without a valid response.
     pub errors: u64,
     /// Latency, as coarse as that of windows. Of a journey from the write of the request; of a mix
     /// on the clock of the load.
     pub service: Histogram,
-    /// As [`Measurement::first_byte`].
+    /// Time to the first part of the response, as [`Measurement::first_byte`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Histogram>,
 }
@@ -999,11 +999,11 @@ pub struct OperationMeasurement {
 pub struct LoggedRequest {
     /// Intended send time; in a closed loop, the actual one.
     pub intended_ns: i64,
-    /// When it was written.
+    /// Time of the write.
     pub sent_ns: i64,
-    /// When the first part of its response arrived; `None` if none did, or if it is unknown.
+    /// Arrival of the first part of its response; `None` if none did, or if it is unknown.
     pub first_byte_ns: Option<i64>,
-    /// When its response was complete, or it failed.
+    /// Time at which its response was complete, or it failed.
     pub ended_ns: i64,
     /// Status of its response; 0: none.
     pub status: u16,
@@ -1070,7 +1070,7 @@ pub struct CacheMeasurement {
 /// Replay of a trace, from the start of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceReplay {
-    /// The file.
+    /// Path of the trace file.
     pub file: String,
     /// File format.
     pub format: crate::workload::trace::Format,
@@ -1184,11 +1184,11 @@ impl Measurement {
 /// The line that volley would print: `<mean>us <stddev>us <samples>`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Volley {
-    /// Mean, us.
+    /// Mean latency, us.
     pub mean_us: f64,
     /// Standard deviation, pooled within clients as volley does it, us.
     pub stddev_us: f64,
-    /// Samples.
+    /// Number of latencies.
     pub samples: u64,
     /// Rounds, without the priming one.
     pub rounds: u32,
@@ -1205,13 +1205,13 @@ pub struct Histogram {
     pub count: u64,
     /// Values above the range: in `count`, in no bucket.
     pub saturated: u64,
-    /// Smallest, exact; `None` when empty.
+    /// Smallest value, exact; `None` when empty.
     pub min: Option<u64>,
-    /// Largest, exact.
+    /// Largest value, exact; `None` when empty.
     pub max: Option<u64>,
     /// Sum, to the precision of a float.
     pub sum: f64,
-    /// Sum of squares.
+    /// Sum of the squared values, to the precision of a float.
     pub sum_of_squares: f64,
 }
 

@@ -48,7 +48,7 @@ pub enum Field {
     Uuid,
     /// Consecutive integers from `first`, each once in a load, over all threads and machines.
     Sequence {
-        /// The first one.
+        /// The first value.
         first: u64,
     },
     /// A random integer from `first` to `last`.
@@ -69,7 +69,7 @@ pub enum Field {
     Choice(Vec<(String, u32)>),
     /// A column of a CSV file with a header line (RFC 4180).
     Csv {
-        /// The file.
+        /// Path of the CSV file.
         file: String,
         /// Name of the column.
         column: String,
@@ -89,7 +89,7 @@ pub enum Field {
 pub enum RowOrder {
     /// File order, again from the start after the last row.
     InTurn,
-    /// Random.
+    /// A random row per request.
     Random,
     /// File order. The load ends after the last row.
     Once,

@@ -17,9 +17,9 @@ pub const SPEC_VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
-    /// [`SPEC_VERSION`].
+    /// Format version, [`SPEC_VERSION`].
     pub version: u32,
-    /// Target.
+    /// Server and requests.
     pub target: Target,
     /// Connections, over all threads.
     pub clients: u32,
@@ -35,11 +35,11 @@ pub struct LoadSpec {
     pub cpus: Vec<u32>,
     /// I/O backend.
     pub backend: Backend,
-    /// When requests are scheduled.
+    /// Arrival process of the requests.
     pub arrivals: Arrivals,
     /// Warm-up before measuring.
     pub warmup: Warmup,
-    /// When measuring ends.
+    /// Rule that ends measuring.
     pub stop: Stop,
     /// Length of a window, ns.
     pub window_ns: u64,
@@ -141,7 +141,7 @@ pub enum Target {
     Cache {
         /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
-        /// Dialect.
+        /// Protocol of the cache.
         dialect: Dialect,
         /// Workload, of which each worker samples a partition. One seed and one number of threads give one stream of
         /// operations, whatever the cache responds.
@@ -182,7 +182,7 @@ pub struct WeightedJourney {
     /// Relative frequency.
     #[serde(default = "one")]
     pub weight: u32,
-    /// The journey.
+    /// Steps and values of the journey.
     pub journey: Journey,
 }
 
@@ -252,12 +252,12 @@ pub(crate) fn one() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connection {
-    /// For as many requests as the server allows.
+    /// As many requests as the server allows.
     #[default]
     KeepAlive,
-    /// For one request. Latency then starts when the connection is requested.
+    /// One request. Latency then starts when the connection is requested.
     PerRequest,
-    /// For this many requests, after which the client closes it. Latency excludes the connect.
+    /// This many requests, after which the client closes it. Latency excludes the connect.
     Requests(u32),
 }
 
@@ -351,7 +351,7 @@ pub enum Backend {
     IoUring,
 }
 
-/// When requests are scheduled.
+/// Arrival process of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "loop", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrivals {
@@ -415,24 +415,25 @@ pub enum Warmup {
     },
 }
 
-/// When measuring ends.
+/// Rule that ends measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Stop {
-    /// After a time.
+    /// Ends after a time.
     Duration {
-        /// Nanoseconds.
+        /// Length of the measurement, ns.
         duration_ns: u64,
     },
-    /// After this many requests sent after the warm-up have ended, other than by a late response, without those that
-    /// cache misses cause. The load is abandoned if for twice the timeout requests only time out or fail to connect.
+    /// Ends once this many requests sent after the warm-up have ended, other than by a late response, without those
+    /// that cache misses cause. The load is abandoned if for twice the timeout requests only time out or fail to
+    /// connect.
     Requests {
         /// Number of requests over all clients.
         requests: u64,
         /// Time limit, ns.
         max_ns: u64,
     },
-    /// When the batch-means interval of the mean latency is this narrow.
+    /// Ends once the batch-means interval of the mean latency is this narrow.
     Interval {
         /// Half-width over mean.
         relative: f64,

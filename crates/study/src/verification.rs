@@ -69,11 +69,11 @@ pub struct Verification {
 /// Result of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseResult {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
     /// The promise that it checks.
     pub promise: String,
-    /// Outcome.
+    /// Whether the promise holds.
     #[serde(flatten)]
     pub outcome: CaseOutcome,
     /// Wall time, ns.
@@ -84,13 +84,13 @@ pub struct CaseResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum CaseOutcome {
-    /// It holds.
+    /// The promise holds.
     Ok,
-    /// It does not.
+    /// The promise does not hold.
     Failed(Miss),
-    /// It was not checked.
+    /// The promise was not checked.
     Skipped {
-        /// Why.
+        /// Reason why it was not checked.
         reason: String,
     },
 }

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// One warning of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Kind of warning.
+    /// Kind, by which reports merge warnings.
     pub kind: WarningKind,
     /// One sentence, without full stop.
     pub text: String,
 }
 
-/// Kind of a warning.
+/// Kinds of warnings. A report merges the warnings of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningKind {

@@ -36,9 +36,9 @@ pub struct Workload {
     /// Times to live; empty: no expiry.
     #[serde(default)]
     pub ttl: Vec<Ttl>,
-    /// Keys.
+    /// Number, popularity and lengths of the keys.
     pub keys: Keys,
-    /// Values.
+    /// Lengths of the values.
     pub values: Values,
     /// A trace to replay: operations, keys and times come from it, and lengths if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct Keys {
     pub shift_every: Option<u64>,
     /// Probability that an operation uses an earlier key instead of a new one; `None`: the population is fixed.
     pub reuse: Option<f64>,
-    /// With `reuse`: first operation on a new key.
+    /// First operation on a new key; only with `reuse`.
     #[serde(default)]
     pub new: NewKey,
     /// Share of operations on one-hit keys.
@@ -110,11 +110,11 @@ pub struct Keys {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Popularity {
-    /// Uniform.
+    /// All keys are equally popular.
     Uniform,
     /// The key of rank k in proportion to k^-exponent, exactly.
     Zipf {
-        /// 0 or more.
+        /// Exponent of the law, 0 or more.
         exponent: f64,
     },
     /// An age whose logarithm is uniform; only with [`Keys::reuse`].
@@ -126,7 +126,7 @@ pub enum Popularity {
         /// Their share, a fraction.
         share: f64,
     },
-    /// In order, from the first to the last, repeatedly.
+    /// Keys are requested in order, from the first to the last, repeatedly.
     Loop,
 }
 
@@ -173,10 +173,10 @@ pub enum SizeLaw {
     Empirical {
         /// Lowest length, highest length (bytes) and weight of each item.
         values: Vec<(f64, f64, f64)>,
-        /// The tail.
+        /// Distribution of the remaining lengths, if there is one.
         tail: Option<Tail>,
     },
-    /// A formula.
+    /// A distribution given by a formula.
     #[serde(untagged)]
     Formula(Distribution),
 }
@@ -191,7 +191,7 @@ impl From<Distribution> for SizeLaw {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tail {
-    /// Its distribution.
+    /// Distribution of the lengths in the tail.
     pub size: Distribution,
     /// Its weight relative to the values.
     pub weight: f64,
@@ -247,14 +247,14 @@ fn recorded_speed() -> f64 {
     1.0
 }
 
-/// When the operations of a trace are sent.
+/// Source of the times at which the operations of a trace are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// According to the load's arrivals.
+    /// The load's arrivals.
     #[default]
     None,
-    /// As recorded.
+    /// The recorded times.
     Recorded,
 }
 
@@ -263,7 +263,7 @@ pub enum Gaps {
 pub struct Problem {
     /// Its key in `[load.workload]`, dotted.
     pub key: &'static str,
-    /// The message.
+    /// The message, without a full stop.
     pub message: String,
     /// A suggestion.
     pub hint: Option<&'static str>,

@@ -28,11 +28,11 @@ pub struct AgentFinding {
 /// Median, minimum and maximum over trials. Values are not averaged over generators.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MedianRange {
-    /// The median.
+    /// Median over trials.
     pub median: f64,
-    /// The minimum.
+    /// Minimum over trials.
     pub min: f64,
-    /// The maximum.
+    /// Maximum over trials.
     pub max: f64,
 }
 

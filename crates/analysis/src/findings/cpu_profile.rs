@@ -49,7 +49,7 @@ pub struct ProfileDifference {
 /// Share of one function in two profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ShareDifference {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// Whether it is a kernel function.
     pub kernel: bool,

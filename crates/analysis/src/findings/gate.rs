@@ -55,7 +55,7 @@ pub struct GateTest {
     pub label: String,
     /// Level of the candidate.
     pub candidate: String,
-    /// The metric.
+    /// Name of the tested metric.
     pub metric: String,
     /// Bound for the candidate; `None` if any difference counts.
     pub bound: Option<Bound>,

@@ -18,9 +18,9 @@ pub const HISTORY_VERSION: u32 = 1;
 pub struct History {
     /// Format version, [`HISTORY_VERSION`].
     pub version: u32,
-    /// The study.
+    /// Name of the study.
     pub study: String,
-    /// The metric.
+    /// The metric whose values over runs are listed.
     pub metric: &'static Metric,
     /// One entry per machine; the machine of the latest run comes first.
     pub machines: Vec<MachineHistory>,
@@ -69,9 +69,9 @@ impl std::fmt::Display for Machine {
 /// Description of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunHead {
-    /// Its name.
+    /// Name of the run.
     pub run: String,
-    /// Its study.
+    /// Name of its study.
     pub study: String,
     /// Start, UTC, RFC 3339.
     pub started: String,
@@ -89,10 +89,10 @@ pub struct RunHead {
     pub probe_ns: Option<f64>,
 }
 
-/// A run in a history.
+/// A run in a history, with the speed of its machine.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryRun {
-    /// The run.
+    /// Name, start, revision and state of the run.
     #[serde(flatten)]
     pub head: RunHead,
     /// Speed of the machine in this run relative to the median of its runs, by the probes: 0.08 is 8 % faster.
@@ -163,7 +163,7 @@ pub struct SideBySide {
     pub version: u32,
     /// Common properties and differences of the runs: machine, study, revision.
     pub headline: String,
-    /// The runs.
+    /// The two runs, in the order of their values.
     pub runs: [RunHead; 2],
     /// Their machines.
     pub machines: [Machine; 2],
@@ -183,7 +183,7 @@ pub struct SideBySide {
 /// A design point in two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SidePoint {
-    /// Its label.
+    /// Label of the design point: its levels.
     pub label: String,
     /// Values of both runs by metric; `None` if that run has none.
     pub values: BTreeMap<String, [Option<PointValue>; 2]>,

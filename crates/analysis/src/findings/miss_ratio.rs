@@ -70,7 +70,7 @@ pub struct MissRatioPoint {
 /// Curve of an eviction policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePolicy {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
     /// Description.
     pub text: String,

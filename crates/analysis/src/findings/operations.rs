@@ -23,7 +23,7 @@ pub struct RowOperations {
 /// Results of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationFinding {
-    /// Its name.
+    /// Name of the operation, or method and target of the request.
     pub name: String,
     /// Calls with a valid response, over all trials.
     pub requests: u64,

@@ -23,7 +23,7 @@ pub struct Added {
 /// Overhead in one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AddedMetric {
-    /// Its name.
+    /// Name of the metric.
     pub metric: String,
     /// Mean at `direct`, over the common blocks.
     pub direct: f64,

@@ -50,7 +50,7 @@ pub struct ProbedTrial {
     pub order: u32,
     /// Whether another process used a CPU: the wall time of a probe exceeds 1.1 times its CPU time.
     pub contended: bool,
-    /// The probes.
+    /// Times of the fixed piece of work before and after the trial.
     pub probes: Probes,
 }
 

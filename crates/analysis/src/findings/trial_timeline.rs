@@ -10,7 +10,7 @@ pub struct InsideTrial {
     pub row: usize,
     /// Position of the trial in the run's order, from 0.
     pub order: u32,
-    /// Its block.
+    /// Number of the block of the trial.
     pub block: u32,
     /// Metric of which the trial has the median value of its row: `Findings::metric` or a substitute.
     pub metric: String,
@@ -57,7 +57,7 @@ pub struct Process {
     pub rss_bytes: Vec<(f64, f64)>,
 }
 
-/// Roles of processes.
+/// Role of a process in the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {

@@ -31,7 +31,7 @@ struct Leaf {
 pub(super) struct Taken {
     pub(super) step: usize,
     pub(super) name: String,
-    /// As in `take`.
+    /// Source in the syntax of `take`.
     pub(super) source: String,
     value: String,
 }

@@ -5,7 +5,7 @@ use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLengt
 /// A workload preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// Its name.
+    /// Name, as in `preset = "etc-2012"`.
     pub name: &'static str,
     /// Sources of its numbers, and our own choices.
     pub about: &'static str,
