@@ -8,11 +8,11 @@ pub const KEY_BYTES_MAX: usize = 65_535;
 /// Which memory counts against the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
-    /// All memory: keys, values, headers, index, policy state, free space and the bookkeeping of
-    /// each shard. The cache never exceeds `capacity_bytes`.
+    /// Counts all memory: keys, values, headers, index, policy state, free space and the bookkeeping of each shard. The
+    /// cache never exceeds `capacity_bytes`.
     Everything,
-    /// Only values, as small teaching caches count. Keys and overhead come on top; `memory_bytes`
-    /// limits the sum. A cache of many tiny values reaches that limit first and evicts.
+    /// Counts only values, as small teaching caches do. Keys and overhead come on top; `memory_bytes` limits the sum. A
+    /// cache of many tiny values reaches that limit first and evicts.
     ValuesOnly {
         /// Limit of all memory, in bytes.
         memory_bytes: u64,
@@ -134,17 +134,17 @@ pub enum Refusal {
     /// The key exceeds the limit.
     #[error("key of {bytes} bytes: the limit is {limit} bytes")]
     KeyTooLong {
-        /// Size of the key.
+        /// Size of the key, in bytes.
         bytes: usize,
-        /// The limit.
+        /// Maximum size of a key, in bytes.
         limit: usize,
     },
     /// The value exceeds the limit. A plain store has removed the key's older value.
     #[error("value of {bytes} bytes: the limit is {limit} bytes")]
     ValueTooLong {
-        /// Size of the value.
+        /// Size of the value, in bytes.
         bytes: usize,
-        /// The limit.
+        /// Maximum size of a value, in bytes.
         limit: usize,
     },
     /// No room, and nothing to evict. The older value is removed, so that no reader gets it.
@@ -159,9 +159,9 @@ pub enum Refusal {
     /// Compare-and-swap with an outdated version.
     #[error("exists: the item has changed since version {asked}, it is now at {found}")]
     Exists {
-        /// The requested version.
+        /// Version named by the request.
         asked: u64,
-        /// The current version.
+        /// Current version of the item.
         found: u64,
     },
     /// The cache has no versions.
@@ -172,7 +172,7 @@ pub enum Refusal {
 /// An item, borrowed while its shard is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// The value.
+    /// The stored bytes.
     pub value: &'a [u8],
     /// 32 bits for the client's use.
     pub flags: u32,
@@ -201,16 +201,16 @@ pub struct Meta {
 /// The condition for storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Always.
+    /// Stores in any case.
     Set,
-    /// If the key is absent.
+    /// Stores if the key is absent.
     Add,
-    /// If the key is present.
+    /// Stores if the key is present.
     Replace,
-    /// If the key is present: appends to its value. The item keeps its [`Meta`].
+    /// Appends to the value if the key is present. The item keeps its [`Meta`].
     Append,
-    /// If the key is present: prepends to its value. The item keeps its [`Meta`].
+    /// Prepends to the value if the key is present. The item keeps its [`Meta`].
     Prepend,
-    /// If the key is present with this version.
+    /// Stores if the key is present with this version.
     Cas(u64),
 }

@@ -17,10 +17,10 @@ const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-/// With [`EXPIRES`]: milliseconds in two words, as the expiry is not a whole second of 32 bits.
+/// Marks an expiry in milliseconds in two words, as it is not a whole second of 32 bits; only with [`EXPIRES`].
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
-/// In the main queue of S3-FIFO.
+/// Marks an item in the main queue of S3-FIFO.
 const MAIN: u32 = 1 << 19;
 /// Uses since the queue last checked, at most 3; at most 1 for `clock` and `sieve`.
 const USES_SHIFT: u32 = 20;

@@ -16,7 +16,7 @@ pub struct Keys {
     pub keys: &'static [Key],
 }
 
-/// A key.
+/// Declaration of a key: its kind, default and help.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Name of the key.
@@ -73,7 +73,7 @@ pub enum Kind {
     List(&'static Kind),
     /// A table whose keys are names and whose values have a kind.
     Named(&'static Kind),
-    /// A table.
+    /// A nested table with these keys.
     Table(&'static Keys),
     /// A list of tables, each written as `[[name]]`.
     Tables(&'static Keys),

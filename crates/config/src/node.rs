@@ -9,7 +9,7 @@ use crate::place::{Place, line_and_column};
 /// A value and its place in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The value.
+    /// The value, in its TOML type.
     pub value: Value,
     /// Place of the value.
     pub place: Place,
@@ -68,7 +68,7 @@ pub struct Table(Vec<Entry>);
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The key.
+    /// Name of the key within its table.
     pub key: String,
     /// Place of the key.
     pub key_place: Place,
@@ -121,7 +121,7 @@ impl Table {
         }
     }
 
-    /// Removes an entry.
+    /// Removes the entry with this key and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Entry> {
         let index = self.0.iter().position(|entry| entry.key == key)?;
         Some(self.0.remove(index))

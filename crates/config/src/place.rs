@@ -14,7 +14,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of the part `span` of this place.
+    /// Narrows this place to `span`, which is relative to its start.
     pub fn part(self, span: Range<usize>) -> Place {
         Place { set: self.set, start: self.start + span.start, end: self.start + span.end }
     }

@@ -88,7 +88,7 @@ impl CacheLimits {
 
 /// State that all threads of a cache server share.
 pub struct CacheShared {
-    /// The cache.
+    /// Items, shared by all threads.
     pub cache: Cache,
     /// Memory of unfinished requests and unsent responses over all connections.
     in_flight: InFlight,

@@ -15,7 +15,7 @@ const ENDING_LINGER_NS: Nanos = 500_000_000;
 pub(crate) struct Connection<S> {
     /// `None`: the slot is free.
     pub(crate) conn: Option<Conn>,
-    /// When the current wait times out.
+    /// End of the current wait, when it times out.
     pub(crate) deadline: Nanos,
     /// Unused input: an incomplete request, or requests after pending responses.
     pub(crate) input: Vec<u8>,

@@ -13,12 +13,12 @@ const CONNECTIONS: usize = 16_384;
 /// Connections over the limit that can be open to receive an error; more wait in the accept queue.
 const REFUSED: usize = 256;
 const RECEIVE_BYTES: usize = 16_384;
-/// A connection with more unsent bytes is not read from.
+/// Number of unsent bytes above which a connection is not read from.
 const PAUSE_READS_ABOVE_BYTES: usize = 65_536;
 /// Maximum length of the accept queue; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: u32 = 65_535;
 
-/// Where and how to listen.
+/// Address, threads and limits of a server.
 #[derive(Clone, Debug)]
 pub struct Listen {
     /// Address; with port 0 the kernel chooses one.
@@ -40,17 +40,17 @@ pub enum ServeError {
     /// The address is in use, not local, or not permitted.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// Address to listen on.
         address: Address,
-        /// The cause.
+        /// Error of the system call.
         source: io::Error,
     },
     /// Another system call failed.
     #[error("{what}: {source}")]
     Kernel {
-        /// The operation.
+        /// The failed operation, in words.
         what: &'static str,
-        /// The cause.
+        /// Error of the system call.
         source: io::Error,
     },
 }

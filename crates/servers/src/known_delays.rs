@@ -35,7 +35,7 @@ pub struct Calibrate {
     words: Words,
     read: Vec<u32>,
     queue: DelayQueue,
-    /// Per slot, its connection; responses to earlier ones are dropped.
+    /// Connection of each slot; responses to earlier ones are dropped.
     conns: Vec<Option<Conn>>,
 }
 

@@ -40,7 +40,7 @@ impl Handler for Pingpong {
 /// Reassembles words per connection.
 #[derive(Default)]
 pub(crate) struct Words {
-    /// Per slot: the bytes of an incomplete word and their number.
+    /// Bytes of an incomplete word and their number, per slot.
     rests: Vec<([u8; WORD_BYTES], u8)>,
 }
 

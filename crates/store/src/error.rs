@@ -55,14 +55,14 @@ pub enum StoreError {
     /// A run cannot be exported or imported.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
-    /// The trial exists.
+    /// The store already has this trial.
     #[error("run `{run}` already has a trial of point {point} in block {block}")]
     TrialExists {
         /// Name of the run.
         run: String,
-        /// The design point.
+        /// Index of the design point in the plan.
         point: usize,
-        /// The block.
+        /// Number of the block.
         block: u32,
     },
     /// No run has this name.

@@ -104,9 +104,9 @@ struct Last {
 /// JSON of a line between the first and the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// The run.
+    /// JSON of the run.
     Run(&'a str),
-    /// A trial.
+    /// JSON of one trial.
     Trial(&'a str),
 }
 

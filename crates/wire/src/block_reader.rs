@@ -45,7 +45,7 @@ pub enum StreamError {
     TooLarge {
         /// The announced size.
         bytes: u64,
-        /// The limit.
+        /// Maximum size of a value, in bytes.
         limit: u64,
     },
     /// A value for another key, or a second value.
@@ -64,7 +64,7 @@ pub(crate) enum Next<T> {
 enum State {
     #[default]
     Line,
-    /// In a block of which this many bytes are left.
+    /// Within a block; this many bytes of it are left.
     Data(u64),
     /// CRLF after a block, of which this many bytes have arrived.
     DataEnd(usize),

@@ -41,9 +41,9 @@ use crate::number::hexadecimal;
 /// Limits on decoded keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a key.
+    /// Maximum size of a decoded key, in bytes.
     pub key_bytes: usize,
-    /// Bytes of a value. The limit on the head also bounds it.
+    /// Maximum size of a decoded value, in bytes. The limit on the head also bounds it.
     pub value_bytes: usize,
 }
 
@@ -95,14 +95,14 @@ impl<'a> Encoded<'a> {
 pub enum Operation<'a> {
     /// Read the value of a key; with `HEAD` only its presence and size.
     Get {
-        /// The key.
+        /// The encoded key.
         key: Encoded<'a>,
         /// Whether the method was `HEAD`.
         head: bool,
     },
     /// Store a value.
     Put {
-        /// The key.
+        /// The encoded key.
         key: Encoded<'a>,
         /// The value, possibly empty.
         value: Encoded<'a>,
@@ -118,44 +118,44 @@ pub enum Operation<'a> {
 /// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No key.
+    /// The target has no key.
     #[error("missing key: the target is `/` and a key")]
     NoKey,
-    /// `PUT` without a second slash.
+    /// The target of a `PUT` has no second slash.
     #[error("missing value: the target of PUT is `/key/value`, or `/key/` for an empty value")]
     NoValue,
-    /// A slash after a key.
+    /// The target has a slash after the key.
     #[error("more than a key: write a slash in a key as `%2F`")]
     NotAKey,
-    /// `%` without two digits.
+    /// The target has a `%` without two digits.
     #[error("`%` without two hexadecimal digits: write a percent sign as `%25`")]
     BadEscape,
-    /// A query.
+    /// The target has a query.
     #[error("a query: write a question mark in a key as `%3F`")]
     Query,
-    /// A body.
+    /// The request has a body.
     #[error("a body: the value of PUT goes in the target, `/key/value`")]
     HasBody,
     /// `POST` to a target other than `/reset`.
     #[error("POST is only valid for `/reset`")]
     UnknownResource,
-    /// Another method.
+    /// The method is none of GET, PUT, DELETE, HEAD and POST.
     #[error("a method other than GET, PUT, DELETE, HEAD, POST")]
     UnknownMethod,
     /// The key is over the limit.
     #[error("a key of {bytes} bytes, over the limit of {limit}")]
     KeyTooLong {
-        /// Its size.
+        /// Size of the decoded key, in bytes.
         bytes: usize,
-        /// The limit.
+        /// Maximum size of a key, in bytes.
         limit: usize,
     },
     /// The value is over the limit.
     #[error("a value of {bytes} bytes, over the limit of {limit}")]
     ValueTooLarge {
-        /// Its size.
+        /// Size of the decoded value, in bytes.
         bytes: usize,
-        /// The limit.
+        /// Maximum size of a value, in bytes.
         limit: usize,
     },
 }

@@ -53,13 +53,13 @@ pub use window::{ReceiveWindow, SendWindow, WINDOW_MAX};
 /// Limits on the messages of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Payload of a frame, in bytes: SETTINGS_MAX_FRAME_SIZE of this endpoint, 16,384 or more.
+    /// Maximum payload of a frame, in bytes: SETTINGS_MAX_FRAME_SIZE of this endpoint, 16,384 or more.
     pub frame_bytes: u32,
-    /// Encoded field block, in bytes.
+    /// Maximum size of an encoded field block, in bytes.
     pub block_bytes: usize,
-    /// CONTINUATION frames of one field block.
+    /// Maximum number of CONTINUATION frames per field block.
     pub continuations: u32,
-    /// Fields of one block.
+    /// Maximum number of fields per block.
     pub fields: usize,
     /// Decoded size of one block, in bytes: names, values and 32 per field (RFC 9113 6.5.2).
     pub list_bytes: usize,

@@ -51,9 +51,9 @@ pub use crate::block_reader::{Event, StreamError};
 /// Limits on requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a key.
+    /// Maximum size of a key, in bytes.
     pub key_bytes: usize,
-    /// Bytes of a value.
+    /// Maximum size of a value, in bytes.
     pub value_bytes: usize,
     /// Bytes of a line including its end. Also bounds a client's buffer for an incomplete line.
     pub line_bytes: usize,

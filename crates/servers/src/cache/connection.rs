@@ -23,7 +23,7 @@ pub(super) struct CacheState {
     /// Keys of a request that still need a lookup.
     pub(super) rest: Option<Box<PendingMultiGet>>,
     pub(super) over: CloseState,
-    /// With `blocked`: whether the next response waits for memory.
+    /// Whether the next response waits for memory; only with `blocked`.
     pub(super) lacks_memory: bool,
 }
 
@@ -36,7 +36,7 @@ impl State for CacheState {
 
 #[derive(Default)]
 pub(super) enum ProtocolState {
-    /// Not detected yet.
+    /// The protocol has not been detected yet.
     #[default]
     Unknown,
     Memcached(text::RequestReader),

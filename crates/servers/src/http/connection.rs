@@ -55,7 +55,7 @@ pub(super) struct Stream {
     /// Chunk size; 0: not chunked.
     pub(super) chunk: u32,
     pub(super) keep_alive: KeepAlive,
-    /// With close: whether to linger, because the client did not request the close.
+    /// Whether to linger on close, because the client did not request it.
     pub(super) linger: bool,
 }
 

@@ -36,13 +36,13 @@ pub enum MessageError {
     /// The head has more fields than the limit. Contains the limit.
     #[error("more than {0} headers")]
     TooManyHeaders(usize),
-    /// RFC 9112 3.2: an HTTP/1.1 request has a `Host`.
+    /// RFC 9112 3.2: an HTTP/1.1 request without `Host`.
     #[error("missing `Host`")]
     MissingHost,
-    /// RFC 9112 3.2: `Host` must not be repeated.
+    /// RFC 9112 3.2: more than one `Host`.
     #[error("more than one `Host`")]
     DuplicateHost,
-    /// RFC 9112 3.2: `Host` is a host with an optional port.
+    /// RFC 9112 3.2: a `Host` that is not a host with an optional port.
     #[error("a `Host` that is not a host and port")]
     BadHost,
     /// RFC 9112 6.3, rule 5: different lengths.
@@ -70,7 +70,8 @@ pub enum MessageError {
     #[error("a body of more than {0} bytes")]
     BodyTooLarge(u64),
     // Only of responses.
-    /// Not `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or a body longer than announced.
+    /// A response that does not begin with `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or a body longer than
+    /// announced.
     #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
     NotHttp,
     /// RFC 9112 2.2: an empty line before the status line.
@@ -87,7 +88,7 @@ pub enum MessageError {
     Field {
         /// Line number; the status line is 1. Folded lines count.
         line: usize,
-        /// The error.
+        /// Error in that line.
         error: FieldError,
     },
     /// RFC 9112 6.1 and 7.1: not a list of codings, `chunked` twice, or `chunked` with parameters.

@@ -35,7 +35,7 @@ pub(super) enum TransferCoding {
     Other,
     /// Several codings, `chunked` not last.
     ChunkedThen,
-    /// Not a list of codings, `chunked` twice, or `chunked` with parameters.
+    /// Invalid: not a list of codings, `chunked` twice, or `chunked` with parameters.
     Invalid,
 }
 

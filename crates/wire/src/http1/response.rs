@@ -55,7 +55,7 @@ const MEMO_HEADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 struct KnownHead {
-    /// With the final empty line, so only an identical head matches. Empty if the slot is unused.
+    /// Bytes of the head with the final empty line, so only an identical head matches. Empty if the slot is unused.
     bytes: Vec<u8>,
     asked: Option<RequestMethod>,
     head: Head,
@@ -101,7 +101,7 @@ pub struct ResponseReader {
     limits: Limits,
     state: State,
     head: Head,
-    /// Over all heads of this response.
+    /// Bytes of all heads of this response so far.
     head_bytes: u64,
     body_bytes: u64,
     partial: Vec<u8>,

@@ -98,7 +98,7 @@ pub enum ConnectionError {
     BadStream {
         /// Type of the frame.
         kind: FrameKind,
-        /// The stream.
+        /// Identifier of the stream.
         stream: u32,
     },
     /// Section 5.1: the stream was not opened.
@@ -106,7 +106,7 @@ pub enum ConnectionError {
     IdleStream {
         /// Type of the frame.
         kind: FrameKind,
-        /// The stream.
+        /// Identifier of the stream.
         stream: u32,
     },
     /// Sections 6.1 and 6.2: as much padding as payload, or more.
@@ -126,7 +126,7 @@ pub enum ConnectionError {
     Setting {
         /// Identifier of the setting.
         id: u16,
-        /// Its value.
+        /// The invalid value.
         value: u32,
     },
     /// Section 6.9: credit of 0 bytes. Contains the stream.

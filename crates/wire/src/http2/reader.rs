@@ -29,18 +29,18 @@ pub enum Event<'a> {
     PingAck([u8; 8]),
     /// A complete field block. Decode it even if the stream has ended.
     Headers {
-        /// The stream.
+        /// Identifier of the stream.
         stream: u32,
         /// Whether the block opens the stream. Only for a server.
         opens: bool,
-        /// The encoded fields.
+        /// The encoded fields, for the decoder of the connection.
         block: &'a [u8],
         /// Whether the message ends.
         ends: bool,
     },
     /// A piece of a body.
     Data {
-        /// The stream.
+        /// Identifier of the stream.
         stream: u32,
         /// The piece, without padding.
         data: &'a [u8],
@@ -51,18 +51,18 @@ pub enum Event<'a> {
     },
     /// The peer ended a stream early.
     Reset {
-        /// The stream.
+        /// Identifier of the stream.
         stream: u32,
-        /// The reason.
+        /// The peer's reason.
         code: ErrorCode,
     },
     /// The peer takes no new streams.
     GoAway {
         /// Streams above this one were not processed and can be sent again.
         last: u32,
-        /// The reason.
+        /// The peer's reason.
         code: ErrorCode,
-        /// A text for people.
+        /// Text for people, which may be empty.
         debug: &'a [u8],
     },
     /// The peer allows more data.
@@ -105,7 +105,7 @@ enum State {
         /// Bytes left, without padding.
         left: u32,
         padding: u32,
-        /// Bytes of the padding's length.
+        /// Bytes of the Pad Length field that were not counted yet: 1 or 0.
         extra: u32,
     },
     Skip(u32),

@@ -79,7 +79,7 @@ pub enum Verb {
 pub struct Store<'a> {
     /// The kind of command.
     pub verb: Verb,
-    /// The key.
+    /// Key to store under.
     pub key: &'a [u8],
     /// The client's 32 bits, returned with the value.
     pub client_flags: u32,
@@ -87,7 +87,7 @@ pub struct Store<'a> {
     pub expiry: Expiry,
     /// The cas unique from an earlier read; only for `cas`.
     pub cas: Option<u64>,
-    /// `noreply`.
+    /// Whether the client wants no response (`noreply`).
     pub noreply: bool,
     /// The value, without its CRLF.
     pub data: &'a [u8],
@@ -102,36 +102,36 @@ pub enum Command<'a> {
     Store(Store<'a>),
     /// `delete key`.
     Delete {
-        /// The key.
+        /// Key to delete.
         key: &'a [u8],
-        /// `noreply`.
+        /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
     /// `incr` and `decr`.
     Count {
-        /// The key.
+        /// Key of the number.
         key: &'a [u8],
         /// The amount. Increments wrap at 2^64, decrements stop at 0.
         delta: u64,
-        /// `decr`.
+        /// Whether to decrement instead of increment.
         down: bool,
-        /// `noreply`.
+        /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
     /// `touch`: set a new expiration time.
     Touch {
-        /// The key.
+        /// Key of the item.
         key: &'a [u8],
         /// The new expiration time.
         expiry: Expiry,
-        /// `noreply`.
+        /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
     /// `flush_all`: delete everything.
     FlushAll {
         /// Delay in seconds; 0 means now, negative counts as 0.
         delay_s: u32,
-        /// `noreply`.
+        /// Whether the client wants no response (`noreply`).
         noreply: bool,
     },
     /// `version`.
@@ -155,7 +155,7 @@ const BAD_LINE: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
 const LINE_TOO_LONG: &[u8] = b"CLIENT_ERROR line too long\r\n";
 /// A value over the limit.
 const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
-/// Not enough memory for the value.
+/// There is not enough memory for the value.
 const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
 /// A data block without CRLF after it.
 const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
@@ -171,21 +171,21 @@ const DELETE_WITH_TIME: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: 
 pub enum Read<'a> {
     /// A request.
     Command {
-        /// Bytes used.
+        /// Number of input bytes that can be discarded.
         used: usize,
         /// The request.
         command: Command<'a>,
     },
     /// The next request is incomplete.
     Need {
-        /// Bytes skipped.
+        /// Number of input bytes that were skipped and can be discarded.
         used: usize,
         /// Minimum number of additional bytes before another attempt makes sense.
         more: usize,
     },
     /// A bad request. Its missing bytes will be skipped.
     Refused {
-        /// Bytes used.
+        /// Number of input bytes that can be discarded.
         used: usize,
         /// The response: the line of the error.
         reply: &'static [u8],

@@ -115,32 +115,32 @@ impl Refusal {
 pub enum Read<'b, 'r> {
     /// A request.
     Request {
-        /// Bytes used.
+        /// Number of input bytes that can be discarded.
         used: usize,
-        /// The request.
+        /// Name and arguments.
         request: Request<'b, 'r>,
     },
     /// The next request is incomplete.
     Need {
-        /// Bytes skipped.
+        /// Number of input bytes that were skipped and can be discarded.
         used: usize,
         /// Minimum number of additional bytes before another attempt makes sense.
         more: usize,
     },
     /// A bad request.
     Refused {
-        /// Bytes used.
+        /// Number of input bytes that can be discarded.
         used: usize,
-        /// The reason.
+        /// Reason for the rejection.
         refusal: Refusal,
     },
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Before a request, or in an inline request of which this many bytes contain no line end.
+    /// Before a request, or within an inline request; this many bytes of it contain no line end.
     Start(usize),
-    /// In an array with `left` arguments to come; parsed up to `at`.
+    /// Within an array with `left` arguments to come; parsed up to `at`.
     Array { left: usize, at: usize },
     /// Inside an argument of an array.
     Argument { left: usize, at: usize, bytes: usize },

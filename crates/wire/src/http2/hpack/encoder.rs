@@ -6,9 +6,9 @@ use super::static_table::FIELDS;
 /// Whether a field enters the peer's dynamic table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Indexing {
-    /// As the newest field of the table. Source: RFC 7541 section 6.2.1.
+    /// The field becomes the newest in the table. Source: RFC 7541 section 6.2.1.
     Insert,
-    /// Not at all. Source: RFC 7541 section 6.2.2.
+    /// The field does not enter the table. Source: RFC 7541 section 6.2.2.
     Skip,
 }
 
