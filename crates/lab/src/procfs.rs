@@ -111,7 +111,7 @@ pub(crate) fn tick_ns() -> u64 {
 /// Fields of `/proc/PID/stat`. Source: proc_pid_stat(5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// At most 15 bytes. Kernel threads rename themselves with their work.
+    /// Name of the process or thread, at most 15 bytes. Kernel threads rename themselves with their work.
     pub(crate) name: String,
     /// Whether it has not ended; zombies have.
     pub(crate) runs: bool,

@@ -169,7 +169,7 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
 /// Spinners on all CPUs in use, here or on the machines of a cluster.
 pub(crate) struct Spinners<'a> {
     bench: &'a Bench<'a>,
-    /// On a cluster, those of the server's machine.
+    /// CPUs to keep awake; on a cluster, those of the server's machine.
     cpus: Vec<u32>,
     here: Option<Spinner>,
 }

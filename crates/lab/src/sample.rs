@@ -32,7 +32,7 @@ pub(crate) struct Sampler {
     members: Vec<u32>,
     members_at: Option<Instant>,
     strangers: BTreeSet<u32>,
-    /// When the next sample is due.
+    /// Due time of the next sample.
     pub(crate) next: Instant,
     next_costly: Instant,
     next_threads: Instant,

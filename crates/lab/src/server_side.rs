@@ -64,7 +64,7 @@ pub(crate) struct Subject<'a> {
     proxies: Vec<Proxy<'a>>,
     /// Declared after the server so that they are dropped later: the server needs them.
     companions: Companions<'a>,
-    /// In the order of [`uses`].
+    /// One sampler per process, in the order of [`uses`].
     samplers: Vec<Sampler>,
     readings: Readings,
     before: Option<study::record::NetworkCounters>,
@@ -296,8 +296,8 @@ impl Readings {
 }
 
 struct UsageSnapshot {
-    /// One reading per sampler.
+    /// Readings, one per sampler.
     usage: Vec<Reading>,
-    /// Only read if there are proxies.
+    /// Byte counts of the proxies' connections; `None` without proxies.
     wire: Option<tcp_byte_counts::Table>,
 }

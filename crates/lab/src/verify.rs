@@ -45,7 +45,7 @@ pub struct Order {
     pub path: String,
     /// Seed of random values.
     pub seed: u64,
-    /// Only cases that a client can observe: no signals, restarts or sockets of the process.
+    /// Whether only cases run that a client can observe: no signals, restarts or sockets of the process.
     pub seen_by_clients: bool,
 }
 

@@ -8,9 +8,9 @@ use study::record::{self, Censored};
 pub(crate) struct Waits {
     until: Nanos,
     timeout_ns: Nanos,
-    /// Intended and actual send times.
+    /// Intended and actual send time of each written request.
     in_flight: Vec<(Nanos, Nanos)>,
-    /// For each waiting connection, when its oldest request in flight was written.
+    /// Send time of the oldest request in flight, for each waiting connection.
     connections: Vec<Nanos>,
     /// Waits of requests that were due but not sent: a histogram, since they may be millions.
     unsent: Option<Box<Histogram>>,

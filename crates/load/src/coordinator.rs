@@ -64,7 +64,7 @@ pub(crate) struct Gauge {
     pub(crate) ended: AtomicU64,
     /// Timeouts and failed connects, which ended no request.
     pub(crate) in_vain: AtomicU64,
-    /// With a number of requests: its whole share is sent.
+    /// Whether this worker has sent its whole share of a limited number of requests.
     pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
     /// Caches: every warm-up request has its response.
@@ -73,7 +73,7 @@ pub(crate) struct Gauge {
     pub(crate) exhausted: AtomicBool,
     /// All requests allowed during measuring have ended.
     pub(crate) drained: AtomicBool,
-    /// When this worker's last request ended, set once it may send no more.
+    /// End of this worker's last request, set once it may send no more.
     pub(crate) last_answer: AtomicU64,
     live: Mutex<Live>,
 }

@@ -23,7 +23,7 @@ pub(crate) struct PhaseTracker<'a> {
     pub(crate) until: Nanos,
     pub(crate) is_measuring: bool,
     usage_before: Usage,
-    /// When this worker noticed the start, or 0 before.
+    /// Time at which this worker noticed the start; 0 before.
     pub(crate) wall_from: Nanos,
 }
 

@@ -37,7 +37,7 @@ pub(crate) use crate::stream_facts::StreamFacts;
 /// A response that was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
-    /// When its first part arrived.
+    /// Arrival of its first part.
     pub(crate) first_at: Nanos,
     /// Length of its body.
     pub(crate) bytes: u64,
@@ -154,7 +154,7 @@ pub(crate) trait Protocol {
         0
     }
 
-    /// `None`: the load's only server.
+    /// The server at an index; `None` for the load's only server.
     #[inline]
     fn server(&self, _: u32) -> Option<&Server> {
         None
@@ -189,11 +189,11 @@ pub(crate) trait Protocol {
 
     fn skip(&mut self) {}
 
-    /// When the next request of a stream is due, before [`Protocol::request`].
+    /// Receives the due time of a stream's next request, before [`Protocol::request`].
     #[inline]
     fn due(&mut self, _: &mut Self::Stream, _: Nanos) {}
 
-    /// When the request that a response has caused may be sent.
+    /// Earliest send time of the request that a response has caused.
     #[inline]
     fn thinks_until(&self, _: &Self::Stream) -> Nanos {
         0

@@ -92,7 +92,7 @@ pub(crate) struct Slice {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
-    /// In a closed loop, the actual send time.
+    /// Intended send time; in a closed loop, the actual one.
     pub(crate) intended: Nanos,
     pub(crate) free_since: Nanos,
     pub(crate) sent_at: Nanos,
@@ -118,10 +118,10 @@ impl Default for OpenLoop {
 /// Why no place was free for a request of an unordered protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// As many were in flight as the load allows.
+    /// The load allows no more requests in flight.
     #[default]
     Own,
-    /// As many were in flight as the server allows.
+    /// The server allows no more requests in flight.
     Server,
     /// The connection was not open, or the server did not process the request.
     Connection,
@@ -257,9 +257,9 @@ pub(crate) struct Recorder {
     pub(crate) reconnects: u64,
     /// Requests written since the start, not counting caused ones.
     pub(crate) sent: u64,
-    /// Those resent because their connection closed before their turn.
+    /// Requests resent because their connection closed before their turn.
     pub(crate) asked_again: u64,
-    /// Those in flight at the end and not counted elsewhere.
+    /// Requests in flight at the end and not counted elsewhere.
     pub(crate) left_in_flight: u64,
     pub(crate) last_failed: Nanos,
     pub(crate) sent_bytes: u64,
@@ -271,7 +271,7 @@ pub(crate) struct Recorder {
     pub(crate) handshake: Option<Box<Histogram>>,
     /// Requests and responses of a traced session.
     pub(crate) transcript: String,
-    /// By journey.
+    /// Completed sessions, by journey.
     pub(crate) sessions: Vec<CompletedSessions>,
     pub(crate) resumed: u64,
     pub(crate) service: Histogram,
@@ -283,7 +283,7 @@ pub(crate) struct Recorder {
     pub(crate) log: Option<Box<Log>>,
     /// Time to the first part of responses that arrived in several.
     pub(crate) first_byte: Histogram,
-    /// By kind of request, for mixes.
+    /// Counts by kind of request, for mixes.
     pub(crate) operations: Vec<Operation>,
 }
 

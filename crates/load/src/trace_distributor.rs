@@ -35,7 +35,7 @@ const SECOND_NS: u128 = 1_000_000_000;
 pub(crate) struct TraceOp {
     /// Intended send time, ns after the first; 0 unless gaps are kept.
     pub(crate) at_ns: Nanos,
-    /// In order of first appearance.
+    /// Number of the key, in order of first appearance.
     pub(crate) key: u64,
     pub(crate) value_bytes: u32,
     pub(crate) ttl_s: u32,
@@ -76,7 +76,7 @@ impl Hasher for Hashed {
 pub(crate) struct ReplayCounts {
     operations: AtomicU64,
     keys: AtomicU64,
-    /// Below: number and length of the keys with a recorded length.
+    /// Total length of the keys, in bytes. The next three fields only cover keys with a recorded length.
     key_bytes: AtomicU64,
     recorded_keys: AtomicU64,
     recorded_bytes: AtomicU64,

@@ -30,7 +30,7 @@ const ROUND_TICK_NS: Nanos = 200_000;
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) server: Server,
-    /// Over the whole load.
+    /// Index among all workers of the load.
     pub(crate) index: u32,
     pub(crate) workers: u32,
     pub(crate) place: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Done {
     pub(crate) wall_ns: Nanos,
     pub(crate) turns: u64,
     pub(crate) spin_ns: Nanos,
-    /// Integrated over time, ns.
+    /// Requests in flight, integrated over time, in ns.
     pub(crate) flight_integral: u128,
     pub(crate) backoff_integral: u128,
     pub(crate) waits: Waits,

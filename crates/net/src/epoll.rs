@@ -27,7 +27,7 @@ use crate::thread::monotonic_ns;
 const READY_MAX: usize = 1024;
 /// The upper half of a listener's notification data. Slots are always smaller.
 const LISTENER: u32 = u32::MAX;
-/// The same, for the waker.
+/// The upper half of the waker's notification data.
 const WAKER: u32 = u32::MAX - 1;
 
 /// The epoll driver. It stays on the thread that created it, and sets its timer slack to 1 ns.

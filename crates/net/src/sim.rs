@@ -52,7 +52,7 @@ pub struct Sim {
     network: Network,
     dice: Dice,
     now: Nanos,
-    /// By time, then in the order of writing, which `written` counts.
+    /// Changes by time, then in the order of writing, which `written` counts.
     agenda: BTreeMap<(Nanos, u64), Change>,
     written: u64,
     /// Both ends of each connection: 0 is the connecting side, 1 the accepting side.

@@ -12,7 +12,7 @@ const ENDINGS: [Ending; 4] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     ClientResets,
-    /// After its response, like a server that receives `Connection: close`.
+    /// The server ends the connection after its response, as on `Connection: close`.
     ServerCloses,
     ClientCloses,
     ClientEndsItsStream,
@@ -179,7 +179,8 @@ impl<O: Opener> Check for O {
     }
 }
 
-/// For benchmark scale: `NET_CHURN=100000 NET_HELD=9900 cargo test --release -p net --test churn`.
+/// Reads a size from the environment, for benchmark scale: `NET_CHURN=100000 NET_HELD=9900 cargo test --release -p net
+/// --test churn`.
 #[expect(clippy::disallowed_methods, reason = "a test has no flags")]
 fn scale(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))

@@ -64,7 +64,7 @@ struct Model<D> {
     /// Whether a reset differs from an orderly end; for Unix sockets it does not.
     has_resets: bool,
     ends: HashMap<Conn, End>,
-    /// By client name and side: bytes sent before the end; bytes received before that end.
+    /// Bytes sent before the end, and received before that end, by client name and side.
     sent: HashMap<(u32, bool), usize>,
     ended: Vec<(Option<u32>, Conn, bool, usize)>,
     servers: HashMap<Conn, u32>,

@@ -13,7 +13,7 @@ pub(crate) enum Exit {
     Machine = 4,
     /// No result; the caller should skip this revision, as `git bisect run` does.
     Skip = 125,
-    /// As in a shell.
+    /// Interrupted by a signal, as a shell reports it.
     Interrupted = 130,
 }
 

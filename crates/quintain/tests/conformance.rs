@@ -51,8 +51,7 @@ fn misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     misses_of("pingpong", &format!("'{}' {defect} -p {{port}}", BROKEN.1.display()), cases)
 }
 
-/// As `misses_of`, for `examples/broken_http.rs`. In `around`, a shell command, `{}` stands for the
-/// server.
+/// Like `misses_of`, for `examples/broken_http.rs`. In `around`, a shell command, `{}` stands for the server.
 fn http_misses(around: &str, defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     misses_of("http", &around.replace("{}", &format!("{} {defect} -p {{port}}", example("broken_http"))), cases)
 }
@@ -121,7 +120,7 @@ fn finds_and_ends_processes_in_other_sessions() {
     }
 }
 
-/// For defects that fail nearly every case: the case written for the defect reports the reason.
+/// If a defect fails nearly every case, the case written for it reports the reason.
 #[test]
 fn each_case_reports_its_defect() {
     let rows = [

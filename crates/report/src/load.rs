@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(value["generator"]["limited_by"], "subject");
     }
 
-    /// From here, a slow link looks like a slow server.
+    /// Seen from the generator, a slow link looks like a slow server.
     #[test]
     fn does_not_blame_a_remote_server_for_its_network() {
         for (address, is_elsewhere) in [

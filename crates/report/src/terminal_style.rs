@@ -8,7 +8,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// For files and pipes: no colors, no limit.
+    /// Style of files and pipes: no colors, no limit.
     pub const PLAIN: Style = Style { colour: false, width: 0 };
 }
 

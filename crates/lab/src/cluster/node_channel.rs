@@ -47,7 +47,8 @@ impl Offset {
         ns.saturating_add_signed(-self.ns)
     }
 
-    /// From a ping sent at `asked_ns` and heard at `heard_ns` (lab time); the node responded at `there_ns` (node time).
+    /// Computes the offset from a ping sent at `asked_ns` and heard at `heard_ns` (lab time); the node responded at
+    /// `there_ns` (node time).
     fn of(asked_ns: u64, there_ns: u64, heard_ns: u64) -> Self {
         let round_trip_ns = heard_ns.saturating_sub(asked_ns);
         let middle = i128::from(asked_ns) + i128::from(round_trip_ns / 2);

@@ -26,7 +26,7 @@ pub(crate) struct Servers {
     /// Settings of encrypted connections, with any name.
     tls: Tls,
     all: Vec<Server>,
-    /// By `host:port` of the address, name, and encryption.
+    /// Indices by `host:port` of the address, name, and encryption.
     known: HashMap<(String, String, bool), u32>,
     /// Answers of the resolver, by URL without its query.
     resolved: HashMap<String, u32>,

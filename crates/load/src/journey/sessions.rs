@@ -101,7 +101,7 @@ pub(crate) struct Call {
     session: LoggedSession,
 }
 
-/// Not sent.
+/// An unsent call.
 impl Default for Call {
     fn default() -> Self {
         Self { step: u32::MAX, resolves: false, session: LoggedSession::default() }
@@ -114,11 +114,11 @@ pub(crate) struct Stream {
     body: Vec<u8>,
     /// The start of a response that arrives in several parts.
     head: Vec<u8>,
-    /// When the first part of the current response arrived, 0 before, and the latest.
+    /// Arrival of the first part of the current response, 0 before, and of the latest.
     first_at: Nanos,
     last_at: Nanos,
     client: u64,
-    /// When the next session is due.
+    /// Due time of the next session.
     due: Nanos,
     session: Option<Box<Session>>,
     kept: Vec<Kept>,
@@ -140,7 +140,7 @@ struct Kept {
 #[derive(Debug)]
 struct Session {
     journey: usize,
-    /// Over the whole load.
+    /// Number in the whole load.
     number: u64,
     step: usize,
     /// Number of earlier calls of this step in a row.
@@ -156,7 +156,7 @@ struct Session {
     values: Values,
     cookies: Jar,
     due: Nanos,
-    /// When the next call is due after the think time.
+    /// Due time of the next call, after the think time.
     thinks_until: Nanos,
 }
 
@@ -395,7 +395,7 @@ impl PlannedJourney {
 }
 
 impl Sessions {
-    /// `servers`: those of [`Plan::servers`].
+    /// Creates the sessions of one worker. `servers` are those of [`Plan::servers`].
     pub(crate) fn new(plan: Arc<Plan>, servers: Servers, worker: u32, workers: u32) -> Self {
         Self {
             plan,
@@ -425,7 +425,7 @@ impl Sessions {
         }
     }
 
-    /// `bytes`: its last part.
+    /// Handles a response. `bytes` is its last part.
     fn answered(&mut self, stream: &mut Stream, response: Response, bytes: &[u8], used: usize, at: Nanos) -> Parsed {
         self.last = Last { first_at: std::mem::take(&mut stream.first_at), bytes: response.body_bytes };
         self.completed = None;

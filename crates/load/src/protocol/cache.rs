@@ -38,7 +38,7 @@ pub(crate) enum Reply {
     Value,
     Nothing,
     Done,
-    /// Not stored: the cache is full or the value exceeds its limit.
+    /// The value was not stored: the cache is full or the value exceeds its limit.
     Refused,
     Error,
     /// A well-formed response that does not fit the request.
@@ -176,7 +176,7 @@ pub(crate) struct Cache<C> {
 }
 
 impl<C: Codec> Cache<C> {
-    /// With a `tape`, it replays a trace.
+    /// Prepares the operations of a workload, or of a trace if there is a `tape`.
     pub(crate) fn new(
         codec: C,
         workload: &Workload,

@@ -32,7 +32,7 @@ pub(super) struct Body {
     /// Bytes that are as expected so far.
     as_expected: usize,
     difference: Option<Box<Difference>>,
-    /// For checks of the whole.
+    /// The body so far, if all of it is checked.
     whole: Vec<u8>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Http {
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
-    /// When the first part of the current response arrived; 0: it has not.
+    /// Arrival of the first part of the current response; 0 before.
     first_at: Nanos,
     body: Body,
 }

@@ -39,7 +39,7 @@ enum Part {
 
 #[derive(Debug)]
 struct Composed {
-    /// For each [`TableUse`]; a request without values has one part.
+    /// Parts of the field block, by [`TableUse`]. A request without values has one part per block.
     blocks: [Vec<Part>; 3],
     values: Vec<Varied>,
     body: Vec<u8>,

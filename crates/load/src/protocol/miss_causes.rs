@@ -31,7 +31,7 @@ const REFUSED: u16 = 4;
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     words: Box<[AtomicU16]>,
-    /// When each key with a time to live expires, in s since the start.
+    /// Expiry of each key with a time to live, in s since the start.
     ends: Box<[AtomicU32]>,
     start: Nanos,
     traced: Option<TracedKeys>,

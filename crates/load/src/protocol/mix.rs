@@ -39,7 +39,7 @@ pub(crate) struct Sent {
     pub(super) number: u64,
 }
 
-/// Not sent.
+/// An unsent request.
 impl Default for Sent {
     fn default() -> Self {
         Self { index: u32::MAX, number: 0 }

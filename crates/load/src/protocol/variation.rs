@@ -50,7 +50,7 @@ enum Source {
 
 #[derive(Debug)]
 struct Value {
-    /// Determines the values, with the number of the request.
+    /// Seed of the values, which also depend on the number of the request.
     key: u64,
     source: Source,
 }

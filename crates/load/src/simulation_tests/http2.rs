@@ -38,7 +38,7 @@ fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measu
 
 /// A request whose body is complete.
 struct Request {
-    /// On this connection, from 0.
+    /// Number on this connection, from 0.
     number: u64,
     stream: u32,
     path: String,

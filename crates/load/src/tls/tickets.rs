@@ -18,7 +18,7 @@ pub(super) struct Tickets(Mutex<Kept>);
 struct Kept {
     group: Option<NamedGroup>,
     session: Option<Tls12ClientSessionValue>,
-    /// In order of arrival; the newest is used first.
+    /// Tickets in order of arrival; the newest is used first.
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 

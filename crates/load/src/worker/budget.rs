@@ -22,7 +22,7 @@ pub(super) struct Budget {
     pub(super) think_ns: Nanos,
     /// `None` if unlimited. At 0 the limit is final.
     left: Option<u64>,
-    /// Caches: this worker's operations.
+    /// Operations of this worker in the warm-up; only for caches.
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
     reported_spent: bool,
@@ -96,7 +96,7 @@ impl Budget {
         self.left == Some(0)
     }
 
-    /// When the next scheduled request is due, if one may be sent.
+    /// Due time of the next scheduled request, if one may be sent.
     #[inline]
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.timetable.as_ref().filter(|_| !self.is_spent()).map(Timetable::due)
@@ -116,7 +116,7 @@ impl Budget {
         Some(due)
     }
 
-    /// For a trace, the next due time is known only after a send.
+    /// Advances a recorded schedule: its next due time is known only after a send.
     #[inline]
     pub(super) fn sent(&mut self, due: Nanos, from: Nanos, protocol: &mut impl Protocol) {
         if let Some(timetable) = &mut self.timetable

@@ -55,7 +55,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         true
     }
 
-    /// Only TLS may send something on a parked connection.
+    /// Reads data of a parked connection, on which only TLS may send something.
     #[cold]
     pub(super) fn parked_data(&mut self, conn: Conn, data: Data) {
         let Some(parked) = self.connections.parked(conn) else { return };
@@ -308,7 +308,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.close(id, fault, Close::Reset, at);
     }
 
-    /// Including TLS (RFC 8446, 6.1).
+    /// Closes the connection in order, including HTTP/2 and TLS (RFC 8446, 6.1).
     pub(super) fn close_in_order(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         self.out.clear();
         self.protocol.close(&mut self.connections.client(id).stream, &mut self.out);

@@ -50,9 +50,9 @@ pub(super) struct Client<S> {
     pub(super) connected_before: bool,
     backoff_ns: Nanos,
     backing_off: bool,
-    /// When its timer fires; earlier ones are obsolete.
+    /// Expiry of its timer; earlier timers are obsolete.
     wakes_at: Nanos,
-    /// When the next request is due after the think time.
+    /// Due time of the next request, after the think time.
     pub(super) due_at: Option<Nanos>,
     /// Reconnect at once, after an orderly close.
     pub(super) at_once: bool,
@@ -65,7 +65,7 @@ pub(super) struct Client<S> {
     pub(super) again: u32,
     /// Unordered protocols in an open loop: entries in [`Connections::idle`].
     pub(super) idle: u32,
-    /// These, and requests caused on the previous connection.
+    /// Number of requests in `again`, plus those caused on the previous connection.
     owed: u32,
     /// Start of the unsolicited bytes on this connection.
     pub(super) unsolicited: Option<Box<str>>,
@@ -78,7 +78,7 @@ pub(super) struct Client<S> {
 /// An idle connection of a client that calls another server.
 pub(super) struct Parked {
     server: u32,
-    /// `None`: lost.
+    /// The connection; `None` once lost.
     pub(super) conn: Option<Conn>,
     pub(super) tls: Option<Box<Session>>,
     answers: u32,
@@ -97,14 +97,14 @@ impl<S> Client<S> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight<E> {
     pub(super) expected: E,
-    /// In a closed loop, the actual send time.
+    /// Intended send time; in a closed loop, the actual one.
     pub(super) intended: Nanos,
     pub(super) free_since: Nanos,
-    /// When it was written, or its own connection was requested.
+    /// Time of the write, or of the request for its own connection.
     pub(super) sent_at: Nanos,
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
-    /// How often the server refused to process it.
+    /// Number of times the server refused to process it.
     pub(super) refusals: u8,
     pub(super) wait: Wait,
 }

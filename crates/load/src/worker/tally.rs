@@ -61,7 +61,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// With a limited number of requests, the time of sending decides, otherwise their end.
+    /// Returns the span in which a request counts. With a limited number of requests its send time decides, otherwise
+    /// its end.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };

@@ -6,7 +6,7 @@ use crate::driver::{Conn, Nanos};
 #[derive(Default)]
 pub(super) enum Owner {
     Driver(Conn),
-    /// Not accepted by a listener of the driver yet, or not assigned yet.
+    /// No listener of the driver has accepted it, or it is not assigned yet.
     #[default]
     Waiting,
     Peer(Box<dyn Peer>),

@@ -17,7 +17,7 @@ pub(super) enum Phase {
     Connecting,
     Open,
     Closing,
-    /// Over. The caller is notified once the kernel has no operations left.
+    /// Closed. The caller is notified once the kernel has no operations left.
     Finished(CloseReason),
 }
 

@@ -78,7 +78,7 @@ pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
 
 struct Interval<'a> {
     tag: String,
-    /// Since 1970.
+    /// Start of the interval, since 1970.
     start: Duration,
     measurement: &'a Measurement,
 }

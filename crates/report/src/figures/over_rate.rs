@@ -23,7 +23,7 @@ struct Line<'a> {
 
 struct Point<'a> {
     rate_per_s: f64,
-    /// In the order of [`QUANTILES`].
+    /// Latencies in the order of [`QUANTILES`].
     values: [Option<Value>; QUANTILES.len()],
     /// Reasons not to read it as a statement about the server.
     marks: BTreeSet<RowMark>,

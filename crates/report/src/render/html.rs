@@ -152,7 +152,7 @@ fn figures(mut drawings: Vec<Drawing>) -> Vec<Drawing> {
     drawings
 }
 
-/// For the template.
+/// Methods that the template calls.
 impl Drawing {
     fn columns(&self) -> usize {
         if self.flames.is_empty() { self.panels.len().clamp(1, 3) } else { 4 }
