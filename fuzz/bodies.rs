@@ -1,6 +1,6 @@
 //! Assertions of each fuzz target, which hold for any input. libFuzzer runs them with the targets,
 //! and `cargo test` with the seeds and random bytes.
-#![allow(dead_code, reason = "each target uses one of these")]
+#![allow(dead_code, reason = "each target uses one function")]
 
 mod cache;
 mod http1;
@@ -137,8 +137,8 @@ pub(crate) fn histogram_from_parts(bytes: &[u8]) {
 /// A load spec is rejected, or written as it was read.
 pub(crate) fn load_spec_json(bytes: &[u8]) {
     let Ok(spec) = serde_json::from_slice::<LoadSpec>(bytes) else { return };
-    let written = serde_json::to_vec(&spec).expect("what was read can be written");
-    assert_eq!(serde_json::from_slice::<LoadSpec>(&written).expect("what was written can be read"), spec);
+    let written = serde_json::to_vec(&spec).expect("a parsed value can be serialized");
+    assert_eq!(serde_json::from_slice::<LoadSpec>(&written).expect("a serialized value can be parsed"), spec);
 }
 
 /// A URL is rejected with a message, or has a host and a port and survives a round trip. Its
@@ -155,7 +155,7 @@ pub(crate) fn url(bytes: &[u8]) {
     };
     assert!(!url.host.is_empty() && url.port > 0 && url.address().ends_with(&format!(":{}", url.port)));
     assert!(url.target.bytes().all(|byte| byte.is_ascii_graphic()));
-    let again = study::url::parse(&url.to_string()).expect("what was written can be read");
+    let again = study::url::parse(&url.to_string()).expect("a serialized value can be parsed");
     assert_eq!(again, study::url::Url { fragment: None, ..url });
 }
 
@@ -271,8 +271,8 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
                     assert!(reply_path::pattern(text).is_some() || reply_path::parse(text).is_ok(), "{text}")
                 });
             }
-            let written = serde_json::to_string(&journey).expect("what was read can be written");
-            let read = serde_json::from_str::<study::Journey>(&written).expect("what was written can be read");
+            let written = serde_json::to_string(&journey).expect("a parsed value can be serialized");
+            let read = serde_json::from_str::<study::Journey>(&written).expect("a serialized value can be parsed");
             assert_eq!(read, journey);
         }
         Err(mistakes) => {
@@ -289,9 +289,9 @@ pub(crate) fn workload_parse(bytes: &[u8]) {
     match study::parse_workload(text) {
         Ok(workload) => {
             assert_eq!(workload.problems(), []);
-            let written = serde_json::to_string(&workload).expect("what was read can be written");
+            let written = serde_json::to_string(&workload).expect("a parsed value can be serialized");
             assert_eq!(
-                serde_json::from_str::<study::Workload>(&written).expect("what was written can be read"),
+                serde_json::from_str::<study::Workload>(&written).expect("a serialized value can be parsed"),
                 workload
             );
             let keys = workload.key_sizes().expect("it has no problems");

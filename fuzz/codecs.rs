@@ -1,6 +1,6 @@
 //! Assertions for the codecs of contracts. The first byte of a Thrift input chooses the limits, the
 //! framing and where the stream is cut.
-#![allow(dead_code, reason = "each target uses one of these")]
+#![allow(dead_code, reason = "each target uses one function")]
 
 use codecs::json;
 use codecs::rest::{Template, parameters};

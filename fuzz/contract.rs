@@ -1,5 +1,5 @@
 //! Assertions for any contract, any message and any metadata block between adapters.
-#![allow(dead_code, reason = "each target uses one of these")]
+#![allow(dead_code, reason = "each target uses one function")]
 
 use contract::metadata::{CallContext, decode_reply, decode_request, encode_reply, encode_request};
 use contract::monitor::report::Kind;

@@ -30,7 +30,7 @@ pub(crate) fn run_file(bytes: &[u8]) {
         at += 1;
         Ok(())
     })
-    .expect("what was written is read");
+    .expect("a written file can be read");
     analysis::judge_again(run, &mut records);
     let findings = analysis::analyze(run, &records);
     assert_eq!(findings.run, run.id);

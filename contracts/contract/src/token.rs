@@ -69,9 +69,9 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
             at += sign.len();
             tokens.push((Token::Sign(sign), Span::new(start, at)));
         } else {
-            let stranger = rest.chars().next().expect("there are bytes left");
-            at += stranger.len_utf8();
-            found.mistake("character", Span::new(start, at), format!("unexpected character {stranger:?}"));
+            let other = rest.chars().next().expect("there are bytes left");
+            at += other.len_utf8();
+            found.mistake("character", Span::new(start, at), format!("unexpected character {other:?}"));
         }
     }
     tokens.push((Token::End, Span::new(text.len(), text.len())));

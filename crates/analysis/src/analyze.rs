@@ -290,8 +290,8 @@ fn fewer_processors(findings: &Findings) -> Option<String> {
     let (_, most) = fewer.iter().max_by_key(|(_, wanted)| *wanted)?;
     let given = fewer.iter().map(|(row, _)| row.cpus).max().unwrap_or(0);
     let points = crate::number::count(fewer.len() as u64, "design point");
-    let processors = crate::number::count(u64::from(given), "CPU");
-    Some(format!("this machine leaves {processors} for the server, fewer than {points} would use (up to {most})"))
+    let cpus = crate::number::count(u64::from(given), "CPU");
+    Some(format!("this machine leaves {cpus} for the server, fewer than {points} would use (up to {most})"))
 }
 
 fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Warning> {

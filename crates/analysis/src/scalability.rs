@@ -126,15 +126,15 @@ fn fewer_processors(factor: &str, measured: &[Measured<'_>]) -> String {
     let fewer = measured.iter().filter(|point| point.row.cpus_wanted.is_some()).collect::<Vec<_>>();
     let Some(most) = fewer.iter().map(|point| point.row.cpus).max() else { return String::new() };
     let ns = fewer.iter().map(|point| point.n).collect::<Vec<_>>();
-    let processors = crate::number::count(u64::from(most), "CPU");
-    format!("; the server has only {processors} here at {factor} {}, so it cannot scale", numbered(&ns))
+    let cpus = crate::number::count(u64::from(most), "CPU");
+    format!("; the server has only {cpus} here at {factor} {}, so it cannot scale", numbered(&ns))
 }
 
 fn numbered(ns: &[f64]) -> String {
     ns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// `None` without an interval, for lack of repetition.
+/// Converts a fit; `None` without an interval, for lack of repetition.
 fn numbers(fit: &Fit) -> Option<UslFit> {
     let Intervals { lambda, sigma, kappa, peak } = fit.intervals?;
     let finite = |value: f64| value.is_finite().then_some(value);

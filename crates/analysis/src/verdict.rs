@@ -100,9 +100,9 @@ fn have_own_cpus(workers: &[Worker]) -> bool {
 fn waiting_warnings(record: &Record) -> Vec<Warning> {
     let subject = ("the server".to_owned(), &record.subject);
     let proxies = record.proxies.iter().map(|proxy| (format!("the proxy {}", proxy.name), &proxy.used));
-    let waiting = std::iter::once(subject).chain(proxies).filter_map(|(who, used)| {
+    let waiting = std::iter::once(subject).chain(proxies).filter_map(|(name, used)| {
         let share = used.waiting_share().filter(|share| *share > RUN_QUEUE_SHARE)?;
-        let text = format!("{who} waited for its CPU {} of the time: another process had it", percent(share));
+        let text = format!("{name} waited for its CPU {} of the time: another process had it", percent(share));
         Some(WarningKind::SubjectWaited.says(text))
     });
     waiting.collect()

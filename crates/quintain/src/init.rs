@@ -323,12 +323,12 @@ fn answer(point: &Point, record: &Record) -> Result<String, String> {
 fn failed(what: &str, why: &str, record: &Record) -> String {
     let mut text = format!("error: {what}: {why}\n");
     let of_proxies = record.proxies.iter().map(|proxy| (format!("proxy `{}`", proxy.name), &proxy.used.stderr_tail));
-    for (who, said) in std::iter::once(("the server".to_owned(), &record.subject.stderr_tail)).chain(of_proxies) {
+    for (name, said) in std::iter::once(("the server".to_owned(), &record.subject.stderr_tail)).chain(of_proxies) {
         let lines = said.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
         if !lines.is_empty() {
             let last =
                 lines[lines.len().saturating_sub(output::LAST_WORDS)..].iter().map(|line| format!("    {line}\n"));
-            text += &format!("  last output of {who}:\n{}", last.collect::<String>());
+            text += &format!("  last output of {name}:\n{}", last.collect::<String>());
         }
     }
     text + "\n"

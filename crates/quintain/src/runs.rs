@@ -17,7 +17,7 @@ pub(crate) fn runs(args: RunsArgs) -> Result<()> {
     let (store, json) = (args.store.as_path(), args.json);
     let Some(verb) = args.verb else { return list(store, &args.filter, json) };
     if args.filter != RunsFilter::default() {
-        let text = "`--study`, `--state`, `--since` and `--host` select what `quintain runs` lists, not what its subcommands work on";
+        let text = "`--study`, `--state`, `--since` and `--host` filter the list of `quintain runs` and do not apply to its subcommands";
         return Err(usage(text).hint("name the runs"));
     }
     match verb {

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let one = |level: Option<&study::Level>| level == Some(&study::Level::Integer(1));
         records.retain(|record| one(record.factors.get("cores")));
         for point in run.plan.points.iter_mut().filter(|point| !one(point.factors.get("cores"))) {
-            point.unrunnable = Some("needs 3 processors, this machine has 2".to_owned());
+            point.unrunnable = Some("needs 3 CPUs, this machine has 2".to_owned());
         }
     }
     let findings = analysis::analyze(&run, &records);

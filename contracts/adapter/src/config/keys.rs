@@ -91,7 +91,7 @@ static PROTOCOL: Keys = Keys {
         key("idl", PATH, "\"calculator.thrift\"", Means("required for `thrift` and `thrift-http`")).text("Thrift IDL"),
         key("wsdl", PATH, "\"chess.wsdl\"", Means("required for `soap`")).text("WSDL"),
         key("service", Text, "\"AdderService\"", Means("NAME")).text("the service's name in the IDL"),
-        key("tls", Flag, "true", Is("false")).text("over HTTP: whether endpoints written as `host:port` use TLS"),
+        key("tls", Flag, "true", Is("false")).text("whether endpoints written as `host:port` use TLS; only over HTTP"),
     ],
 };
 
@@ -101,8 +101,10 @@ static CONSUMING: Keys = Keys {
     keys: &[
         key("service", Text, "\"Adder\"", Mistake).text("the service in the contract"),
         key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake).text("the endpoint as the party knows it"),
-        key("listen", ADDRESS, "\"127.0.0.1:9001\"", Means("any port")).text("where the party connects instead"),
-        key("peer", ADDRESS, "\"adder:38001\"", NONE).text("where that service's adapter accepts other adapters"),
+        key("listen", ADDRESS, "\"127.0.0.1:9001\"", Means("any port"))
+            .text("address that the party connects to instead"),
+        key("peer", ADDRESS, "\"adder:38001\"", NONE)
+            .text("address at which that service's adapter accepts other adapters"),
         key("labels", List(&VOUCHING), "[\"adder\"]", Means("`unknown`"))
             .text("adapters that vouch for it and are blamed"),
     ],
@@ -115,9 +117,9 @@ static PROVIDING: Keys = Keys {
         key("service", Text, "\"Adder\"", Mistake).text("the service in the contract"),
         key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake).text("the endpoint as others know it"),
         key("forward", ADDRESS, "\"127.0.0.1:8001\"", Means("the address of `endpoint`"))
-            .text("where the service listens"),
-        key("plain", ADDRESS, "\"0.0.0.0:8002\"", NONE).text("where it accepts clients without an adapter"),
-        key("adapters", ADDRESS, "\"0.0.0.0:38001\"", NONE).text("where it accepts other adapters"),
+            .text("address at which the service listens"),
+        key("plain", ADDRESS, "\"0.0.0.0:8002\"", NONE).text("address for clients without an adapter"),
+        key("adapters", ADDRESS, "\"0.0.0.0:38001\"", NONE).text("address for other adapters"),
         key("adapters_at", ADDRESS, "\"adder:38001\"", Means("as `adapters`"))
             .text("the same address as other machines reach it"),
     ],
@@ -164,7 +166,7 @@ static CHECKS: Keys = Keys {
             "\"pass\"",
             Means("`refuse` with `enforce`, otherwise `pass`"),
         )
-        .text("reaction of `enforce` to a message that cannot be checked, see below"),
+        .text("reaction of `enforce` to an uncheckable message, see below"),
         key("sample", Fraction(0.0, 1.0), "0.1", Is("1")).text("fraction of calls to check"),
         key("fail_open", Flag, "false", Means("`false` if `unchecked` is `refuse`, otherwise `true`"))
             .text("whether a call passes unchecked if the adapter itself fails"),

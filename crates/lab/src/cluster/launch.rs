@@ -110,10 +110,10 @@ fn together(
 
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
     let copy = |host: &HostPlan| {
-        let (folder, file) = (DEPLOYED, &reach.build);
+        let (directory, file) = (DEPLOYED, &reach.build);
         // A partial copy has its own name, even if two labs copy at the same time.
         let script = format!(
-            "mkdir -p {folder} && cd {folder} && {{ test -x {file} || {{ cat > {file}.$$ && chmod 755 {file}.$$ && mv {file}.$$ {file}; }}; }}"
+            "mkdir -p {directory} && cd {directory} && {{ test -x {file} || {{ cat > {file}.$$ && chmod 755 {file}.$$ && mv {file}.$$ {file}; }}; }}"
         );
         let mut words = ssh(host.ssh.as_deref().unwrap_or(&host.address), &script);
         words.insert(1, "-C".to_owned());

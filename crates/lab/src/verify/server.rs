@@ -28,7 +28,7 @@ const CASE: Duration = Duration::from_secs(60);
 /// The server to verify, and how to start it.
 pub(super) struct Home<'a> {
     pub(super) target: Target<'a>,
-    /// `None`: the server runs already.
+    /// Supervises the server; `None` if it runs already.
     pub(super) supervisor: Option<Supervisor>,
     pub(super) kept: Kept,
     pub(super) interrupted: &'a dyn Fn() -> bool,
@@ -392,9 +392,9 @@ pub(super) fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item
         let mut bytes = [0; 4];
         let of = format_args!("word {} ({word:#x})", index + 1);
         reader.read_exact(&mut bytes).map_err(|error| format!("no response to {of}: {}", reason(&error)))?;
-        let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
-        if answer != right {
-            return Err(format!("the response to {of} is {answer:#x} instead of {right:#x}"));
+        let (received, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
+        if received != right {
+            return Err(format!("the response to {of} is {received:#x} instead of {right:#x}"));
         }
     }
     Ok(())
