@@ -1,5 +1,5 @@
 //! Volley's protocol: a 32-bit word in network byte order. The response is the word plus one,
-//! wrapping. Zero asks the server to terminate. Source: `subjects/REQUIREMENTS.md`.
+//! wrapping. Zero terminates the server. Source: `subjects/REQUIREMENTS.md`.
 
 /// Bytes of a word on the wire.
 pub const WORD_BYTES: usize = 4;

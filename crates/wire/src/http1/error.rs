@@ -1,5 +1,3 @@
-//! Errors in messages.
-
 use super::chunks::ChunkError;
 use super::fields::FieldError;
 
@@ -54,7 +52,7 @@ pub enum MessageError {
     /// RFC 9112 6.3, rule 3: a request-smuggling attempt.
     #[error("`Transfer-Encoding` together with `Content-Length`")]
     EncodingWithLength,
-    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings.
+    /// RFC 9112 6.1: a transfer coding in HTTP/1.0, which has none.
     #[error("`Transfer-Encoding` in HTTP/1.0")]
     EncodingInHttp10,
     /// RFC 9112 6.3, rule 4: no end, as `chunked` is not the last coding, or not a list of codings.

@@ -15,13 +15,13 @@ pub enum FieldError {
     /// RFC 9112 5: the line has no colon.
     #[error("a header without a colon")]
     NoColon,
-    /// RFC 9110 5.1: a name is a token of at least one character.
+    /// RFC 9110 5.1: an empty name.
     #[error("a header without a name")]
     EmptyName,
     /// RFC 9110 5.6.2: not a token character. Contains the character.
     #[error("0x{0:02x} in a header name")]
     BadName(u8),
-    /// RFC 9112 5.1: no white space between name and colon.
+    /// RFC 9112 5.1: white space between name and colon.
     #[error("white space between a header name and its colon")]
     SpaceBeforeColon,
     /// RFC 9112 2.2, 5.2: a folded line without a field to continue, or in a request.
@@ -119,7 +119,7 @@ pub(super) const fn letters_digits_and(marks: &[u8]) -> [bool; 256] {
     table
 }
 
-/// Source: RFC 9110 section 5.6.2.
+/// Whether a byte may be part of a token. Source: RFC 9110 section 5.6.2.
 #[inline]
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = letters_digits_and(b"!#$%&'*+-.^_`|~");

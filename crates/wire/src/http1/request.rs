@@ -173,7 +173,7 @@ fn names_other_version(bytes: &[u8]) -> bool {
     }
 }
 
-/// Source: RFC 9112 section 3.2.
+/// Checks that the target has a form that the method allows. Source: RFC 9112 section 3.2.
 pub(crate) fn check_target(method: &str, target: &str) -> Result<(), MessageError> {
     let is_visible = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     let is_of_method = match method {
@@ -214,7 +214,7 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
     }
 }
 
-/// Unreserved characters, sub-delims and `%`.
+/// Whether a byte is unreserved, a sub-delim or `%`.
 #[inline]
 fn is_host_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=%");

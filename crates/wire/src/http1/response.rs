@@ -91,7 +91,7 @@ struct Head {
     status: u16,
     keep_alive: bool,
     fields: usize,
-    /// `None`: the body ends with the stream.
+    /// Framing of the body; `None` if the body ends with the stream.
     body: Option<Body>,
 }
 

@@ -1,5 +1,3 @@
-//! Writes frames.
-
 use super::error::ErrorCode;
 use super::frame::{FrameKind, flags};
 use super::settings::Settings;

@@ -66,13 +66,13 @@ impl std::fmt::Display for ErrorCode {
 /// A violation of RFC 9113 after which a connection is unusable. Send [`ConnectionError::code`] in a GOAWAY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// Section 3.4: a client starts with [`PREFACE`](super::PREFACE).
+    /// Section 3.4: the client's first bytes are not [`PREFACE`](super::PREFACE).
     #[error("the connection does not start with the preface of HTTP/2")]
     BadPreface,
     /// Section 3.4: the server's first bytes are HTTP/1.
     #[error("the server uses HTTP/1, not HTTP/2")]
     Http1,
-    /// Section 3.4: the first frame is SETTINGS. Contains the type of the frame.
+    /// Section 3.4: the first frame is not SETTINGS. Contains its type.
     #[error("the first frame is {0}, not SETTINGS")]
     NoSettings(FrameKind),
     /// Section 4.2: a payload above SETTINGS_MAX_FRAME_SIZE.
@@ -118,7 +118,7 @@ pub enum ConnectionError {
     /// Section 6.10: CONTINUATION outside a field block.
     #[error("CONTINUATION outside a field block")]
     NoBlock,
-    /// Section 8.4: the client disabled push, and clients never push.
+    /// Section 8.4: a PUSH_PROMISE. The client disabled push, and clients never push.
     #[error("PUSH_PROMISE, although push is disabled")]
     Push,
     /// Section 6.5.2: a value outside its range.

@@ -74,7 +74,7 @@ const KNOWN_BLOCKS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 struct KnownBlock {
-    /// Empty if the slot is unused: an empty block has no status.
+    /// The encoded block. Empty if the slot is unused: an empty block has no status.
     block: Vec<u8>,
     /// The state of the table that it depends on, if any.
     changes: Option<u64>,

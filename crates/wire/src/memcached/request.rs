@@ -151,11 +151,8 @@ pub enum Command<'a> {
 const UNKNOWN_COMMAND: &[u8] = b"ERROR\r\n";
 /// A key over the limit, or an invalid number.
 const BAD_LINE: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
-/// A line over the limit.
 const LINE_TOO_LONG: &[u8] = b"CLIENT_ERROR line too long\r\n";
-/// A value over the limit.
 const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
-/// There is not enough memory for the value.
 const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
 /// A data block without CRLF after it.
 const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
@@ -451,12 +448,12 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
     Line::Command(Command::Get(Get { keys, with_cas, touch }))
 }
 
-/// Keeps the low 32 bits, like memcached.
+/// Parses an exptime. Keeps the low 32 bits, like memcached.
 fn expiry(word: &[u8]) -> Option<Expiry> {
     number::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
 }
 
-/// Keeps the low 32 bits, like memcached.
+/// Parses flags. Keeps the low 32 bits, like memcached.
 fn client_flags(word: &[u8]) -> Option<u32> {
     number::unsigned_of_c(word).map(|flags| flags as u32)
 }

@@ -13,7 +13,7 @@ pub struct Request<'b, 'r> {
     unquoted: &'r [u8],
 }
 
-/// Positions from here refer to `unquoted`.
+/// The first position that refers to `unquoted`.
 const INLINE: u32 = 1 << 31;
 
 impl<'b: 'r, 'r> Request<'b, 'r> {

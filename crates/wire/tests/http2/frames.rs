@@ -4,7 +4,6 @@ use wire::http2::{
     push_window_update,
 };
 
-/// A frame with any payload.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     push_frame_head(&mut out, payload.len(), FrameKind(kind), flags, stream);

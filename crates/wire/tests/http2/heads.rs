@@ -108,7 +108,6 @@ fn trailers_have_no_pseudo_fields() {
     assert_eq!(read(":status: 200"), Err(FieldError::UnknownPseudo));
 }
 
-/// The dynamic table changes the meaning of a block.
 #[test]
 fn known_blocks_depend_on_the_table() {
     let mut decoder = ResponseDecoder::default();

@@ -1,5 +1,3 @@
-//! Decodes field blocks.
-
 use std::collections::VecDeque;
 
 use super::static_table::FIELDS;
@@ -67,7 +65,6 @@ impl Decoder {
         self.last
     }
 
-    /// Maximum size of the dynamic table, in bytes.
     #[inline]
     pub(in crate::http2) fn table_bytes_max(&self) -> usize {
         self.table.max
@@ -185,7 +182,7 @@ fn string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
 struct Table {
     /// Names and values, oldest first. Older bytes in front of them are free.
     bytes: Vec<u8>,
-    /// Oldest first.
+    /// Entries, oldest first.
     entries: VecDeque<Entry>,
     /// Sum of the entries' sizes.
     size: usize,

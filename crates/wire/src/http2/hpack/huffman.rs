@@ -30,7 +30,6 @@ const LENGTHS: [u8; SYMBOLS] = [
 ];
 
 struct Code {
-    /// The code of each symbol.
     codes: [u32; SYMBOLS],
     /// Symbols in order of their codes.
     symbols: [u16; SYMBOLS],
@@ -82,7 +81,6 @@ static SHORT: [(u8, u8); 256] = {
     table
 };
 
-/// Appends the decoded string to `out`.
 pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let mut input = bytes.iter();
     // The next `bits` bits, from the top.
@@ -125,12 +123,10 @@ fn long(window: u64) -> Result<(u8, usize), HpackError> {
     Err(HpackError::Huffman)
 }
 
-/// Size of the encoded string, in bytes.
 pub(super) fn encoded_bytes(text: &[u8]) -> usize {
     text.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum::<usize>().div_ceil(8)
 }
 
-/// Appends the encoded string to `out`.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut window, mut bits) = (0u64, 0);
     for &byte in text {
