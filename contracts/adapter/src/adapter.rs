@@ -61,7 +61,7 @@ pub fn check(draft: &Draft) -> Result<Checked, StartError> {
     check_after(draft, None)
 }
 
-/// `before`: the contract that a reload replaces.
+/// Checks the files of a draft. `before` is the contract that a reload replaces.
 fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, StartError> {
     let Draft { config, source, mistakes, doubtful, is_partial } = draft;
     let mut wrong = mistakes.iter().map(|mistake| mistake.in_file(source)).collect::<Vec<_>>();

@@ -2,14 +2,15 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Dropping it ends the thread once all messages are handled, and waits for that.
+/// A thread that handles messages in order. Dropping it ends the thread once all messages are handled, and waits for
+/// that.
 pub(crate) struct Worker<M> {
     pub(crate) messages: SyncSender<M>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<M: Send + 'static> Worker<M> {
-    /// `run` must return once the channel is closed. `bound`: messages that may wait.
+    /// Starts the thread. `run` must return once the channel is closed; `bound` messages may wait.
     pub(crate) fn start(name: &str, bound: usize, run: impl FnOnce(&Receiver<M>) + Send + 'static) -> io::Result<Self> {
         let (messages, received) = sync_channel(bound);
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&received))?;

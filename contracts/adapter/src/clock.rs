@@ -1,4 +1,4 @@
-//! The only place where this crate reads a clock.
+//! The only module of this crate that reads a clock.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

@@ -177,7 +177,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// `None` if a request to a forward proxy does not name its destination.
+    /// Prepares an exchange. `None` if a request to a forward proxy does not name its destination.
     fn new(app: Arc<App>, listener: Option<&Hop>, kept: KeptConn, request: &Request<Incoming>) -> Option<Self> {
         let uri = request.uri();
         let mut hop = match listener {
@@ -257,7 +257,7 @@ impl Exchange {
         self.unchecked(parts, Body::streaming(incoming)).await
     }
 
-    /// Fails if uncheckable requests are rejected.
+    /// Rejects an uncheckable request, if so configured.
     fn refuse(&self, why: Unchecked, service: &Service) -> Result<(), Failed> {
         let refusal = self.app.watch.refuse_unchecked(why);
         refusal.map_or(Ok(()), |refusal| Err(request_refused(&refusal, service.family)))

@@ -98,7 +98,7 @@ impl InFlightCall {
         Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
     }
 
-    /// The facts about the call that both ends know. `sender`: the label of the caller's adapter.
+    /// The facts about the call that both ends have. `sender`: the label of the caller's adapter.
     fn context<'c>(&'c self, sender: &'c str) -> CallContext<'c> {
         CallContext { receiver: &self.hop.endpoint, service: &self.service.name, sender }
     }

@@ -26,7 +26,7 @@ pub(crate) fn open(app: &Arc<App>, bound: io::Result<TcpListener>, purpose: List
     Ok(address)
 }
 
-/// Boxed, because an admin request may open another listener.
+/// Accepts connections. Boxed, because an admin request may open another listener.
 fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         loop {

@@ -132,7 +132,7 @@ impl Watch {
         monitor.renew(services.contract.clone());
         self.services.write().unwrap_or_else(PoisonError::into_inner).renew(services);
         drop(monitor);
-        // The new contract may know HTTP services that the old one lacked.
+        // The new contract may list HTTP services that the old one lacked.
         self.route_promised();
     }
 

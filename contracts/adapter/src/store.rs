@@ -52,7 +52,7 @@ fn nothing() -> MemoryStore {
 }
 
 struct Shared {
-    /// `None` once the file is closed.
+    /// The open file; `None` once it is closed.
     db: RwLock<Option<Database>>,
     waiting: Mutex<Waiting>,
     note: Note,

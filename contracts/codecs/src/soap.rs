@@ -3,7 +3,7 @@
 //! ```
 //! use codecs::soap::{Envelope, Limits, wsdl};
 //! let text = include_str!("../schemas/chess.wsdl");
-//! let chess = wsdl::parse("chess.wsdl", text, &mut |location| Err(format!("{location} is not to be had"))).unwrap();
+//! let chess = wsdl::parse("chess.wsdl", text, &mut |location| Err(format!("{location} not found"))).unwrap();
 //! let bytes = br#"<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>
 //!     <MakeGame xmlns="http://www.bennedik.com/webservices/XfccBasic"><whiteUser>anna</whiteUser><blackUser>ben</blackUser></MakeGame>
 //! </e:Body></e:Envelope>"#;

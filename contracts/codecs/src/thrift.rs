@@ -4,7 +4,7 @@
 //! use codecs::thrift::{Framing, Header, Limits, Message, MessageKind, Protocol, compose_message, idl};
 //! use codecs::value::Value;
 //! let text = "service Adder { i32 add(1: i32 a, 2: i32 b) }";
-//! let schema = idl::parse("adder.thrift", text, &mut |path| Err(format!("{path} is not to be had"))).unwrap();
+//! let schema = idl::parse("adder.thrift", text, &mut |path| Err(format!("{path} not found"))).unwrap();
 //! let add = schema.service("Adder").unwrap().method("add").unwrap();
 //! let header = Header { name: "add", kind: MessageKind::Call, sequence: 7, is_strict: true };
 //! let arguments = Value::record([("a", Value::Integer(2)), ("b", Value::Integer(3))]);

@@ -136,7 +136,7 @@ impl ContractCompiler<'_> {
         Operation { name, params, clauses, identifies: all_identifies, typed }
     }
 
-    /// A compiler for expressions that see what a clause of this kind sees.
+    /// A compiler for expressions with the names that a clause of this kind can use.
     fn compiler<'c>(&'c self, kind: Kind, types: &OperationTypes, found: &'c mut Findings) -> Compiler<'c> {
         let param = |(at, param): (usize, &Field)| (param.name.clone(), Op::Param(at as u16), param.of.clone());
         let mut scope = types.params.iter().enumerate().map(param).collect::<Vec<_>>();

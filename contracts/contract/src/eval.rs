@@ -132,7 +132,6 @@ pub(crate) fn index(clause: &Clause, env: Env<'_>, scratch: &mut Scratch) -> Res
     })
 }
 
-/// Takes an endpoint and its index.
 pub(crate) type TakeEndpoint<'t> = &'t mut dyn FnMut(&str, Option<&str>);
 
 /// Passes each endpoint that a message introduces and its index to `take`. Continues after failures; returns the first.

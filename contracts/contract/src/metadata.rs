@@ -63,7 +63,7 @@ pub struct RequestMetadata {
     pub entries: Vec<Identified>,
 }
 
-/// The facts about a call that both ends know.
+/// The facts about a call that both ends have.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
     /// The endpoint of the request.

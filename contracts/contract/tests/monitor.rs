@@ -6,7 +6,7 @@ use contract::monitor::{EndpointState, MemoryStore, Monitor, Settings, Side, Sto
 use serde_json::json;
 
 /// The walkthrough's calculator: an adder that registers itself, a discovery and a client, with adapters at
-/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client knows the discovery's adapter.
+/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client's configuration has the discovery's adapter.
 fn calculator(contract: &str, full: bool, sides: [Side; 2]) -> World {
     let mut world = World::new(contract);
     world.adapter_at("client", "client", sides);

@@ -219,7 +219,6 @@ fn token<'m>(arguments: &View<'m>) -> Result<&'m str, Thrown> {
     text(arguments, "authenticationToken")
 }
 
-/// Calls a method with its arguments.
 type Call<'c> = &'c dyn Fn(&str, &View<'_>) -> Result<Value, Thrown>;
 
 #[derive(Debug)]

@@ -193,7 +193,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// `None` if the interval of very few trials is not finite.
+    /// Converts a contrast; `None` if the interval of very few trials is not finite.
     fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
         let found: Estimate = match self.scale {
             Scale::Ratio => contrast.ratio(self.level),

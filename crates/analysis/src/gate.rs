@@ -118,7 +118,7 @@ pub(crate) fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
     pairs.partition(|pair| gate.null.as_ref() == Some(&pair.candidate))
 }
 
-/// Includes failed requests: by a condition, or as an excess over the baseline.
+/// Lists the tests of a gate. Failed requests are always among them: by a condition, or as an excess over the baseline.
 fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
     let of_condition = |condition: &Condition| Asking { metric: condition.metric, bound: Some(condition.bound) };
     let own = std::slice::from_ref(&plan.trials.metric);
@@ -201,7 +201,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
-/// `is_over`: the run has ended and was not interrupted.
+/// Tests the candidates of a plan. `is_over`: the run has ended and was not interrupted.
 pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);

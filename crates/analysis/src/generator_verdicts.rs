@@ -287,7 +287,7 @@ struct Difference {
     /// Description, such as `its p50 is 1.8 times that of l1 and l2`.
     what: String,
     cause: String,
-    /// `None` if it is not slower, or only farther away.
+    /// Limit that the difference indicates; `None` if the generator is not slower, or only farther away.
     limit: Option<Limit>,
     /// Whether reports name this generator. If two differ without a cause, neither is at fault.
     is_named: bool,

@@ -302,7 +302,7 @@ mod tests {
         let hung = judged(|m| leave(m, &[200 * MS; 40], &[100 * MS; 7_000], 200 * MS));
         let words = "no response for the last 200 ms, while 40 of 40 connections waited";
         assert_eq!(hung, (Limit::Subject, words.to_owned()));
-        // The requests with a response alone would blame the generator.
+        // Without the waiting requests, the verdict would blame the generator.
         let slow = judged(|m| leave(m, &[60 * MS; 40], &[50 * MS; 7_000], 60 * MS));
         assert_eq!(slow.0, Limit::Subject, "{slow:?}");
         assert!(slow.1.ends_with("every connection was waiting for a response at the end"), "{slow:?}");

@@ -94,7 +94,7 @@ pub(crate) fn verdict(limited_by: Limit, reason: String) -> Verdict {
     Verdict { limited_by, reasons: vec![reason] }
 }
 
-/// `subject`: the outer `None` means not observed, the inner one not measurable.
+/// Determines the limit of a load. `subject`: the outer `None` means not observed, the inner one not measurable.
 pub(crate) fn limit(
     measurement: &Measurement,
     subject: Option<Option<f64>>,

@@ -85,7 +85,7 @@ pub(crate) fn is_unbounded(ratio: f64) -> bool {
 
 fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let half = (numbers[2] - numbers[1]).abs() / 2.0;
-    // A half-width due to rounding says nothing about digits.
+    // A half-width due to rounding does not determine the digits.
     let wanted = if half > 1e-9 * numbers[0].abs() { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
     let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
     numbers.map(|number| {

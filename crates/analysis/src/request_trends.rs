@@ -31,7 +31,7 @@ fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     OVER_REQUESTS.iter().filter(move |(name, ..)| is_wanted(name)).map(|&(what, unit, _)| (what, unit))
 }
 
-/// The row index is set once all rows are known.
+/// Computes the trends of one row, whose index is set once all rows are known.
 pub(crate) fn of_row(plan: &Plan, records: &[&Record]) -> Vec<(OverRequests, Trials)> {
     wanted(plan).filter_map(|(what, unit)| one(what, unit, records, value::level(&plan.trials))).collect()
 }
@@ -208,7 +208,7 @@ fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Op
     Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
 }
 
-/// Needs samples by calls from all proxies; one client's calls pass them in the same order.
+/// Adds the resident sets of all proxies by calls. One client's calls pass the proxies in the same order.
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     let looks = record.proxies.iter().map(|proxy| Some(proxy.calls.as_deref()?.memory.as_slice()));
     let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;

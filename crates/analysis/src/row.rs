@@ -273,7 +273,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     finding.best_trial_s = besides_ns.and_then(|ns| components.best_seconds_per_trial(ns / 1e9));
 }
 
-/// `None` if the metric was never measured and is omitted.
+/// Explains why a metric has no estimate; `None` if it was never measured and is omitted.
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
     let fewest = measured.iter().filter_map(|record| Some(record.measurement()?.latency().count)).min()?;
     if let Some(q) = value::quantile_of(metric) {
@@ -291,7 +291,7 @@ fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     for verdict in &verdicts {
         *counts.entry(verdict.limited_by).or_insert(0) += 1;
     }
-    // A tie goes to the limit that says least about the server.
+    // A tie goes to the limit that reveals least about the server.
     let caution = |limit: &Limit| match limit {
         Limit::Shared => 5,
         Limit::Generator => 4,

@@ -9,7 +9,8 @@ use crate::number::{count, percent, quantity};
 /// Largest share of unseen starts that is worth a sentence.
 const UNSEEN_MAX: f64 = 0.4;
 
-/// `started`: start of the first and the last trial, UTC, RFC 3339.
+/// Describes when a run took place and what its values cover. `started`: start of its first and last trial, UTC, RFC
+/// 3339.
 pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
@@ -23,7 +24,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     };
     let sentence = format!(
         "Absolute values are from this run, {times}; {starts} per row{}",
-        // With few starts, their number says enough.
+        // With few starts, their number is enough.
         if unseen_share > UNSEEN_MAX {
             String::new()
         } else {
@@ -33,7 +34,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
 }
 
-/// A common date appears once: `2026-11-20 21:05 to 21:31 UTC`.
+/// Formats a period; a common date appears once: `2026-11-20 21:05 to 21:31 UTC`.
 fn period(from: &str, until: &str) -> String {
     let parts = |text: &str| {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
@@ -85,7 +86,7 @@ pub(crate) fn of_trial(record: &Record) -> Option<ProbedTrial> {
     (!probes.is_empty()).then(|| ProbedTrial { order: *order, contended: contended(record), probes: probes.clone() })
 }
 
-/// `trials` are in execution order.
+/// Summarizes the probes of trials in execution order.
 pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
     let cpu_ns = trials.iter().flat_map(|trial| trial.probes.all()).map(|probe| probe.cpu_ns as f64);
     let mut cpu_ns = cpu_ns.collect::<Vec<_>>();

@@ -197,7 +197,7 @@ impl LockedKey<'_, '_> {
     }
 }
 
-/// Ignores poisoning: shards do not panic, and after `use_it` only use marks change.
+/// Locks a shard. Ignores poisoning: shards do not panic, and after `use_it` only use marks change.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

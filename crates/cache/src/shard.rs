@@ -762,7 +762,7 @@ impl Shard {
         (u64::from(self.index.items) * 9 / 10) as u32
     }
 
-    /// Marsaglia's xorshift64.
+    /// Draws 64 random bits (Marsaglia's xorshift64).
     #[inline]
     fn draw(&mut self) -> u64 {
         self.random ^= self.random << 13;
@@ -828,7 +828,6 @@ impl Shard {
         }
     }
 
-    /// Adds this shard's counts and memory.
     pub(crate) fn add_stats(&self, sum: &mut Stats) {
         let Stats { key_bytes, value_bytes, .. } = self.stats;
         let extra = Index::words(self.index.slots, self.evictor.words_per_two_slots()) - 2 * self.index.slots;

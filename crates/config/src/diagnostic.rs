@@ -34,7 +34,7 @@ impl Diagnostic {
     }
 }
 
-/// Why a text is invalid. The caller knows its place.
+/// Why a text is invalid. The caller adds its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct Invalid {

@@ -105,7 +105,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read but not declared", self.called(key)))
     }
 
-    /// Panics if `pick` finds nothing.
+    /// Picks from the declared kind of a key. Panics if `pick` finds nothing.
     fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
         let kind = self.declared(key).kind;
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))

@@ -22,7 +22,7 @@ pub(crate) struct Usage {
     pub(crate) cpu_ns: Option<(u64, u64)>,
     memory_bytes: Option<u64>,
     memory_max_bytes: Option<u64>,
-    /// Read and written.
+    /// Bytes read and written.
     io_bytes: Option<(u64, u64)>,
 }
 

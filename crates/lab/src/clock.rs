@@ -11,7 +11,6 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Time left until `deadline`.
 pub(crate) fn left(deadline: Instant) -> Timespec {
     let left = deadline.saturating_duration_since(now());
     Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
@@ -30,7 +29,6 @@ pub fn monotonic_ns() -> u64 {
     nanos(read(ClockId::Monotonic))
 }
 
-/// CPU time of this thread.
 pub(crate) fn thread_cpu_time() -> Duration {
     read(ClockId::ThreadCPUTime)
 }

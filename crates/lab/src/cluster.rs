@@ -267,7 +267,8 @@ impl Generators {
         })
     }
 
-    /// `threads`: workers per machine; `None`: as many as the machine with the fewest CPUs has.
+    /// Divides a load among the generators. `threads`: workers per machine; `None`: as many as the machine with the
+    /// fewest CPUs has.
     pub(crate) fn load<'a>(
         &'a self,
         threads: Option<u32>,

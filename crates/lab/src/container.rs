@@ -98,7 +98,7 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     let id = id.ok_or_else(|| {
         format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
     })?;
-    // Without systemd, podman must not ask it for a control group; some runtimes do not support version 1.
+    // Without systemd, podman must not request a control group from it; some runtimes do not support version 1.
     let tries: &[(&[&str], &[&'static str])] = match engine {
         "podman" => &[
             (&["podman"], &[]),

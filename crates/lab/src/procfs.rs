@@ -118,7 +118,7 @@ pub(crate) struct Stat {
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) own_ns: u64,
-    /// Includes children that have ended and been waited for.
+    /// CPU time in user mode, ns, including children that have ended and been waited for.
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
     pub(crate) threads: u32,

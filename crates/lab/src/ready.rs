@@ -16,7 +16,7 @@ pub(crate) enum NotReady {
 }
 
 /// Waits until `child` or one of its descendants accepts connections on `address`. `inside`: the port
-/// that it listens on in its container, and a function that asks the engine for its first process.
+/// that it listens on in its container, and a function that queries the engine for its first process.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,

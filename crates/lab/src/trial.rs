@@ -348,7 +348,8 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
     Err(failed(kind, text))
 }
 
-/// `stalled`: share of time without the generator; `starved`: without a CPU for the server; `is_silent`: only timeouts.
+/// Explains a trial without valid responses. `stalled`: share of time without the generator; `starved`: without a CPU
+/// for the server; `is_silent`: only timeouts.
 fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     match is_silent {

@@ -114,7 +114,7 @@ pub(crate) fn remove_all(line: &str) {
 fn remove(repository: &Path, place: &Path) {
     if place.exists() {
         let _ = git(repository, &["worktree", "remove", "--force", &place.to_string_lossy()]);
-        // For a worktree that git does not know, or no longer knows.
+        // Also removes a worktree that git does not list, or no longer.
         let _ = std::fs::remove_dir_all(place);
     }
 }

@@ -61,7 +61,7 @@ impl Waits {
 pub(crate) struct Stalls(Vec<(Nanos, Nanos)>);
 
 impl Stalls {
-    /// Shorter delays may be a slow turn or a scheduler slice, ns.
+    /// Minimum delay that counts, ns. Shorter ones may be a slow turn or a scheduler slice.
     const SHORTEST_NS: Nanos = 50_000_000;
     /// Maximum number of stalls kept. Only a load of hours can exceed it.
     const MOST: usize = 10_000;

@@ -34,7 +34,7 @@ impl<'a> PhaseTracker<'a> {
         Self { control, gauge, from: NEVER, until: NEVER, is_measuring: false, usage_before, wall_from: 0 }
     }
 
-    /// True once, when measuring has started.
+    /// Whether measuring has just started; true once.
     #[inline]
     pub(crate) fn begins_measuring(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
@@ -62,7 +62,7 @@ impl<'a> PhaseTracker<'a> {
         self.gauge.live().last_problem = Some((fault, why));
     }
 
-    /// `in_vain`: errors that ended no request.
+    /// Publishes the counts of this worker. `in_vain`: errors that ended no request.
     pub(crate) fn publish(&self, now: Nanos, recorder: &mut Recorder, in_vain: u64) {
         let sum = |faults: &Faults| faults.iter().sum::<u64>();
         let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);

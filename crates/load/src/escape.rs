@@ -110,7 +110,7 @@ pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
     }
 }
 
-/// RFC 8259, 7.
+/// Appends a character of a JSON string, escaped if necessary. Source: RFC 8259, 7.
 fn push_json(out: &mut String, char: char) {
     match char {
         '"' | '\\' => out.extend(['\\', char]),

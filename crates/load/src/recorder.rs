@@ -54,7 +54,7 @@ impl Fault {
 
 pub(crate) type Faults = [u64; Fault::COUNT];
 
-/// Fails with a fault and its explanation.
+/// A result, or a fault with its explanation.
 pub(crate) type OrFault<T> = Result<T, (Fault, String)>;
 
 /// A session that ended without an error.
@@ -67,7 +67,6 @@ pub(crate) struct Completed {
     pub(crate) skipped: u32,
 }
 
-/// The completed sessions of a journey.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletedSessions {
     pub(crate) elapsed: Histogram,

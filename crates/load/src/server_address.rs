@@ -1,5 +1,3 @@
-//! An address to connect to.
-
 use net::Address;
 
 use crate::tls::Connector;

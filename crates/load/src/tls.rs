@@ -71,7 +71,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// A connector for HTTP/1.1.
+    /// Creates a connector for HTTP/1.1.
     pub(crate) fn new(tls: &Tls) -> Result<Self, String> {
         Self::over(Alpn::Http1, tls)
     }
@@ -106,7 +106,7 @@ impl Connector {
         Ok(Self { alpn, config: Arc::new(config), name })
     }
 
-    /// Its first message is ready in [`Session::take`].
+    /// Starts a session, whose first message is ready in [`Session::take`].
     pub(crate) fn start(&self) -> Session {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         // Besides this valid configuration, it only needs random bytes from the kernel.

@@ -121,7 +121,7 @@ fn unreadable(file: &str, error: impl std::fmt::Display) -> String {
     format!("cannot read the trace `{file}`: {error}")
 }
 
-/// Detects zstd by content, not by name.
+/// Opens a trace. Detects zstd by content, not by name.
 pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, String> {
     let wrong = |error| unreadable(file, error);
     let opened = File::open(file).map_err(wrong)?;
@@ -269,7 +269,7 @@ impl<'a> TraceDistributor<'a> {
         }
     }
 
-    /// The outer error is a record that cannot be replayed.
+    /// Converts a record. The outer error is a record that cannot be replayed.
     fn take_record(&mut self, access: &Access<'_>) -> Result<Dealt, String> {
         let operation = self.operation(access)?;
         if self.trace.gaps == Gaps::None {
@@ -404,7 +404,7 @@ impl Tape {
         self.seen.ended.store(true, Relaxed);
     }
 
-    /// ns after the trace's first operation, or `None` at the end.
+    /// Time of the next operation, ns after the trace's first; `None` at the end.
     pub(crate) fn next_at(&mut self) -> Option<Nanos> {
         self.available(1);
         self.ahead.front().map(|operation| operation.at_ns)

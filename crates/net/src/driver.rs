@@ -194,7 +194,7 @@ impl Waker {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Returns whether there were wakes.
+    /// Clears the wakes. Returns whether there were any.
     pub(crate) fn clear(&self) -> bool {
         rustix::io::read(&self.0, &mut [0u8; 8]).is_ok()
     }

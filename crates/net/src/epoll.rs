@@ -48,7 +48,7 @@ pub struct Epoll {
 
 #[derive(Debug, Default)]
 struct Connection {
-    /// `None` once closed. The slot stays in use until the event is delivered.
+    /// The socket; `None` once closed. The slot stays in use until the event is delivered.
     socket: Option<OwnedFd>,
     phase: Phase,
     watched: EventFlags,

@@ -159,7 +159,6 @@ impl Sim {
         self.put(at, arrive);
     }
 
-    /// Sends a reset from `side`.
     fn reset(&mut self, link: usize, side: usize) {
         self.travel(link, side, move |sim| sim.reset_arrives(link, 1 - side));
     }
@@ -307,7 +306,7 @@ impl Sim {
         self.take(link, to);
     }
 
-    /// Takes arrived data: a peer at once, a driver when it asks for events.
+    /// Takes arrived data: a peer at once, a driver when it takes events.
     fn take(&mut self, link: usize, side: usize) {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };

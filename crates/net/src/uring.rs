@@ -44,7 +44,7 @@ use crate::thread::monotonic_ns;
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
 /// The kernel sends just under 2 GiB at once, and does not report that it sent less.
 const SEND_BYTES_MAX: usize = 1 << 30;
-/// Larger outgoing buffers are freed instead of reused.
+/// Maximum capacity of an outgoing buffer that is kept for reuse, in bytes.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
 
 /// The io_uring driver. It stays on the thread that created it, and sets its timer slack to 1 ns.

@@ -95,7 +95,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     })
 }
 
-/// Does the same for a cache.
+/// Turns the URL of a cache and its flags into a target.
 fn of_cache(
     url: &Url,
     dialect: Dialect,

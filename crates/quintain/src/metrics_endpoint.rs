@@ -125,7 +125,7 @@ fn answer_to(head: &[u8], snapshot: &Mutex<Snapshot>) -> Option<String> {
 }
 
 impl Snapshot {
-    /// Source: OpenMetrics 1.0.0.
+    /// Formats all metrics. Source: OpenMetrics 1.0.0.
     fn text(self) -> String {
         let mut registry = Registry::with_prefix("quintain_load");
         registry.register_collector(Box::new(self));

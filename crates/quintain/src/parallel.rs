@@ -1,5 +1,3 @@
-//! Work on several threads.
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 

@@ -147,7 +147,6 @@ fn drawn() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// The number of connections.
 fn connections(asked: Option<u32>) -> Result<u32> {
     let wanted = asked.unwrap_or(CONNECTIONS);
     let have = net::thread::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);

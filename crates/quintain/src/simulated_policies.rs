@@ -92,7 +92,7 @@ fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Op
     figure.policy_of(series).or_else(|| first().map(String::as_str))
 }
 
-/// Returns GETs and misses.
+/// Replays the operations of a trial. Returns GETs and misses.
 fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u64), String> {
     let (Some(workload), Some(measurement)) = (&load.workload, record.measurement()) else {
         return Err("the trial has no workload".to_owned());

@@ -160,7 +160,6 @@ fn every_kind_of_response_is_counted() {
         assert_eq!(json["requests"], 0, "{does:?}: {json}");
         assert!(number(&json["errors"][kind]) > 0.0, "{does:?}, {kind}: {json}");
     });
-    // A head that never ends.
     let endless = Box::leak([b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &[b'a'; 100_000]].concat().into_boxed_slice());
     let server = Scripted::start(Does::Answer(endless));
     let json = load(&server.url("/"), &["-c", "2", "-d", "1s", "--json"]).expect(3).json();
@@ -299,7 +298,7 @@ fn https_checks_the_certificate() {
     let wrong = folder.write("wrong.pem", "no certificate");
     let ran = load(&url, &["-n", "40", "--cacert", wrong.to_str().unwrap()]).expect(2);
     assert!(ran.err.contains("wrong.pem"), "{}", ran.err);
-    // The certificate has another name.
+    // The certificate is for another name.
     let (pem, config) = certificate(&["elsewhere.example"]);
     let server = Scripted::tls(config, Does::Answer(OK));
     let root = folder.write("elsewhere.pem", &pem);

@@ -84,7 +84,6 @@ fn generator_finishes_without_a_responding_lab() {
     let (mut child, input, mut output) = generator(&folder, &text);
     assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
     drop(input);
-    // A specification from a file.
     folder.write("spec.json", &text);
     let out = folder.quintain(&["load", "--spec", "spec.json"]).expect(0).out;
     assert!(is_whole(&lines(&mut out.as_bytes())), "{out}");

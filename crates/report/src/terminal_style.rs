@@ -1,4 +1,4 @@
-/// How to render text; the caller knows whether it goes to a terminal.
+/// How to render text, which depends on whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether to use colors.

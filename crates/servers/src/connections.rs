@@ -4,7 +4,7 @@ use net::{Close, Conn, Driver, Nanos, SendError};
 
 use crate::timers::{NEVER, Timers};
 
-/// Larger empty input buffers are freed.
+/// Maximum capacity of an empty input buffer that is kept, in bytes.
 pub(crate) const INPUT_KEPT_BYTES: usize = 4 << 10;
 /// How long a server that shuts down waits for requests on their way, ns.
 const GRACE_NS: Nanos = 100_000_000;
@@ -13,7 +13,7 @@ const ENDING_LINGER_NS: Nanos = 500_000_000;
 
 #[derive(Default)]
 pub(crate) struct Connection<S> {
-    /// `None`: the slot is free.
+    /// The connection; `None` if the slot is free.
     pub(crate) conn: Option<Conn>,
     /// End of the current wait, when it times out.
     pub(crate) deadline: Nanos,

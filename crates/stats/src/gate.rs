@@ -372,7 +372,7 @@ mod tests {
             assert!(looks.is_sorted_by_key(|(pairs, _)| *pairs) && looks.last().unwrap().0 == pairs_max);
             assert!(looks.iter().all(|(_, share)| *share > 0.0), "{looks:?}");
         }
-        // Recommendation R5 in inference.md: .0100 .0100 .0125 .0175, and .005 .006 .0075 .009 .010 .0125.
+        // The designed levels: shares of an error of 5 %.
         let levels = |max| looks(max).iter().map(|(_, share)| (share * 5e4).round() / 1e6).collect::<Vec<_>>();
         assert_eq!(levels(30), [0.01, 0.01, 0.0125, 0.0175]);
         assert_eq!(levels(60), [0.005, 0.006, 0.0075, 0.009, 0.01, 0.0125]);

@@ -48,7 +48,7 @@ pub(crate) struct DifferenceRange {
 }
 
 impl DifferenceRange {
-    /// `None` without common blocks, or if `difference(a, b)` is not a number for one of them.
+    /// Pairs the values of common blocks; `None` without any, or if `difference(a, b)` is not a number for one of them.
     pub(crate) fn new(a: &Side, b: &Side, difference: impl Fn(f64, f64) -> f64) -> Option<Self> {
         let pairs = |a: &[Option<f64>], b: &[Option<f64>]| {
             let common = a.iter().zip(b).filter_map(|(a, b)| Some(difference((*a)?, (*b)?).clamp(-FAR, FAR)));

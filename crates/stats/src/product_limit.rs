@@ -21,7 +21,7 @@ const MEAN_SHARE: f64 = 0.005;
 #[derive(Clone, Debug)]
 pub struct ProductLimit<'a> {
     seen: &'a Histogram,
-    /// Empty without censored values.
+    /// Values with their mass; empty without censored values.
     steps: Vec<Step>,
     beyond: f64,
     len: u64,

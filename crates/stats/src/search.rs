@@ -1,8 +1,8 @@
 //! Finds the highest offered rate at which a server keeps an objective, as a range that allows for noise.
 //!
-//! [`next`] is a pure function of the trials so far, so an interrupted search resumes from its trials. It does not know
-//! the objective: each trial has an [`Outcome::Judged`] *excess*, the natural logarithm of value over bound. Below 0
-//! the objective is kept; with several conditions, the worst counts.
+//! [`next`] is a pure function of the trials so far, so an interrupted search resumes from its trials. The objective is
+//! not part of its input: each trial has an [`Outcome::Judged`] *excess*, the natural logarithm of value over bound.
+//! Below 0 the objective is kept; with several conditions, the worst counts.
 //!
 //! # Method
 //!
@@ -279,7 +279,7 @@ impl Found {
         match (self.low, self.high, self.no_low, self.no_high) {
             (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
             (None, Some(_), Some(Missing::Asked(_)), _) => Bound::Subject,
-            // A server that breaks down fails a rate; a failed trial says nothing.
+            // A server that breaks down fails a rate; a failed trial is no evidence.
             (None, Some(_), ..) if self.ended == Ended::Broken => Bound::Subject,
             _ => Bound::Measuring,
         }

@@ -158,7 +158,7 @@ fn points(
         capacities.push(capacity);
         wanted.push(cpus);
     }
-    // Proxies and companions get separate CPUs at every point: the server keeps the same ones.
+    // Every point reserves the same number of CPUs for proxies and companions, so the server keeps the same ones.
     let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
     let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
     let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));

@@ -265,7 +265,7 @@ pub struct JourneyPlan {
     pub insecure: bool,
     /// https: trusted root certificates (PEM).
     pub ca_file: Option<String>,
-    /// https: the certificate for servers that ask for one.
+    /// https: the certificate for servers that request one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
     /// Whether the record includes the timing of every call.
@@ -426,7 +426,7 @@ pub struct Figure {
     pub x_unit_bytes: Option<u64>,
 }
 
-/// The policies that a miss-ratio curve may name, with descriptions: quintain's own, and two that know the future.
+/// The policies that a miss-ratio curve may name, with descriptions: quintain's own, and two clairvoyant ones.
 pub const POLICIES: [(&str, &str); 9] = [
     ("lru", "eviction policy `lru`"),
     ("density", "eviction policy `density`"),

@@ -89,7 +89,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     Ok(all)
 }
 
-/// Each part of a load of journeys knows the mean number of calls of its own sessions only.
+/// Each part of a load of journeys has only the mean number of calls of its own sessions.
 fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
     let first = parts.first()?.offered_per_s?;
     let sessions = |part: &Measurement| part.sessions() as f64;

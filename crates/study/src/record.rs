@@ -874,13 +874,13 @@ pub struct Measurement {
     /// Results of the journeys; empty for other loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub journeys: Vec<JourneyMeasurement>,
-    /// Measured requests in the order they ended, as [`crate::spec::LoadSpec::log_one_in`] asks.
+    /// Measured requests in the order they ended, as [`crate::spec::LoadSpec::log_one_in`] requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<LoggedRequest>,
     /// Requests that the log would also have, but for its size.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_left_out: u64,
-    /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] asks.
+    /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] requests.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub checked: u64,
     /// Time from the write of a request to the first part of its response, as coarse as windows, ns.

@@ -152,7 +152,7 @@ struct JsonEntry {
     url: String,
     #[serde(default)]
     header: BTreeMap<String, Vec<String>>,
-    /// base64
+    /// Body in base64.
     body: Option<String>,
 }
 

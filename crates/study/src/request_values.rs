@@ -11,7 +11,6 @@ use config::nearest;
 
 /// Maximum length of a value of a CSV file, bytes.
 const VALUE_MAX_BYTES: usize = 64 * 1024;
-/// Maximum length of `letters`.
 const LETTERS_MAX: u32 = 65_536;
 /// Largest popularity exponent of `zipf`.
 const EXPONENT_MAX: f64 = 10.0;

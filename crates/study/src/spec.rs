@@ -163,7 +163,7 @@ pub enum Target {
         insecure: bool,
         /// https: PEM file with the trusted root certificates, instead of the public ones.
         ca_file: Option<String>,
-        /// https: the certificate for servers that ask for one.
+        /// https: the certificate for servers that request one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<ClientCertificate>,
         /// Include the requests and responses in the measurement, as text. Only for one client.
@@ -297,7 +297,7 @@ pub struct Tls {
     pub insecure: bool,
     /// PEM file with the trusted root certificates, instead of the public ones.
     pub ca_file: Option<String>,
-    /// The certificate for servers that ask for one; `None`: none.
+    /// The certificate for servers that request one; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
     /// Resume sessions on later connections.

@@ -18,7 +18,7 @@ pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Res
     (listener.accepts_adapters() && is_greeting).then(|| response().expect("a constant is valid"))
 }
 
-/// Whether a request asks for an acceptable protocol upgrade. HTTP/2 is refused: a server may continue with HTTP/1.1
+/// Whether a client requests an acceptable protocol upgrade. HTTP/2 is refused: a server may continue with HTTP/1.1
 /// (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110, section 7.8.
 pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
     list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))

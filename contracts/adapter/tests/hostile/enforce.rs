@@ -88,7 +88,7 @@ fn enforce_rejects_uncheckable_requests() {
         slow.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         slow.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{\"a\"").unwrap();
         assert!(bytes::head(&mut slow).starts_with("HTTP/1.1 408"));
-        // HTTP/2 by prior knowledge, which gets a GOAWAY that asks for HTTP/1.1.
+        // HTTP/2 by prior knowledge, which gets a GOAWAY that requires HTTP/1.1.
         let mut http2 = TcpStream::connect(gate.at(port)).unwrap();
         http2.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         http2.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();

@@ -47,7 +47,7 @@ impl Shop {
         self.items.split("://").nth(1).unwrap().split('/').next().unwrap()
     }
 
-    /// Requests the shop like a client that knows only the proxy.
+    /// Requests the shop like a client that is only configured with the proxy.
     fn learn(&self, adapter: &Adapter) {
         let target = format!("{}/store", self.shop);
         assert_eq!(bytes::ask(&adapter.at("proxy"), &request("GET", &target, &[], b"")).status(), 200);

@@ -3,7 +3,7 @@
 //! ```
 //! use codecs::thrift::idl;
 //! let text = "service Adder { i32 add(1: i32 a, 2: i32 b) }";
-//! let schema = idl::parse("adder.thrift", text, &mut |path| Err(format!("{path} is not to be had"))).unwrap();
+//! let schema = idl::parse("adder.thrift", text, &mut |path| Err(format!("{path} not found"))).unwrap();
 //! let add = schema.service("Adder").unwrap().method("add").unwrap();
 //! assert_eq!(schema.structure(add.arguments).field("b").unwrap().id, 2);
 //! let mistakes = idl::parse("adder.thrift", "struct A { 1: i23 a }", &mut |_| unreachable!()).unwrap_err();

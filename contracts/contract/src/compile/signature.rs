@@ -14,7 +14,7 @@ pub(crate) struct OperationTypes {
     pub(crate) result: Type,
 }
 
-/// More parameters than any IDL has.
+/// Maximum number of parameters, more than any IDL has.
 const PARAMS_MAX: usize = 256;
 
 /// `findNotes`, `GET /1.1/friends/list.json`.

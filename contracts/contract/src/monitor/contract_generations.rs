@@ -54,7 +54,7 @@ impl Generation {
 }
 
 pub(super) struct Generations {
-    /// The newest is last.
+    /// Contracts that are still in use, the newest last.
     kept: Vec<Generation>,
     /// Verdicts of clauses whose contracts are no longer in use.
     gone: BTreeMap<(String, String), Tally>,

@@ -6,7 +6,7 @@ const BYTES_MAX: usize = 1 << 20;
 /// keys. Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Allocated with the first key.
+    /// Bits of the filter, allocated with the first key.
     bits: Vec<u8>,
     bytes: usize,
     is_everything: bool,

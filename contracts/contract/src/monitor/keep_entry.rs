@@ -196,7 +196,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Labels to send to another adapter: none for an orphan, as that adapter may know them.
+    /// Labels to send to another adapter: none for an orphan, as that adapter may have them.
     pub(super) fn carried_labels(&self, labels: &[NameId], is_orphan: bool) -> Vec<String> {
         if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }

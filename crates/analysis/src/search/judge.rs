@@ -81,7 +81,7 @@ pub(crate) fn judge(
     Judged { outcome: Outcome::Judged { excess: worst.excess, interval }, why: worst.why.clone(), values }
 }
 
-/// `None` if there are too few responses or it was not observed.
+/// Value that a condition compares; `None` if there are too few responses or it was not observed.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
     let windows = measurement.windows.as_slice();
     let found = |found: Result<batch::Batches, String>| {

@@ -1,7 +1,7 @@
 //! Channels over TLS 1.3 for nodes that join over the network, as under mpirun. The lab creates a certificate and a
 //! ticket per run ([`Listener`]). The node's arguments have the public fingerprint, and the node ([`join`]) accepts
 //! only that certificate, so that no other machine can give it orders. The secret ticket authenticates the node. After
-//! joining, both sides have [`Pipes`], and their users need not know about TLS.
+//! joining, both sides have [`Pipes`], whose users do not handle TLS.
 
 mod certificate;
 mod listener;

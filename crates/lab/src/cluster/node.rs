@@ -242,7 +242,7 @@ impl Lab {
         self.shared.is_gone.load(Ordering::Relaxed)
     }
 
-    /// Ignores failures: if the lab is gone, other threads notice.
+    /// Sends a message to the lab. Ignores failures: if the lab is gone, other threads notice.
     fn say(&self, said: &Said) {
         let _ = self.shared.writer.say(said);
     }

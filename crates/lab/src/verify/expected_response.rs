@@ -7,7 +7,7 @@ use super::response::Response;
 pub(super) struct Page {
     path: String,
     pub(super) status: u16,
-    /// `None`: two responses differed.
+    /// Body of both responses; `None` if they differed.
     body: Option<Vec<u8>>,
 }
 

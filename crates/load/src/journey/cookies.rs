@@ -1,8 +1,8 @@
 //! The cookies of a session (RFC 6265), and the header fields of a response.
 
-/// Maximum number of cookies of a session; RFC 6265 section 6.1 asks for at least 50 per domain.
+/// Maximum number of cookies of a session; RFC 6265 section 6.1 requires at least 50 per domain.
 const COOKIES_MAX: usize = 50;
-/// Maximum length of name and value together, as that section asks for at least.
+/// Maximum length of name and value together, the minimum that this section requires.
 const COOKIE_BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, Default)]
@@ -67,7 +67,7 @@ impl Jar {
     }
 }
 
-/// Section 5.1.4.
+/// Path of a cookie without a `Path` attribute. Source: section 5.1.4.
 fn default_path(target: &str) -> &str {
     let path = target.split('?').next().unwrap_or(target);
     match path.rfind('/') {

@@ -31,7 +31,7 @@ pub(crate) struct Program {
     /// URLs of the targets, which occupy the first slots.
     pub(crate) targets: Vec<String>,
     lets: Vec<(usize, Template)>,
-    /// Names of the slots.
+    /// Names by slot.
     names: Vec<String>,
 }
 
@@ -63,12 +63,11 @@ pub(crate) struct Step {
 struct Take {
     slot: usize,
     source: Source,
-    /// May be missing, or null.
+    /// Whether the value may be missing, or null.
     is_optional: bool,
     words: String,
 }
 
-/// Source of a value.
 #[derive(Debug)]
 enum Source {
     Reply(Path),
@@ -77,7 +76,6 @@ enum Source {
     Match(Regex),
 }
 
-/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
@@ -109,7 +107,7 @@ enum Body {
 }
 
 impl Program {
-    /// Fails with all problems, one sentence each.
+    /// Prepares a journey. Fails with all problems, one sentence each.
     pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
@@ -205,7 +203,7 @@ impl Program {
         self.steps.iter().filter(|step| step.once).flat_map(|step| step.take.iter().map(|take| take.slot))
     }
 
-    /// Fails if a reply's value does not have the required type.
+    /// Composes the request of a step. Fails if a reply's value does not have the required type.
     pub(crate) fn compose(
         &self,
         step: &Step,
@@ -296,7 +294,7 @@ impl Program {
     }
 }
 
-/// `None` if the schema has errors, which go to `mistakes`.
+/// Parses a schema; `None` if it has errors, which go to `mistakes`.
 fn load_schema(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     let own = codecs::built_in_schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);

@@ -6,7 +6,7 @@ use study::journey::reply_path::{Part, Path};
 /// Maximum length of a value in a message, in characters.
 const SHOWN: usize = 60;
 
-/// `pick` returns a random number below its argument.
+/// Finds the value at a path. `pick` returns a random number below its argument.
 pub(crate) fn find<'v>(path: &Path, reply: &'v Value, pick: &mut dyn FnMut(u64) -> u64) -> Option<&'v Value> {
     path.parts.iter().try_fold(reply, |value, part| match (part, value) {
         (Part::Field(name), Value::Record(_)) => value.get(name),
@@ -55,7 +55,7 @@ pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) 
     Err(format!("`{words}` is {}, expected {}", show(&found), show(expected)))
 }
 
-/// Records may have more fields than expected.
+/// Whether a value is as expected. Records may have more fields.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Double(found), Value::Integer(expected)) => *found == *expected as f64,

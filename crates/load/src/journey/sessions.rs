@@ -2,7 +2,7 @@
 //!
 //! A session's first call waits for its turn as any request does. Each response causes the next call, which the budget
 //! does not limit and which counts as a request. An error ends the session; the client then begins another one. Before
-//! a call to a URL that a resolver may know, the client asks the resolver; these calls are not counted.
+//! a call to a URL that a resolver may list, the client queries the resolver; these calls are not counted.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,6 @@ struct PlannedJourney {
     steps_before: usize,
 }
 
-/// A target of a journey.
 #[derive(Debug)]
 struct PlannedTarget {
     url: Url,
@@ -96,7 +95,7 @@ pub(crate) struct Sessions {
 pub(crate) struct Call {
     /// Index of its step, counted over all journeys.
     step: u32,
-    /// Whether it only asks the resolver about the URL of the step.
+    /// Whether it only queries the resolver for the URL of the step.
     resolves: bool,
     session: LoggedSession,
 }
@@ -149,7 +148,7 @@ struct Session {
     skipped: u32,
     /// Server of its next call.
     server: u32,
-    /// The URL that the next call only asks the resolver about.
+    /// The URL that the next call only looks up in the resolver.
     asked: Option<String>,
     /// Prepared, but its first call is not due.
     waits: bool,
@@ -161,7 +160,7 @@ struct Session {
 }
 
 impl Plan {
-    /// `None` if the target is something else.
+    /// Prepares the journeys of a target; `None` for other targets.
     pub(crate) fn of(target: &Target, seed: u64) -> Result<Option<Plan>, Vec<String>> {
         let Target::Journey { journeys, targets, resolve, insecure, ca_file, client, identities, is_traced } = target
         else {
@@ -692,7 +691,7 @@ impl Protocol for Sessions {
 
     fn next_server(&mut self, stream: &mut Stream) -> u32 {
         Self::end_lost(stream);
-        // Journeys may begin at different servers, and each session may ask the resolver about another URL.
+        // Journeys may begin at different servers, and each session may look up another URL.
         if (self.plan.resolver.is_some() || self.plan.journeys.len() > 1) && stream.session.is_none() {
             self.begin(stream);
         }

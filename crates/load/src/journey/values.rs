@@ -1,4 +1,4 @@
-//! The values that a running journey knows, and the texts and arguments built from them.
+//! The values of a running journey, and the texts and arguments built from them.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -113,7 +113,6 @@ impl Values {
         self.rng.below(count)
     }
 
-    /// A random time, ns.
     pub(crate) fn time_ns(&mut self, law: &Distribution) -> u64 {
         law.sample(&mut self.rng) as u64
     }

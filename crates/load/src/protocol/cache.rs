@@ -67,11 +67,12 @@ pub(crate) trait Codec {
 
     fn reader(&self) -> Self::Reader;
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
-    /// `ttl_s` 0: the value never expires. Protocols without flags ignore `flags`.
+    /// Appends a SET. `ttl_s` 0: the value never expires. Protocols without flags ignore `flags`.
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// `None`: all bytes were used and the response is incomplete. Fails with an explanation if the stream is broken.
+    /// Reads the response to `verb`; `None` if all bytes were used and it is incomplete. Fails with an explanation if
+    /// the stream is broken.
     fn read(
         &mut self,
         reader: &mut Self::Reader,
@@ -210,7 +211,7 @@ impl<C: Codec> Cache<C> {
         expected
     }
 
-    /// Returns the length of the key.
+    /// Appends a request and returns the length of its key.
     #[inline]
     fn compose(&mut self, expected: &mut Expected, now: Nanos, out: &mut Vec<u8>) -> u32 {
         let mut buffer = [0; KEY_MAX_BYTES];

@@ -53,7 +53,7 @@ impl Text {
 }
 
 impl Checks {
-    /// `None` if nothing needs the whole body.
+    /// Prepares the checks; `None` if nothing needs the whole body.
     pub(super) fn new(expect: &Expect, seed: u64, values: &mut Values<'_>) -> Result<Option<Self>, Vec<String>> {
         let mut mistakes = Vec::new();
         let varied =

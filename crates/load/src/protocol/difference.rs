@@ -36,7 +36,7 @@ impl Difference {
         self.at
     }
 
-    /// `expected` starts at [`Difference::at`].
+    /// Describes the difference. `expected` starts at [`Difference::at`].
     pub(crate) fn describe(&self, expected: &[u8]) -> String {
         let side = |bytes: &[u8]| match bytes {
             [] => "the end".to_owned(),

@@ -115,7 +115,6 @@ impl Expectation {
         self.problem = problem.map(Problem::Text);
     }
 
-    /// Describes the last problem.
     pub(super) fn explain(&self) -> Option<String> {
         Some(match self.problem.clone()? {
             Problem::Text(text) => text,

@@ -16,7 +16,7 @@ use crate::recorder::Fault;
 #[derive(Debug)]
 struct Composed {
     bytes: Vec<u8>,
-    /// Written in place of `bytes`.
+    /// Request with values, written in place of `bytes`.
     varied: Option<Varied>,
 }
 

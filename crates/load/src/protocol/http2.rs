@@ -43,7 +43,7 @@ struct Composed {
     blocks: [Vec<Part>; 3],
     values: Vec<Varied>,
     body: Vec<u8>,
-    /// Written in place of `body`.
+    /// Body with values, written in place of `body`.
     varied_body: Option<Varied>,
     bytes_max: usize,
 }

@@ -57,7 +57,7 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// Fails if no request has a weight.
+    /// Prepares a mix. Fails if no request has a weight.
     pub(super) fn new(requests: &[HttpRequest], left: Option<u64>) -> Result<Self, String> {
         let operations = operations(requests);
         let mut weight_until = 0;

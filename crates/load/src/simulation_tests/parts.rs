@@ -173,7 +173,7 @@ fn gate_delays_start_of_load() {
     let (Outcome::Measured(ended), Some(first)) = start(Some(S), 3 * S) else { panic!("it was opened") };
     assert_eq!((ended.from, ended.until), (3 * S + 100 * MS, 4 * S + 100 * MS));
     assert!(first >= 3 * S, "nothing is sent before: {first}");
-    // If that moment has passed, the load starts as soon as every worker can know of it.
+    // If that moment has passed, the load starts as soon as every worker can have read the order.
     let (Outcome::Measured(ended), Some(first)) = start(Some(S), 1) else { panic!("it was opened") };
     assert!(first >= S && ended.from - ended.warmup_ns <= S + 20 * MS, "{ended:?}");
     assert_eq!(start(None, 0), (Outcome::NotStarted, None));

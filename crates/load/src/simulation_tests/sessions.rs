@@ -236,7 +236,7 @@ fn an_error_ends_only_its_session() {
 fn sessions_survive_connections_that_end_between_calls() {
     let stop = Stop::Requests { requests: 3_000, max_ns: 60 * S };
     for connection in [Connection::PerRequest, Connection::Requests(2)] {
-        // Tokens must outlive connections, so this shop knows them all.
+        // Tokens must outlive connections, so this shop accepts them on any connection.
         let (measurement, served) = load(&LoadSpec { stop, connection, ..shop() }, |_, _, _, _| {});
         assert_eq!((served.calls["order"], measurement.requests), (1_000, 3_000), "{connection:?}");
         assert_eq!(errors(&measurement), [], "{connection:?}");
@@ -566,7 +566,6 @@ fn conditions_that_order_texts_fail_the_journey() {
     assert_eq!(measurement.error_examples["value"], "`page`: `when` of the next step: `even` is not a number");
 }
 
-/// The pauses between the calls of sessions.
 fn pauses(law: &str, sessions: u64) -> Vec<u64> {
     let text = SHOP.replace("name = \"list\"", &format!("name = \"list\"\nthink = \"{law}\""));
     let stop = Stop::Requests { requests: 3 * sessions, max_ns: 9_000 * S };

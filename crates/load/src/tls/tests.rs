@@ -436,7 +436,6 @@ fn resumes_sessions_if_requested() {
                 pair.client.resumed()
             };
             assert!(!resumed(&connector), "the first has nothing to resume");
-            // A clone, as other threads use.
             let clone = connector.clone();
             let count = (0..10).filter(|_| resumed(&clone)).count();
             assert_eq!(count, if resume { 10 } else { 0 }, "{version:?}");

@@ -1,5 +1,3 @@
-//! The store of TLS sessions to resume.
-
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

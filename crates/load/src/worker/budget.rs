@@ -20,7 +20,7 @@ pub(super) struct Budget {
     pub(super) has_started: bool,
     pub(super) timetable: Option<Timetable>,
     pub(super) think_ns: Nanos,
-    /// `None` if unlimited. At 0 the limit is final.
+    /// Number of requests that may still be sent; `None` if unlimited. At 0 the limit is final.
     left: Option<u64>,
     /// Operations of this worker in the warm-up; only for caches.
     of_warmup: Option<u64>,
@@ -66,7 +66,7 @@ impl Budget {
         };
     }
 
-    /// Returns whether clients that used up the warm-up must continue.
+    /// Starts measuring. Returns whether clients that used up the warm-up must continue.
     pub(super) fn begin_measuring(&mut self, task: &Task<'_>, from: Nanos, protocol: &mut impl Protocol) -> bool {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
@@ -157,7 +157,7 @@ impl Budget {
         true
     }
 
-    /// False if the client's share is used up; always true without rounds.
+    /// Takes one request of the client's share of a round. False if the share is used up; always true without rounds.
     #[inline]
     pub(super) fn take_of_round(&mut self, id: u32, now: Nanos, gauge: &Gauge) -> bool {
         if self.round == 0 {

@@ -9,7 +9,7 @@ use super::{Source, Worker};
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::Fault;
 
-/// How often a request is resent that the server refuses to process.
+/// Maximum number of times that a request is resent because the server refused to process it.
 const REFUSALS_MAX: u8 = 10;
 
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
@@ -241,7 +241,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.not_idle(id);
     }
 
-    /// The server did not process a request. It is resent, but not forever.
+    /// Resends a request that the server did not process, up to [`REFUSALS_MAX`] times.
     #[cold]
     pub(super) fn declined(&mut self, id: u32, place: u32, at: Nanos) {
         self.tally.streams(|streams| &mut streams.refused);
@@ -281,7 +281,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, fault, at);
     }
 
-    /// The response cannot be distinguished from unsolicited bytes before it.
+    /// Hangs up, because the response cannot be distinguished from unsolicited bytes before it.
     #[cold]
     pub(super) fn reject_unsolicited(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unsolicited.take();

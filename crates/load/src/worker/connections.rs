@@ -234,7 +234,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         (client.conn == Some(conn)).then_some(id)
     }
 
-    /// A parked connection.
     pub(super) fn parked(&mut self, conn: Conn) -> Option<&mut Parked> {
         let id = *self.by_slot.get(conn.index())?;
         self.clients.get_mut(id as usize)?.others.iter_mut().find(|other| other.conn == Some(conn))

@@ -86,7 +86,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the service time, ns.
+    /// Counts a valid response and returns its service time, ns.
     #[inline]
     pub(super) fn right<P: Protocol>(
         &mut self,
@@ -147,7 +147,7 @@ impl<'a> Tally<'a> {
         service_ns
     }
 
-    /// A late response is one error of kind `timeout`, possibly counted before.
+    /// Counts a late response: one error of kind `timeout`, unless it was counted before.
     #[cold]
     fn late<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, span: Span, at: Nanos) {
         if flight.timed_out {
@@ -248,7 +248,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// `keeps_time`: requests to resend have an intended send time.
+    /// Collects the requests without a response. `keeps_time`: requests to resend have an intended send time.
     pub(super) fn unanswered<P: Protocol>(
         &mut self,
         protocol: &P,

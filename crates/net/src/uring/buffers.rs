@@ -24,7 +24,7 @@ impl Buffers {
     /// The kernel's maximum.
     pub(super) const COUNT_MAX: u16 = 1 << 15;
 
-    /// `count` is a power of two. No buffer is handed to the kernel yet.
+    /// Creates `count` buffers, a power of two. None is handed to the kernel yet.
     pub(super) fn new(count: u16, size: usize) -> io::Result<Self> {
         assert!(count.is_power_of_two() && count <= Self::COUNT_MAX, "the kernel rejects a ring of {count}");
         let ring = Mapping::new(size_of::<BufRingEntry>() * usize::from(count))?;
@@ -32,7 +32,7 @@ impl Buffers {
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
     }
 
-    /// The kernel cycles through all buffers it has, so each becomes resident.
+    /// Hands buffers to the kernel until it has `wanted`. It cycles through all that it has, so each becomes resident.
     pub(super) fn hand_over(&mut self, wanted: usize) {
         while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
             self.handed_over += 1;

@@ -23,7 +23,7 @@ pub(super) enum Phase {
 
 #[derive(Debug, Default)]
 pub(super) struct Connection {
-    /// `None` once closed. The slot stays in use until the event is delivered.
+    /// The socket; `None` once closed. The slot stays in use until the event is delivered.
     pub(super) socket: Option<OwnedFd>,
     pub(super) phase: Phase,
     pub(super) armed: Operations,

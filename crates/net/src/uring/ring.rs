@@ -40,7 +40,7 @@ impl Completion {
         cqueue::buffer_select(self.flags)
     }
 
-    /// Call it only once, since the result owns the descriptor.
+    /// Returns the accepted socket. Call it only once, since the result owns the descriptor.
     pub(super) fn accepted(&self) -> Option<OwnedFd> {
         let is_accept = super::tag::split(self.tag).0 == Kind::Accept;
         // SAFETY: the kernel has just opened this descriptor for this process, and it has no other owner.
@@ -137,7 +137,7 @@ impl Ring {
         self.start(opcode::AcceptMulti::new(Fd(listener.as_raw_fd())).flags(flags as i32).build(), tag)
     }
 
-    /// The operation's last completion still arrives.
+    /// Cancels an operation, whose last completion still arrives.
     pub(super) fn cancel(&mut self, tag: u64) -> io::Result<()> {
         let entry = opcode::AsyncCancel::new(tag).build().flags(Flags::SKIP_SUCCESS).user_data(TAG_QUIET);
         // SAFETY: the entry contains no pointer.
@@ -202,7 +202,7 @@ impl Ring {
         }
     }
 
-    /// Completions of sends go to `sent`.
+    /// Takes all completions: those of sends to `sent`, the others to `inbox`.
     #[inline]
     pub(super) fn reap(&mut self, inbox: &mut Vec<Completion>, mut sent: impl FnMut(Completion)) -> io::Result<()> {
         loop {

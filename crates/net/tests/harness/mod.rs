@@ -91,7 +91,7 @@ impl<O: Opener> Opener for OnUnix<O> {
     }
 }
 
-/// Prints the reason if not.
+/// Whether io_uring works here. Prints the reason if not.
 pub(crate) fn has_uring() -> bool {
     match net::probe() {
         Ok(()) => true,

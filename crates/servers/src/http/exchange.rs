@@ -62,7 +62,7 @@ impl Http {
         if let Err(refusal) = asked.route
             && (waits || refusal == Refusal::NotImplemented)
         {
-            // The response is final. The client may or may not still send the body.
+            // The response is final. The client can still send the body, or not.
             return self.refuse(slot, refusal, asked.head_only);
         }
         if waits {

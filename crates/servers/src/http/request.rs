@@ -5,7 +5,7 @@ use wire::http1::{Body, Limits, MessageError, parse_request};
 use super::route::{Refusal, Route, route};
 use crate::response_head::{KeepAlive, Reply};
 
-/// Larger heads are not remembered.
+/// Maximum size of a remembered head, in bytes.
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

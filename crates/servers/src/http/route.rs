@@ -4,7 +4,6 @@ use super::delay::{self, Law};
 
 /// The longest body of `/bytes/N` and `/chunked/N`: 1 TiB.
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
-/// The largest `chunk` in bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
 const CHUNK_BYTES: u32 = 8192;
 

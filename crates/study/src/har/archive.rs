@@ -63,7 +63,7 @@ pub(super) struct PostData {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    /// 0: none.
+    /// Status code; 0 without a response.
     pub(super) status: i64,
     #[serde(default)]
     pub(super) headers: Vec<Pair>,

@@ -51,7 +51,6 @@ const OWN_HEADERS: [&str; 26] = [
 pub(super) struct Kept<'h> {
     pub(super) entry: &'h Entry,
     pub(super) url: Url,
-    /// Name of its target.
     pub(super) target: String,
 }
 

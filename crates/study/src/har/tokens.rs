@@ -11,7 +11,6 @@ use crate::journey::{placeholders, reply_path};
 /// Maximum number of values per JSON body, and of occurrences per other body, to search.
 const VALUES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 30;
-/// Maximum length of a value, bytes.
 const VALUE_MAX_BYTES: usize = 4096;
 /// Text before a value in a body without JSON, in bytes: the least that identifies it, and the most.
 const CONTEXT_BYTES: std::ops::RangeInclusive<usize> = 16..=120;
@@ -26,7 +25,6 @@ struct Leaf {
     parent: String,
 }
 
-/// A value taken from a response.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     pub(super) step: usize,
@@ -55,7 +53,7 @@ pub(super) struct Wanted<'w> {
 }
 
 impl Tokens {
-    /// `reserved`: names that no value gets.
+    /// Starts without values. `reserved`: names that no value gets.
     pub(super) fn new(reserved: Vec<String>) -> Tokens {
         Tokens { reserved, ..Tokens::default() }
     }

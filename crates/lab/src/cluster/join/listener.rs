@@ -124,7 +124,7 @@ struct Door {
     tag: hmac::Tag,
     ranks: Vec<Rank>,
     deadline: Instant,
-    /// Oldest first.
+    /// Connections that have not joined yet, oldest first.
     half_open: Vec<HalfOpen>,
     /// Out of file descriptors: accepts nothing before this time.
     paused: Option<Instant>,
