@@ -15,16 +15,16 @@ use crate::refusal::{UNCHECKED, Unchecked};
 pub(crate) enum Skip {
     /// The contract does not list it.
     Unlisted,
-    /// It exceeds `limits.body`.
+    /// The body exceeds `limits.body`.
     Size,
     /// `limits.bodies` was used up.
     Memory,
-    /// It did not arrive completely in time, or never ends.
+    /// The body did not arrive completely in time, or never ends.
     Slow,
     Unreadable,
-    /// It is not in the sample.
+    /// The call is not in the sample.
     Sample,
-    /// It passed encrypted, in a tunnel.
+    /// The call passed encrypted, in a tunnel.
     Encrypted,
     /// The adapter itself failed.
     Failed,

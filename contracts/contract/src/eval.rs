@@ -40,7 +40,7 @@ pub struct Env<'a> {
 /// Why an expression has no value, and its location in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Why it has none.
+    /// Reason why the expression has no value.
     pub why: Why,
     /// Location of that expression in the contract.
     pub span: Span,

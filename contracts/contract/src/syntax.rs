@@ -10,7 +10,7 @@ use crate::monitor::report::Kind;
 pub struct Name {
     /// The word.
     pub text: String,
-    /// The location.
+    /// Location in the contract.
     pub span: Span,
 }
 
@@ -26,7 +26,7 @@ pub struct File {
 /// A service and the operations of all its members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// The name.
+    /// Name that the contract gives the service.
     pub name: Name,
     /// The operations.
     pub operations: Vec<Operation>,
@@ -61,7 +61,7 @@ pub struct Param {
 pub struct TypeTree {
     /// The kind.
     pub kind: TypeKind,
-    /// The location.
+    /// Location in the contract.
     pub span: Span,
 }
 
@@ -85,7 +85,7 @@ pub struct Clause {
     pub label: Option<Name>,
     /// The kind and expression.
     pub kind: ClauseKind,
-    /// The location.
+    /// Location in the contract.
     pub span: Span,
 }
 
@@ -154,7 +154,7 @@ pub enum Step {
 pub struct Expr {
     /// The kind.
     pub kind: ExprKind,
-    /// The location.
+    /// Location in the contract.
     pub span: Span,
     /// The nesting depth, 1 for a leaf. It is bounded, which bounds the stack for walking a tree.
     pub depth: u16,

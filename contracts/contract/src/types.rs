@@ -34,7 +34,7 @@ pub enum Type {
 /// A field of a record, or a parameter of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The name.
+    /// Name in the schema or the contract.
     pub name: String,
     /// The type.
     pub of: Type,

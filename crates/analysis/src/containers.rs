@@ -2,7 +2,7 @@ use study::record::{Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
-/// Container engines show this many digits.
+/// Digits of a container's ID to show, as many as container engines show.
 const ID_DIGITS: usize = 12;
 
 /// Whether a trial had a container or companion. The report lists all rows if any had one.

@@ -669,14 +669,14 @@ pub struct TrialFinding {
     pub unsent: u64,
     /// The bottleneck.
     pub limited_by: Option<Limit>,
-    /// Reasons not to read it as a measurement of the server.
+    /// Reasons why the trial does not measure the server.
     pub marks: Vec<Mark>,
     /// Metrics in which it is an outlier. Outliers are flagged, never removed.
     pub outlier_in: Vec<String>,
     /// Whether another process used a CPU before or after it; see [`Findings::probes`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contended: bool,
-    /// Why it has no values.
+    /// Reason why the trial has no values.
     pub failed: Option<String>,
 }
 

@@ -12,7 +12,7 @@ pub(crate) type Values = (MetricValues, BTreeSet<&'static str>);
 pub struct MetricValues(Vec<(&'static str, f64)>);
 
 impl MetricValues {
-    /// Returns the value of a metric.
+    /// Returns the value of `metric`; `None` if it has none.
     pub fn get(&self, metric: &str) -> Option<f64> {
         self.0.iter().find(|(name, _)| *name == metric).map(|(_, value)| *value)
     }

@@ -30,10 +30,10 @@ impl Evictor {
     pub const ALL: [Evictor; 7] =
         [Evictor::None, Evictor::Fifo, Evictor::Lru, Evictor::Clock, Evictor::Sieve, Evictor::S3Fifo, Evictor::Density];
 
-    /// Their names, in the same order.
+    /// Names of the policies, in the order of [`Evictor::ALL`].
     const NAMES: [&str; 7] = ["none", "fifo", "lru", "clock", "sieve", "s3-fifo", "density"];
 
-    /// Its name in flags and studies.
+    /// Name of the policy in flags and studies.
     pub fn name(self) -> &'static str {
         Evictor::NAMES[self as usize]
     }

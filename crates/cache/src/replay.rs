@@ -7,13 +7,13 @@ use crate::{Cache, Meta, Mode};
 /// An operation on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Reads it; a miss stores it if [`Rules::fill`] holds.
+    /// Reads the item; a miss stores it if [`Rules::fill`] holds.
     Get,
-    /// Stores it.
+    /// Stores the item.
     Set,
-    /// Deletes it.
+    /// Deletes the item.
     Delete,
-    /// Reads it, then stores it whether found or not.
+    /// Reads the item, then stores it whether found or not.
     ReadModifyWrite,
 }
 
@@ -28,7 +28,7 @@ impl Action {
 pub struct Operation {
     /// The kind of operation.
     pub action: Action,
-    /// Its item; the length of the value applies to stores.
+    /// Item of the operation; the length of the value applies to stores.
     pub request: Request,
 }
 

@@ -26,7 +26,7 @@ pub(crate) trait Engine {
         Ok(())
     }
 
-    /// Ends it, at the latest after `patience`. Returns facts about a remote generator.
+    /// Ends the load, at the latest after `patience`. Returns facts about a remote generator.
     fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End>;
 }
 

@@ -15,7 +15,7 @@ const NAME_MAX: usize = 107;
 /// Another lab at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lab {
-    /// Its process ID.
+    /// Process ID of the lab.
     pub pid: u32,
     /// Name of its run, possibly truncated.
     pub work: String,

@@ -104,7 +104,7 @@ pub enum Trial {
         rate_per_s: f64,
         /// Why it ran.
         purpose: Purpose,
-        /// Its result.
+        /// Result of the trial.
         outcome: Outcome,
     },
 }
@@ -116,7 +116,7 @@ pub enum Outcome {
     Judged {
         /// Natural logarithm of value over bound; at 0 and above the objective is broken.
         excess: f64,
-        /// Its confidence interval from within the trial.
+        /// Confidence interval of `excess` from within the trial.
         interval: Option<(f64, f64)>,
     },
     /// The server broke down at this rate; counts as the largest excess.

@@ -77,7 +77,7 @@ pub enum Decision {
     },
     /// The widest interval meets the target.
     Met {
-        /// Its half-width, a fraction.
+        /// Half-width of that interval, a fraction.
         width: f64,
         /// Number of blocks done.
         blocks: u32,

@@ -85,7 +85,7 @@ pub enum StoreError {
         path: PathBuf,
         /// `run x`, or `trial 3 of run x`.
         what: String,
-        /// Its format version; `?` if missing.
+        /// Format version of the JSON; `?` if missing.
         version: String,
         /// The parse error.
         source: serde_json::Error,

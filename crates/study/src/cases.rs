@@ -146,7 +146,7 @@ pub enum Json {
 /// Fate of a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
-    /// It stays open and nothing more arrives.
+    /// The connection stays open and nothing more arrives.
     Stays,
     /// The server closes it.
     Closes,

@@ -64,10 +64,10 @@ pub struct Gate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
-    /// It passes: exit code 0.
+    /// The candidate passes: exit code 0.
     #[default]
     Pass,
-    /// It fails: exit code 1.
+    /// The candidate fails: exit code 1.
     Fail,
     /// Neither: exit code 125, for which `git bisect run` skips the commit.
     Skip,
@@ -97,7 +97,7 @@ pub struct FailIf {
 pub struct Condition {
     /// Metric that the limit applies to.
     pub metric: &'static Metric,
-    /// Its limit.
+    /// Limit of the metric.
     pub bound: Bound,
 }
 

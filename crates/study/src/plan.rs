@@ -462,7 +462,7 @@ impl Figure {
 /// A table of the study: every design point, with these metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
-    /// Its columns.
+    /// Kind of the table, which determines its columns.
     pub kind: TableKind,
     /// Metrics: one for [`TableKind::Statistics`], any number for [`TableKind::Metrics`].
     pub metrics: Vec<String>,

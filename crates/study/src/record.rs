@@ -224,7 +224,7 @@ pub enum BuildOutcome {
         /// The last lines of its output.
         output_tail: String,
     },
-    /// It runs but breaks its contract.
+    /// The server runs but breaks its contract.
     Unverified {
         /// The first case that failed.
         case: String,
@@ -417,14 +417,14 @@ pub struct Record {
 pub struct Agent {
     /// Name of its machine.
     pub node: String,
-    /// Its CPUs.
+    /// CPUs of the generator.
     pub cpus: Vec<u32>,
-    /// Its own measurement without windows, with coarse histograms ([`crate::pool_measurements::outline`]) and its part
-    /// of the rate.
+    /// Measurement of this generator alone: without windows, with coarse histograms
+    /// ([`crate::pool_measurements::outline`]) and with its part of the rate.
     pub measurement: Box<Measurement>,
     /// Counters of its machine's network stack from the start of the load to its end.
     pub network: NetworkCounters,
-    /// Its machine's clock.
+    /// Clock of the generator's machine.
     pub clock: NodeClock,
     /// The bottleneck of its part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -434,7 +434,7 @@ pub struct Agent {
 /// A machine's monotonic clock minus the lab's, from ping-pongs before and after a trial, with bounds of its error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
-    /// Its clock minus the lab's before the trial, ns.
+    /// The machine's clock minus the lab's before the trial, ns.
     pub offset_ns: i64,
     /// Half of the shortest round trip, ns.
     pub error_ns: u64,
@@ -532,15 +532,15 @@ pub struct Failure {
 pub enum FailureKind {
     /// The server could not be started.
     Start,
-    /// It reported at start that this machine cannot run it.
+    /// The server reported at start that this machine cannot run it.
     Unrunnable,
-    /// It never became ready.
+    /// The server never became ready.
     NotReady,
-    /// It exited while it was measured.
+    /// The server exited while it was measured.
     Exited,
     /// No response was valid.
     Answers,
-    /// It did not respond in time, or at all.
+    /// The server did not respond in time, or at all.
     Hung,
     /// No response came because other processes had the server's CPUs.
     Starved,
@@ -557,7 +557,7 @@ pub enum FailureKind {
 /// Resource use and traffic of a proxy or a companion.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyUse {
-    /// Its name.
+    /// Name in the study.
     pub name: String,
     /// Resource use, as for a server.
     pub used: SubjectUse,
@@ -577,20 +577,20 @@ pub struct ProxyUse {
 pub struct WireUse {
     /// Connections it accepted, bytes.
     pub front_bytes: u64,
-    /// Its upstream connections, bytes.
+    /// Upstream connections of the proxy, bytes.
     pub back_bytes: u64,
 }
 
 /// Resource use of the server, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectUse {
-    /// Its command line.
+    /// Command line of the server.
     pub command: Vec<String>,
     /// Git revision of its directory, if known.
     pub revision: Option<String>,
-    /// Its CPUs.
+    /// CPUs of the server.
     pub cpus: Vec<u32>,
-    /// Its port.
+    /// Port of the server.
     pub port: Option<u16>,
     /// CPU time in user mode while measured, ns.
     pub user_ns: u64,
@@ -1138,9 +1138,9 @@ pub struct MissCauses {
     pub compulsory: u64,
     /// The key was deleted before or during the GET.
     pub invalidation: u64,
-    /// Its time to live had elapsed, to the second.
+    /// The time to live of the value had elapsed, to the second.
     pub expiry: u64,
-    /// Its last SET was rejected.
+    /// The last SET of the key was rejected.
     pub refused: u64,
     /// None of the other causes: it was stored, then evicted.
     pub capacity: u64,
@@ -1236,7 +1236,7 @@ pub struct Window {
 /// One worker of the generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {
-    /// Its CPU, if pinned.
+    /// CPU of the worker, if pinned.
     pub cpu: Option<u32>,
     /// Valid responses.
     pub requests: u64,

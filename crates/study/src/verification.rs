@@ -32,7 +32,7 @@ impl Suite {
         }
     }
 
-    /// Its declarative cases, as a case file.
+    /// Declarative cases of the suite, as a case file.
     pub fn text(self) -> &'static str {
         match self {
             Suite::Pingpong => include_str!("cases/pingpong.toml"),
@@ -41,7 +41,7 @@ impl Suite {
         }
     }
 
-    /// Its declarative cases.
+    /// Declarative cases of the suite, parsed.
     pub fn cases(self) -> Vec<crate::cases::Case> {
         match self.text() {
             "" => Vec::new(),
@@ -53,7 +53,7 @@ impl Suite {
 /// Results for one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
-    /// Its command, or its address.
+    /// Command or address of the server.
     pub server: String,
     /// The seed that values were drawn from.
     pub seed: u64,

@@ -123,7 +123,7 @@ pub enum Popularity {
     HotSet {
         /// Number of these keys.
         keys: u64,
-        /// Their share, a fraction.
+        /// Share of all operations that these keys get, a fraction.
         share: f64,
     },
     /// Keys are requested in order, from the first to the last, repeatedly.

@@ -8,7 +8,7 @@ use crate::contract::{Contract, OperationId};
 /// Number of evaluations of a clause, by verdict, in the order of [`VERDICTS`].
 pub type Tally = [u64; VERDICTS.len()];
 
-/// It holds, it fails, the message lacks a value, and an impossible operation or an exceeded limit.
+/// Verdicts on a clause: it holds; it fails; the message lacks a value; an operation is impossible or a limit exceeded.
 pub const VERDICTS: [&str; 4] = ["holds", "fails", "unknown", "error"];
 
 /// Verdicts and blame of all clauses.

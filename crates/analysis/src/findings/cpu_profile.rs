@@ -51,7 +51,7 @@ pub struct ProfileDifference {
 pub struct ShareDifference {
     /// Name of the function.
     pub name: String,
-    /// Whether it is a kernel function.
+    /// Whether the function belongs to the kernel.
     pub kernel: bool,
     /// Fraction of the samples of `a` taken in it.
     pub a: f64,

@@ -123,7 +123,7 @@ pub struct PointValue {
     pub at_least: bool,
     /// Number of trials.
     pub n: u64,
-    /// Reasons not to read it as a measurement of the server.
+    /// Reasons why the trials do not measure the server.
     pub marks: Vec<Mark>,
     /// Git commit of the server; `None` if equal to [`RunHead::revision`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ pub struct SideBySide {
     pub headline: String,
     /// The two runs, in the order of their values.
     pub runs: [RunHead; 2],
-    /// Their machines.
+    /// Machines of the two runs, in the same order.
     pub machines: [Machine; 2],
     /// Metrics in display order.
     pub metrics: Vec<&'static Metric>,

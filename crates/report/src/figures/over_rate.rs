@@ -25,7 +25,7 @@ struct Point<'a> {
     rate_per_s: f64,
     /// Latencies in the order of [`QUANTILES`].
     values: [Option<Value>; QUANTILES.len()],
-    /// Reasons not to read it as a statement about the server.
+    /// Reasons why the row does not measure the server.
     marks: BTreeSet<RowMark>,
     row: &'a Row,
     trials: usize,

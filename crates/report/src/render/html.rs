@@ -97,7 +97,7 @@ struct Page<'a> {
     answer: Vec<(String, &'static str, Option<&'a str>)>,
     /// Links to sections with counted entries, such as warnings, unless empty.
     links: Vec<(&'static str, String)>,
-    /// The sections that a reader sees first, and those behind their headings.
+    /// Sections that are open at first, and those of which only the headings show.
     open: Vec<String>,
     folded: Vec<String>,
 }

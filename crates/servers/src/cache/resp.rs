@@ -300,7 +300,7 @@ impl Executor {
         }
     }
 
-    /// `SETEX` and `PSETEX`. The time is in units of `unit_ms`.
+    /// Handles `SETEX` and `PSETEX`, whose time is in units of `unit_ms`.
     fn redis_setex(&mut self, request: &Request<'_, '_>, unit_ms: u64) {
         let Some(time) = number::canonical(request.argument(2)) else {
             return self.out.extend_from_slice(NOT_AN_INTEGER);

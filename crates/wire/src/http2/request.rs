@@ -157,9 +157,9 @@ pub fn request_fields(
 pub enum TableUse {
     /// Fills the empty table with the shared fields: the first block of a connection.
     Fill,
-    /// Refers to them, one byte each.
+    /// Refers to the shared fields in the table, one byte each.
     Refer,
-    /// Neither, for a server whose table is too small.
+    /// Neither fills nor uses the table, for a server whose table is too small.
     Avoid,
 }
 

@@ -26,25 +26,25 @@ pub enum Why {
     /// No node is expected from its address, or a different one.
     #[error("no such node is expected from this address")]
     Address,
-    /// It did not join in time.
+    /// The node did not join in time.
     #[error("it did not join in time")]
     Slow,
-    /// It closed before joining.
+    /// The node closed the connection before joining.
     #[error("the connection ended before it joined")]
     Ended,
-    /// Its handshake failed.
+    /// The TLS handshake failed.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// Its first line is too long or is not a join message.
+    /// The first line is too long or is not a join message.
     #[error("its first line is not understood")]
     Line,
-    /// Its ticket is wrong.
+    /// The ticket is not the cluster's.
     #[error("wrong ticket")]
     Ticket,
-    /// Its rank does not exist.
+    /// The cluster has no node of this rank.
     #[error("no rank {0}")]
     Rank(u32),
-    /// Its rank has joined already.
+    /// A node of this rank has joined already.
     #[error("rank {0} has joined already")]
     Twice(u32),
     /// An error on this machine.

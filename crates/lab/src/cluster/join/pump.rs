@@ -60,9 +60,9 @@ fn pipe() -> io::Result<(File, File)> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
-    /// It may send more.
+    /// The peer may send more.
     Writes,
-    /// It has finished sending but may still read.
+    /// The peer has finished sending but may still read.
     Reads,
     Gone,
 }
