@@ -270,7 +270,7 @@ impl Connection {
 
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
-/// Shuts the socket down but keeps it open, so that received data can be read before its end is reported.
+/// Shuts the socket down but keeps it open, so that received data can be read before the end is reported.
 fn give_up(socket: impl AsFd, error: Errno) -> CloseReason {
     let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
     socket::reason(error)

@@ -46,7 +46,7 @@ pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;
 /// Delay before a connect that found the queue full is first retried, as in Linux.
 const CONNECT_AGAIN_NS: Nanos = 1_000_000_000;
 
-/// The simulated driver.
+/// A driver for a simulated network; see the [module](self).
 pub struct Sim {
     config: Config,
     network: Network,

@@ -419,7 +419,7 @@ pub struct Agent {
     pub node: String,
     /// CPUs of the generator.
     pub cpus: Vec<u32>,
-    /// Measurement of this generator alone: without windows, with coarse histograms
+    /// Measurement of this one generator: without windows, with coarse histograms
     /// ([`crate::pool_measurements::outline`]) and with its part of the rate.
     pub measurement: Box<Measurement>,
     /// Counters of its machine's network stack from the start of the load to its end.
