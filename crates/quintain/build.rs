@@ -39,8 +39,7 @@ fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -
     Ok(())
 }
 
-/// Hash of the sources that turn trials into findings. Results cached in a store belong to one
-/// hash.
+/// Hash of the sources that turn trials into findings. Results cached in a store belong to one hash.
 fn analysis_hash(root: &Path) -> Result<u64, Box<dyn Error>> {
     let mut files = BTreeMap::new();
     for name in ["analysis", "stats", "study"] {

@@ -2,8 +2,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// A thread that handles messages in order. Dropping it ends the thread once all messages are handled, and waits for
-/// that.
+/// A thread that handles messages in order. Dropping it waits until all messages are handled and the thread has ended.
 pub(crate) struct Worker<M> {
     pub(crate) messages: SyncSender<M>,
     thread: Option<JoinHandle<()>>,

@@ -93,8 +93,7 @@ pub(crate) enum RequestKind<'m> {
 }
 
 impl Services {
-    /// `files`: the schemas that the protocols name. Fails with all services missing from the contract or their
-    /// schemas.
+    /// `files`: the schemas that the protocols name. Fails with all services that the contract or schemas lack.
     pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();

@@ -101,8 +101,7 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    /// The service of an endpoint, if its calls can be checked. Fails if `enforce` rejects them for two claimed
-    /// services.
+    /// Service of an endpoint, if its calls can be checked. Fails if `enforce` rejects them for two claimed services.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
         match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => Ok(self.services().get(id)),

@@ -31,8 +31,7 @@ use crate::message_values::Value;
 use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 
-/// The adapters that check a clause of a message between two adapters. If one side has no adapter, the other checks
-/// all.
+/// Adapters that check a clause of a message between two adapters. If one side has no adapter, the other checks all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The adapter of the message's sender.

@@ -10,8 +10,7 @@ use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend};
 use crate::{proxy_overhead, value};
 
-/// Number of requests that a point averages, as in Waye 2017: "each point is the average of the 250 requests around
-/// it".
+/// Requests averaged by a point, as in Waye 2017: "each point is the average of the 250 requests around it".
 const CALLS_A_MEAN: usize = 250;
 const POINTS: usize = 40;
 /// Maximum difference between the slopes of both halves of a line, relative to its slope.

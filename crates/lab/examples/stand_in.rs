@@ -1,6 +1,5 @@
 //! Replaces the quintain binary in tests. `exec` and `watchdog` are real. `load` is a small client that misbehaves by
-//! the name of this file, `serve` a small server that does on request, and `lab` carries out a plan that tests can
-//! kill.
+//! the name of this file, `serve` a small server that does on request, and `lab` runs a plan that tests can kill.
 
 use std::error::Error;
 use std::ffi::OsString;

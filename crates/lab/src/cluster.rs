@@ -267,8 +267,7 @@ impl Generators {
         })
     }
 
-    /// Divides a load among the generators. `threads`: workers per machine; `None`: as many as the machine with the
-    /// fewest CPUs has.
+    /// Divides a load among the generators. `threads`: workers per machine; `None`: the fewest CPUs of any machine.
     pub(crate) fn load<'a>(
         &'a self,
         threads: Option<u32>,

@@ -347,8 +347,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.budget.sample(id, service_ns);
     }
 
-    /// Resends up to `room` requests that the server did not process. An open loop keeps their intended times, a closed
-    /// loop does not.
+    /// Resends up to `room` requests that the server did not process. Only an open loop keeps their intended times.
     fn resend(&mut self, id: u32, now: Nanos, room: u32) -> u32 {
         let count = self.connections.client(id).again.min(room);
         self.out.clear();

@@ -9,8 +9,7 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Pins the calling thread, and threads it starts later, to these CPUs. Fails only if none of them is available to this
-/// process.
+/// Pins the calling thread and threads it starts later to these CPUs. Fails only if none is available to this process.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {

@@ -1,6 +1,5 @@
-//! An HTTP server with the one defect that its first argument names, or without defects (`none`).
-//! The requirements are in subjects/REQUIREMENTS.md. It uses a blocking thread per connection, so
-//! that each defect takes one line.
+//! An HTTP server with the one defect that its first argument names, or without defects (`none`). The requirements are
+//! in subjects/REQUIREMENTS.md. It uses a blocking thread per connection, so that each defect takes one line.
 
 #![allow(clippy::print_stderr)]
 

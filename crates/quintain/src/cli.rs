@@ -609,8 +609,7 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// Long names of the flags on the command line of this process, each with its help heading
-    /// (empty: none).
+    /// Long names of the flags on the command line of this process, each with its help heading (empty: none).
     pub(crate) fn given() -> Vec<(String, String)> {
         let command = Cli::command();
         let found = command.clone().get_matches();

@@ -22,8 +22,7 @@ pub(crate) fn start(args: &ClusterArgs, directory: Option<&Path>) -> Result<Opti
     Ok(Some(Rc::new(cluster)))
 }
 
-/// Starts generators on the machines that the flags name, for a load on a running server; `None`
-/// without such flags.
+/// Starts generators on the machines that the flags name, for a load on a running server; `None` without such flags.
 pub(crate) fn generators(args: &ClusterArgs, spec: &LoadSpec) -> Result<Option<Generators>> {
     let Some(hosts) = hosts(args, file::LOAD)? else { return Ok(None) };
     let mut load = hosts.hosts.iter().filter(|host| host.role == Role::Load);

@@ -320,8 +320,7 @@ impl Trees {
         format!("{}-{}", SIDES[side], self.commits[side])
     }
 
-    /// Checks out both revisions for the `round`th time and returns the directories where their
-    /// commands start.
+    /// Checks out both revisions for the `round`th time and returns the directories where their commands start.
     fn check_out(&self, round: usize) -> Result<[String; 2]> {
         let folder = &self.worktrees.folder;
         let check_out = |side: usize| {
@@ -329,8 +328,7 @@ impl Trees {
             if !self.again {
                 return Ok(self.worktrees.check_out(&name, commit)?);
             }
-            // Paths that a compiler writes into a binary shift its layout, so the directory names
-            // differ in length.
+            // Paths that a compiler writes into a binary shift its layout, so the directory names differ in length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
             let directory = self.worktrees.check_out(&real, commit)?;
             let link = folder.join(&name);

@@ -61,8 +61,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             Ok(_) if signals::is_interrupted() => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,
-            // The load broke a server that becomes unreachable; one that never responded was not
-            // there.
+            // The load broke a server that becomes unreachable; one that never responded was not there.
             Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, &error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };

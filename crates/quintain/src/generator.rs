@@ -38,8 +38,7 @@ pub(crate) fn generator(path: &str) -> Done {
         return Ok(Exit::Machine);
     }
     signals::watch_interrupts()?;
-    // The thread ends with its input, or with the process. There is no lab if the specification
-    // comes from a file.
+    // The thread ends with its input, or with the process. There is no lab if the specification comes from a file.
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {

@@ -228,8 +228,7 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, client, resume: !args.no_resume })
 }
 
-/// Files of `--cacert`, `--cert` and `--key`, which must be readable. The TLS code checks the
-/// content.
+/// Files of `--cacert`, `--cert` and `--key`, which must be readable. The TLS code checks the content.
 pub(crate) fn certificates(args: &HttpArgs, mistakes: &mut Mistakes) -> (Option<String>, Option<ClientCertificate>) {
     let mut file = |flag: &str, path: Option<&PathBuf>| {
         let path = path?;
@@ -268,8 +267,7 @@ impl Parts {
         Self { method, headers, body, from_file: args.urls.is_some() }
     }
 
-    /// One request per entry. A single URL always takes the body; entries of a file do unless they
-    /// are `GET` or `HEAD`.
+    /// One request per entry. A single URL always takes the body; entries of a file do unless they are `GET` or `HEAD`.
     fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
         let default = if self.body.is_some() && !self.from_file { "POST" } else { "GET" };
         let request = |entry: &Entry| {

@@ -1,5 +1,4 @@
-//! Live view of a load below its status line: rate and latencies over time, and CPU use of server
-//! and generator.
+//! Live view of a load below its status line: rate and latencies over time, and CPU use of server and generator.
 
 use std::collections::VecDeque;
 
@@ -74,8 +73,7 @@ impl Strip {
         rows
     }
 
-    /// Renders at most `columns` columns; no lines before the first report. With `coloured`, denser
-    /// cells are redder.
+    /// Renders at most `columns` columns; no lines before the first report. With `coloured`, denser cells are redder.
     pub(crate) fn lines(&self, columns: usize, coloured: bool) -> Vec<String> {
         let width = columns.saturating_sub(LABEL + 2);
         if self.columns.is_empty() || width == 0 {

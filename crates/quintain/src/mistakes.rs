@@ -17,9 +17,8 @@ thread_local! {
     static INVALID_FLAGS: RefCell<Vec<Problem>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A value parser for clap that never fails, so that an invalid flag does not hide the errors of
-/// others. It keeps the error for [`Mistakes::of_flags`] and returns a default, which
-/// [`Mistakes::end`] keeps from being used.
+/// A value parser for clap that never fails, so that an invalid flag does not hide the errors of others. It keeps the
+/// error for [`Mistakes::of_flags`] and returns a default, which [`Mistakes::end`] keeps from being used.
 #[derive(Clone)]
 pub(crate) struct Collected<F>(pub(crate) F);
 

@@ -57,8 +57,7 @@ fn most_files() -> Option<u64> {
     Some(most.unwrap_or(hard).max(hard))
 }
 
-/// Whether the process with this `/proc/self/status` may raise its hard limits: CAP_SYS_RESOURCE
-/// (capabilities(7)).
+/// Whether the process with this `/proc/self/status` may raise its hard limits: CAP_SYS_RESOURCE (capabilities(7)).
 fn may_raise(status: &str) -> bool {
     const CAP_SYS_RESOURCE: u32 = 24;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

@@ -134,8 +134,7 @@ fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
     Ok(exit)
 }
 
-/// Writes the files of an export: a single file to `--out` or stdout, several to the directory
-/// `--out`.
+/// Writes the files of an export: a single file to `--out` or stdout, several to the directory `--out`.
 fn write_export(export: &Export, args: &ReportArgs, source: &Source<'_>) -> Result<()> {
     if args.trial.is_some() && !export.is_of_a_trial {
         return Err(trial_of_no_trace());

@@ -1,6 +1,5 @@
-//! Progress of a run on stderr. A terminal shows a bar, one estimate per contender and the current
-//! load, redrawn in place. Other outputs get one line per block. Keys can skip a design point or
-//! end the run early.
+//! Progress of a run on stderr. A terminal shows a bar, one estimate per contender and the current load, redrawn in
+//! place. Other outputs get one line per block. Keys can skip a design point or end the run early.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -20,8 +20,7 @@ use crate::{output, signals};
 
 /// Default connection limit of `serve http`, if descriptors allow it.
 const CONNECTIONS: u32 = 65_536;
-/// Descriptors other than connections: standard streams, listener, event loops and connections
-/// about to be refused.
+/// Descriptors other than connections: standard streams, listener, event loops and connections about to be refused.
 const OTHER_DESCRIPTORS: u64 = 512;
 
 pub(crate) fn serve(kind: ServeKind) -> Result<()> {

@@ -17,8 +17,7 @@ pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Makes signals set [`INTERRUPTED`]. A second Ctrl-C ends the process at once, and the watchdog
-/// cleans up.
+/// Makes signals set [`INTERRUPTED`]. A second Ctrl-C ends the process at once, and the watchdog cleans up.
 pub(crate) fn watch_interrupts() -> Result<()> {
     watch(&[SIGINT], |count| {
         if count == 1 {

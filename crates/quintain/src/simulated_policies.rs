@@ -1,5 +1,4 @@
-//! Simulated eviction policies for comparison: regenerates the operations of a run's trials and
-//! replays them.
+//! Simulated eviction policies for comparison: regenerates the operations of a run's trials and replays them.
 //!
 //! Both halves are pure: `load` generates the operations of a seed, `cache` replays them. `report`
 //! gets the result as data and depends on neither; the store keeps it with the run.
@@ -16,8 +15,7 @@ use study::spec::{Arrivals, Dialect, Protocol, even_share};
 
 use crate::parallel::in_parallel;
 
-/// Trials per design point replayed with its own policy: enough for an interval, since the
-/// differences vary little.
+/// Trials per design point replayed with its own policy: enough for an interval, since the differences vary little.
 const TRIALS: usize = 3;
 
 pub(crate) fn may_have(run: &Run) -> bool {

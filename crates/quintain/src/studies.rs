@@ -90,8 +90,7 @@ fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan> {
     plan.map_err(|mistakes| crate::study_file::mistaken(Path::new(name), text, &mistakes))
 }
 
-/// The programs that a plan needs: those in its commands, and toolchains that builds of built-in
-/// servers check for.
+/// The programs that a plan needs: those in its commands, and toolchains that builds of built-in servers check for.
 fn programs(plan: &Plan) -> BTreeSet<String> {
     let mut programs = BTreeSet::new();
     for point in &plan.points {

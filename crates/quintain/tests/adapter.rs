@@ -23,8 +23,7 @@ fn service(status: &'static str) -> u16 {
             std::thread::spawn(move || {
                 let mut from = BufReader::new(stream.try_clone().unwrap());
                 let mut line = String::new();
-                // Write the response in one piece: a second small write would wait for the
-                // acknowledgment of the first.
+                // Write the response in one piece: a second small write would wait for the acknowledgment of the first.
                 let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
                 while from.read_line(&mut line).is_ok_and(|read| read > 0) {
                     if line == "\r\n" && stream.write_all(answer.as_bytes()).is_err() {

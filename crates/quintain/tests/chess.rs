@@ -1,6 +1,5 @@
-//! The functional test suite of Whip's chess case study: its nine scenarios as journeys through a
-//! mock and an adapter on each side, and the adapters' reports. The original expects an empty
-//! stderr and never checks the reports.
+//! The functional test suite of Whip's chess case study: its nine scenarios as journeys through a mock and an adapter
+//! on each side, and the adapters' reports. The original expects an empty stderr and never checks the reports.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! `quintain run` on several machines that are all this one: real nodes, their connections, and the
-//! loss of a node.
+//! `quintain run` on several machines that are all this one: real nodes, their connections, and the loss of a node.
 
 use std::process::Stdio;
 
@@ -89,8 +88,7 @@ fn merges_the_load_of_several_generators() {
             );
         }
         assert!(doubt > 0);
-        // Little's law over all generators: in a closed loop the mean number in flight is rate
-        // times service time.
+        // Little's law over all generators: in a closed loop the mean number in flight is rate times service time.
         let mean_ns = whole["service"]["sum"].as_f64().unwrap() / whole["service"]["count"].as_f64().unwrap();
         let rate = whole["requests"].as_f64().unwrap() * 1e9 / whole["duration_ns"].as_f64().unwrap();
         let in_flight = whole["in_flight_mean"].as_f64().unwrap();

@@ -238,8 +238,7 @@ fn mix_is_sampled_by_weight() {
     let json = folder.quintain(&args).expect(0).json();
     assert_eq!(json["target"], format!("http://{}, 2 requests of mix.txt", server.address));
     assert_eq!((&json["requests"], &json["errors"]), (&json!(500), &json!({})));
-    // A tenth, within six standard deviations. More are sent than counted, because the load stops
-    // at the 500th response.
+    // A tenth, within six standard deviations. More are sent than counted: the load stops at the 500th response.
     let (often, rare) = (server.requests_of("GET /often") as f64, server.requests_of("POST /rare") as f64);
     let all = often + rare;
     assert!(all >= 500.0 && (rare - all / 10.0).abs() < 6.0 * (all * 0.09).sqrt(), "{often} and {rare}");

@@ -163,8 +163,7 @@ fn kind_of(record: &Value) -> (String, String) {
     (server, kind)
 }
 
-/// Starts a run with trials long enough to be killed; waits until one trial is stored and the next
-/// is being measured.
+/// Starts a run with trials long enough to be killed; waits until one trial is stored and the next is being measured.
 fn begin(folder: &Folder) -> std::process::Child {
     folder.write("mini.toml", &study().replace("stop = \"150ms\"", "stop = \"1200ms\""));
     let child = folder.command(&["run", "mini.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

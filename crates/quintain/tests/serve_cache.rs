@@ -1,5 +1,4 @@
-//! `quintain serve cache` as a process, loaded with every protocol: flags, counters, limits, traces
-//! and shutdown.
+//! `quintain serve cache` as a process, loaded with every protocol: flags, counters, limits, traces and shutdown.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,4 @@
-//! `quintain verify`: a correct server passes, and each server with one flaw fails the case made
-//! for that flaw.
+//! `quintain verify`: a correct server passes, and each server with one flaw fails the case made for that flaw.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

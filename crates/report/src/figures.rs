@@ -103,9 +103,8 @@ const ALL: &str = "all";
 /// Maximum trials in a figure that get markers with tooltips; more become dots.
 const MARKS: usize = 700;
 
-/// Every figure of a report: those of the study, or by default throughput and mean latency. Adds the latency
-/// distribution and the trials over time, which are needed to judge the others, the steps of searches and the CPU
-/// speed.
+/// Every figure of a report: those of the study, or by default throughput and mean latency. Adds the steps of searches,
+/// the CPU speed and, to judge the others, the latency distribution and trials over time.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain =
         |kind, y: Option<&str>| Wanted { kind, y: y.map(str::to_owned), interval: findings.level, ..Wanted::default() };

@@ -13,9 +13,8 @@ use study::spec::Connection;
 
 use crate::terminal_style::{Paint, Style};
 
-/// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors,
-/// connections, the limit and warnings. Without valid responses, it starts with the reason and
-/// shows no latency. The limits come last.
+/// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors, connections, the limit and
+/// warnings. Without valid responses, it starts with the reason and shows no latency. The limits come last.
 pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Style) -> String {
     let paint = Paint(style);
     let failed = FailedRequests::from(measurement);

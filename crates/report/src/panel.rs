@@ -578,8 +578,7 @@ struct Frame {
     bottom: f64,
 }
 
-/// Places of values in the frame. Values at the ends of an axis lie exactly on its edges, whatever the rounding of a
-/// place.
+/// Places of values in the frame. The ends of an axis lie exactly on its edges, whatever the rounding of a place.
 impl Frame {
     fn x(&self, scale: &Scale, value: f64) -> Option<f64> {
         Some(self.left + scale.place(value)?.clamp(0.0, 1.0) * (self.right - self.left))

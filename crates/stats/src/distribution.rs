@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::random::Rng;
 use crate::special;
 
-/// A distribution, in the unit of its parameters: bytes in a workload. Values are not negative, except with a negative
-/// location.
+/// A distribution, in the unit of its parameters: bytes in a workload. Only a negative location gives negative values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {

@@ -135,9 +135,8 @@ mod tests {
         );
     }
 
-    // Computed from the definition in Python 3 integers. The first five of state 1, 2, 3, 4 and the
-    // four of seed 1477776061723855037 are also in the tests of the crate rand_xoshiro, made with
-    // the authors' C code.
+    // Computed from the definition in Python 3 integers. The first five of state 1, 2, 3, 4 and the four of seed
+    // 1477776061723855037 are also in the tests of the crate rand_xoshiro, made with the authors' C code.
     #[test]
     fn outputs_match_published_values() {
         let mut plain = Rng { state: [1, 2, 3, 4] };

@@ -126,8 +126,7 @@ impl Store {
         }
         let layout = layout::create(&mut connection).map_err(sqlite)?;
         let store = Store::new(connection, path, layout)?;
-        // A write-ahead log lets `report` read while `run` writes. A lost trial costs seconds, so each commit is
-        // synced.
+        // A write-ahead log lets `report` read while `run` writes. Each commit is synced: a lost trial costs seconds.
         for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
             store.connection.pragma_update(None, name, value).map_err(sqlite)?;
         }

@@ -844,8 +844,7 @@ pub struct Measurement {
     pub lag_connection: Option<Histogram>,
     /// Time from requesting a connection to its establishment, over all connections of the trial.
     pub connect: Histogram,
-    /// Time from the established connection to the end of the TLS handshake, over all connections of the trial; `None`
-    /// without TLS.
+    /// Time from the established connection to the end of the TLS handshake, over all connections; `None` without TLS.
     pub handshake: Option<Histogram>,
     /// Handshakes that resumed an earlier session.
     #[serde(default)]
@@ -883,9 +882,8 @@ pub struct Measurement {
     /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] requests.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub checked: u64,
-    /// Time from the write of a request to the first part of its response, as coarse as windows, ns.
-    /// Only of responses that arrived in several parts, since the latency of the others is the same
-    /// time; `None` if there are none.
+    /// Time from the write of a request to the first part of its response, as coarse as windows, ns. Only of responses
+    /// that arrived in several parts, since the latency of the others is the same time; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Histogram>,
     /// Requests of a mix by method and target, in the order of the mix; empty for other loads, and

@@ -116,8 +116,7 @@ pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
     Ok(parts)
 }
 
-/// Checks an entry of `[load.values]`: a name that is not that of a form, and a field without its
-/// braces.
+/// Checks an entry of `[load.values]`: a name that is not that of a form, and a field without its braces.
 pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
     if FORMS.iter().any(|(known, _)| *known == name) {
         let message = format!("`{name}` is a form of values and cannot name one");

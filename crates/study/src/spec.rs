@@ -322,8 +322,7 @@ pub struct Expect {
     pub status: Option<Vec<u16>>,
     /// Exactly this body, which may have values; `None`: any.
     pub body: Option<Vec<u8>>,
-    /// Values in a JSON body: a path (RFC 9535) that selects one value, and its text, which may have
-    /// values.
+    /// Values in a JSON body: a path (RFC 9535) that selects one value, and its text, which may have values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<(String, String)>,
     /// A regular expression that matches the body.

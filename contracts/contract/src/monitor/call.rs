@@ -48,8 +48,7 @@ pub struct Ticket {
     pub(crate) bypassed: bool,
     /// The other side's adapter: its label or address.
     pub(crate) other: Option<u32>,
-    /// The label of the adapter that sent the request, or `unknown`: [`crate::metadata::CallContext::sender`] at both
-    /// ends.
+    /// Label of the adapter that sent the request, or `unknown`: [`crate::metadata::CallContext::sender`] at both ends.
     pub sender: String,
 }
 

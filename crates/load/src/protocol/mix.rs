@@ -9,8 +9,7 @@ use wire::http1::RequestMethod;
 /// Maximum number of request kinds with separate results.
 const OPERATIONS_MAX: usize = 64;
 
-/// The kinds of requests in a mix, by method and target as written; empty for a single kind, or too
-/// many.
+/// The kinds of requests in a mix, by method and target as written; empty for a single kind, or too many.
 pub(crate) fn operations(requests: &[HttpRequest]) -> Vec<String> {
     let mut names = Vec::<String>::new();
     for name in requests.iter().map(HttpRequest::kind) {

@@ -1,5 +1,4 @@
-//! Shared helpers for tests of the binary: temporary directories, commands, and servers that end
-//! with the test.
+//! Shared helpers for tests of the binary: temporary directories, commands, and servers that end with the test.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::new_without_default)]
 #![expect(clippy::disallowed_methods, reason = "these tests start the binary as its users do")]
 

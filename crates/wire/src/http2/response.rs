@@ -55,8 +55,7 @@ fn parse_status(value: &[u8]) -> Option<u16> {
     (code != 101).then_some(code)
 }
 
-/// Decoder of one connection's responses. Does not decode a recent block again if its meaning has not
-/// changed.
+/// Decoder of one connection's responses. Does not decode a recent block again if its meaning has not changed.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseDecoder {
     decoder: Decoder,

@@ -183,8 +183,7 @@ impl RequestReader {
     }
 
     /// Reads the next request from `bytes`, the unused part of the stream. Call again with the bytes after `used`;
-    /// after [`Read::Need`], with more. No result depends on the split. Only an incomplete count or length is read
-    /// twice.
+    /// after [`Read::Need`], with more. No result depends on the split. Only an incomplete count or length is reread.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
         let mut base = 0;
         loop {
