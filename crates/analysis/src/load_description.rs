@@ -33,7 +33,7 @@ fn parts(load: &LoadPlan) -> [Part; 9] {
     let journey = load.journey.as_ref().map(journeys);
     [
         told(journey.unwrap_or_else(|| load.protocol.to_string())),
-        told(if http.is_some_and(|http| http.http2) { "HTTP/2".to_owned() } else { String::new() }),
+        http.map_or_else(|| told(String::new()), version),
         told(http.map_or_else(String::new, requests)),
         told(arrivals(load)),
         told(count(u64::from(load.clients), "client")),
@@ -45,6 +45,10 @@ fn parts(load: &LoadPlan) -> [Part; 9] {
         told(http.map_or_else(String::new, encryption)),
         http.map_or_else(|| told(String::new()), expectations),
     ]
+}
+
+fn version(http: &HttpPlan) -> Part {
+    Part { text: if http.http2 { "HTTP/2" } else { "HTTP/1.1" }.to_owned(), usual: !http.http2 }
 }
 
 fn journeys(plan: &JourneyPlan) -> String {
@@ -184,6 +188,12 @@ mod tests {
             "",
             "http, a mix of 43 % GET /; 14 % GET /b; 14 % GET /c with `f`; 14 % GET /d; and 1 more, closed loop, 8 clients",
         );
+    }
+
+    #[test]
+    fn names_both_versions_of_http() {
+        let text = describe_load(&plan("protocol = \"http\"\nclients = 4\nhttp = \"{v}\"", "v = [\"1.1\", \"2\"]"));
+        assert!(text.starts_with("http, HTTP/1.1 or HTTP/2, GET /, "), "{text}");
     }
 
     #[test]
