@@ -13,8 +13,9 @@ use lab::cluster::Cluster;
 use serde::Serialize;
 use store::{Owner, Store};
 use study::gate::Undecided;
+use study::plan::ProcessPlan;
 use study::record::{Calibration, Finding, FindingState, Node, Run, RunState};
-use study::{Plan, Record};
+use study::{Plan, Point, Record};
 
 use crate::cli::{Cpus, HowArgs, RunArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
@@ -297,7 +298,10 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
     if let Some(backend) = how.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend);
     }
-    let host = lab::host::facts(&opened.source.directory);
+    let mut host = lab::host::read(Path::new("/"));
+    if plan.points.iter().flat_map(Point::processes).any(ProcessPlan::may_use_tools) {
+        host.versions = lab::host::versions(&opened.source.directory);
+    }
     let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
         version: study::record::RECORD_VERSION,
@@ -346,7 +350,7 @@ fn resume(
         return Err(usage(text));
     }
     let owner = owner.map_or_else(|| own(store, &run.id), Ok)?;
-    let here = lab::host::facts(&opened.source.directory);
+    let here = lab::host::read(Path::new("/"));
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let [(there, of_there), (here, of_here)] = [&run.host, &here].map(|host| (&host.name, host.cpus.len()));
         let text =

@@ -247,7 +247,7 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
     opened.plan.points.iter_mut().for_each(|point| point.proxies.clear());
     // The servers are verified later, all together, rather than at the end of the build.
     let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
-    let host = lab::host::facts(Path::new("."));
+    let host = lab::host::read(Path::new("/"));
     let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &cpus);
     let mut progress = |progress: &lab::Progress| {
         output::message(&format!("building {} of {}", progress.point + 1, seen.len()));

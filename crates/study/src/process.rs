@@ -28,6 +28,14 @@ pub struct ProcessPlan {
     pub stop_timeout_ns: u64,
 }
 
+impl ProcessPlan {
+    /// Whether the tools of this machine may build or run it. `false` only for a command of quintain without a build.
+    pub fn may_use_tools(&self) -> bool {
+        let builds = self.build.as_ref().is_some_and(|build| !build.trim().is_empty());
+        builds || self.command.split_whitespace().next() != Some("quintain")
+    }
+}
+
 /// How to start a server in a container. The command of the server is then the arguments of the image's command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerPlan {

@@ -268,7 +268,7 @@ pub struct Host {
     pub mitigations: BTreeMap<String, String>,
     /// Settings that matter, by their sysctl name.
     pub sysctls: BTreeMap<String, String>,
-    /// Versions of tools: compilers, runtimes, quintain.
+    /// Versions of compilers and runtimes; empty if the run started only servers of quintain.
     pub versions: BTreeMap<String, String>,
     /// Load average over the last minute.
     pub load_average: Option<f64>,
