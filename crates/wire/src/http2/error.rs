@@ -109,6 +109,15 @@ pub enum ConnectionError {
         /// Identifier of the stream.
         stream: u32,
     },
+    /// Section 5.1: the peer had ended the stream. Contains the stream.
+    #[error("a frame on stream {0}, which is closed")]
+    StreamClosed(u32),
+    /// Section 10.5: more streams were reset than the limit. Contains the limit.
+    #[error("more than {0} streams reset")]
+    TooManyResets(u32),
+    /// Section 10.5: the peer made no progress for too long.
+    #[error("no progress within the time limit")]
+    Stalled,
     /// Sections 6.1 and 6.2: as much padding as payload, or more.
     #[error("{0} with more padding than payload")]
     Padding(FrameKind),
@@ -158,7 +167,10 @@ impl ConnectionError {
         match self {
             ConnectionError::FrameTooLarge { .. } | ConnectionError::FrameSize { .. } => ErrorCode::FRAME_SIZE_ERROR,
             ConnectionError::WindowTooLarge | ConnectionError::WindowExceeded => ErrorCode::FLOW_CONTROL_ERROR,
-            ConnectionError::BlockTooLarge(_)
+            ConnectionError::StreamClosed(_) => ErrorCode::STREAM_CLOSED,
+            ConnectionError::TooManyResets(_)
+            | ConnectionError::Stalled
+            | ConnectionError::BlockTooLarge(_)
             | ConnectionError::TooManyContinuations(_)
             | ConnectionError::Flood(_)
             | ConnectionError::Hpack(HpackError::TooManyFields(_) | HpackError::FieldsTooLarge(_)) => {

@@ -44,24 +44,40 @@ impl SendWindow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveWindow {
     size: u32,
+    /// Bytes without credit so far, consumed or not.
     received: u32,
+    consumed: u32,
 }
 
 impl ReceiveWindow {
     /// A window of this many bytes.
     pub fn new(size: u32) -> ReceiveWindow {
-        ReceiveWindow { size, received: 0 }
+        ReceiveWindow { size, received: 0, consumed: 0 }
     }
 
-    /// Counts received bytes. Returns the credit to give once half of the window is used, else 0. Fails if the peer
-    /// sent more than the window.
+    /// Counts received bytes, which are consumed at once. Returns the credit to give, as
+    /// [`consume`](Self::consume) does. Fails if the peer sent more than the window.
     #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
+        self.count_received(bytes)?;
+        Ok(self.consume(bytes))
+    }
+
+    /// Counts received bytes that are consumed later. Fails if the peer sent more than the window.
+    #[inline]
+    pub fn count_received(&mut self, bytes: u32) -> Result<(), ConnectionError> {
         self.received = self.received.saturating_add(bytes);
-        if self.received > self.size {
-            return Err(ConnectionError::WindowExceeded);
+        if self.received > self.size { Err(ConnectionError::WindowExceeded) } else { Ok(()) }
+    }
+
+    /// Counts consumed bytes. Returns the credit to give once half of the window is consumed, else 0.
+    #[inline]
+    pub fn consume(&mut self, bytes: u32) -> u32 {
+        self.consumed += bytes;
+        if self.consumed <= self.size / 2 {
+            return 0;
         }
-        let is_due = self.received > self.size / 2;
-        Ok(if is_due { std::mem::take(&mut self.received) } else { 0 })
+        self.received -= self.consumed;
+        std::mem::take(&mut self.consumed)
     }
 }

@@ -276,4 +276,12 @@ fn windows_are_bounded() {
     let mut window = ReceiveWindow::new(10);
     assert_eq!([5, 1, 6, 5].map(|bytes| window.receive(bytes)), [Ok(0), Ok(6), Ok(6), Ok(0)]);
     assert_eq!(window.receive(6), Err(ConnectionError::WindowExceeded));
+
+    // Bytes that are not consumed have no credit.
+    let mut window = ReceiveWindow::new(10);
+    assert_eq!(
+        (window.count_received(9), window.consume(3), window.count_received(1), window.consume(4)),
+        (Ok(()), 0, Ok(()), 7)
+    );
+    assert_eq!((window.count_received(7), window.count_received(1)), (Ok(()), Err(ConnectionError::WindowExceeded)));
 }
