@@ -992,7 +992,7 @@ pub(crate) enum ServeKind {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// HTTP/1.1: fixed responses, bodies of any length, echo, random delays
+    /// HTTP/1.1 and HTTP/2 without TLS: fixed responses, bodies of any length, echo, random delays
     Http(Box<ServeHttpArgs>),
     /// Serve a cache: memcached's text protocol, RESP2/3 and HTTP on one port, with an exact memory limit
     Cache(Box<ServeCacheArgs>),
@@ -1101,6 +1101,9 @@ pub(crate) struct ServeHttpArgs {
     /// Maximum size of a request body; larger ones get 413
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = units::bytes)]
     pub(crate) max_body: u64,
+    /// Maximum open streams per HTTP/2 connection; further ones are refused
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) streams: u32,
     /// Close a connection idle for this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub(crate) idle_timeout: Duration,

@@ -85,6 +85,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
         body_bytes_per_s: args.body_rate,
         send_ns: nanos(args.send_timeout),
         linger_ns: nanos(args.linger),
+        streams: args.streams,
     };
     let listen = limited(args.listen, args.connections, args.drain)?;
     let minimal = args.minimal;

@@ -315,7 +315,7 @@ fn https_checks_the_certificate() {
 
 #[test]
 fn http_2_to_a_server_of_http_1_is_explained() {
-    let server = Server::start(&["http"]);
+    let server = Server::start(&["cache"]);
     let ran = load(&format!("http://127.0.0.1:{}/", server.port), &["--http2", "-d", "100ms"]).expect(3);
     assert!(ran.err.ends_with(": the server uses HTTP/1, not HTTP/2\n"), "{}", ran.err);
 }

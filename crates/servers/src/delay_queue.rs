@@ -13,7 +13,7 @@ pub(crate) struct Due {
     number: u64,
     pub(crate) conn: Conn,
     pub(crate) received: Nanos,
-    /// The request, if it is a word.
+    /// The request if it is a word, or its HTTP/2 stream.
     pub(crate) word: u32,
 }
 
@@ -21,6 +21,8 @@ pub(crate) struct Due {
 pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<Due>>,
     number: u64,
+    /// Length after the latest removal.
+    kept: usize,
     pub(crate) service: Histogram,
 }
 
@@ -28,6 +30,11 @@ impl DelayQueue {
     pub(crate) fn push(&mut self, at: Nanos, conn: Conn, received: Nanos, word: u32) {
         self.number += 1;
         self.due.push(Reverse(Due { at, number: self.number, conn, received, word }));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.due.len()
     }
 
     #[inline]
@@ -41,10 +48,11 @@ impl DelayQueue {
         self.due.pop().map(|Reverse(due)| due)
     }
 
-    /// Removes responses of ended connections once there are more than `most`.
-    pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(Conn) -> bool) {
-        if self.due.len() > most {
-            self.due.retain(|Reverse(due)| is_open(due.conn));
+    /// Removes responses of ended connections once there are more than `most`, and twice as many as the last time.
+    pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(&Due) -> bool) {
+        if self.due.len() > most.max(2 * self.kept) {
+            self.due.retain(|Reverse(due)| is_open(due));
+            self.kept = self.due.len();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server with fixed responses, so that a benchmark measures only the serving.
+//! A server of HTTP/1.1 and HTTP/2 with fixed responses, so that a benchmark measures only the serving.
 //!
 //! | Target | Response |
 //! |---|---|
@@ -12,11 +12,15 @@
 //!
 //! Requests from one read are answered in one write, in order. A delayed or long response holds back later ones on its
 //! connection; further requests wait in a bounded buffer, then in the kernel. [`HttpLimits`] bounds every wait.
+//!
+//! A connection that begins with the preface of HTTP/2 uses it, without TLS. Its streams have the same responses,
+//! in the order in which they are due. `chunk` is then the largest DATA frame.
 
 mod answers;
 mod connection;
 mod delay;
 mod exchange;
+mod http2;
 mod request;
 mod route;
 
@@ -26,16 +30,19 @@ mod tests;
 use net::{Conn, Data, Driver, Nanos};
 use stats::Histogram;
 use wire::http1::Limits;
+use wire::http2::RequestHead;
 
 use self::answers::Answers;
 use self::connection::{HttpState, Phase, Stream};
-use self::delay::Delays;
+use self::delay::{Delays, Law};
 use self::request::{Memo, ParsedRequest};
 use crate::connections::{Connections, Waits};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
 use crate::timers::NEVER;
 
+/// Bytes of pending responses that stop further requests of a connection until they are sent.
+const OUT_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a driver keeps its send
 /// buffers, so the buffer is reused however it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
@@ -65,10 +72,12 @@ pub struct HttpLimits {
     pub send_ns: Nanos,
     /// The longest linger after a response that closes, so that the client gets it, not a reset (RFC 9112, 9.6).
     pub linger_ns: Nanos,
+    /// Open streams of an HTTP/2 connection. Refuses further ones.
+    pub streams: u32,
 }
 
 impl HttpLimits {
-    /// Head: 32 KiB and 100 fields in 10 s. Body: 16 MiB in 10 s plus 1 KiB/s. Idle: one minute.
+    /// Head: 32 KiB and 100 fields in 10 s. Body: 16 MiB in 10 s plus 1 KiB/s. Idle: one minute. 100 streams.
     pub const DEFAULT: HttpLimits = HttpLimits {
         head_bytes: 32 << 10,
         headers: 100,
@@ -79,13 +88,30 @@ impl HttpLimits {
         body_bytes_per_s: 1024,
         send_ns: 30_000_000_000,
         linger_ns: 2_000_000_000,
+        streams: 100,
     };
+
+    /// The latest end of a body that began at `since`, after `bytes` bytes.
+    fn body_until(&self, since: Nanos, bytes: u64) -> Nanos {
+        let earned = u128::from(bytes) * 1_000_000_000;
+        let earned_ns = match self.body_bytes_per_s {
+            0 => NEVER,
+            rate => Nanos::try_from(earned / u128::from(rate)).unwrap_or(NEVER),
+        };
+        since.saturating_add(self.body_ns).saturating_add(earned_ns)
+    }
+
+    fn slow_body(&self) -> String {
+        let (seconds, rate) = (self.body_ns as f64 / 1e9, self.body_bytes_per_s);
+        format!("the request body took longer than {seconds} s at {rate} bytes/s")
+    }
 }
 
 /// One thread of the HTTP server.
 pub struct Http {
     limits: HttpLimits,
     head_limits: Limits,
+    codec_limits: wire::http2::Limits,
     answers: Answers,
     delays: Delays,
     queue: DelayQueue,
@@ -93,6 +119,10 @@ pub struct Http {
     connections: Connections<HttpState>,
     /// Response bytes for the current connection; empty between events.
     out: Vec<u8>,
+    /// The latest head over HTTP/2.
+    request_head: RequestHead,
+    /// Streams of the current connection whose delays must be drawn; empty between events.
+    undrawn: Vec<(u32, Law)>,
 }
 
 impl Http {
@@ -102,12 +132,15 @@ impl Http {
         Self {
             limits: *limits,
             head_limits: Limits { head_bytes: limits.head_bytes, headers: limits.headers },
+            codec_limits: http2::codec_limits(limits),
             answers: Answers::new(wall_s),
             delays: Delays::new(seed, thread),
             queue: DelayQueue::default(),
             memo: Memo::default(),
             connections: Connections::new(Waits { idle_ns, send_ns, linger_ns }),
             out: Vec::new(),
+            request_head: RequestHead::default(),
+            undrawn: Vec::new(),
         }
     }
 
@@ -127,6 +160,9 @@ impl Http {
     #[inline]
     fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
+        if !self.undrawn.is_empty() {
+            self.draw(driver, conn);
+        }
         loop {
             if !self.out.is_empty() {
                 let sent = driver.send(conn, &self.out);
@@ -178,14 +214,17 @@ impl Http {
                     } else {
                         connection.deadline = NEVER;
                         connection.state.phase = Phase::Delayed(asked);
-                        let slots = &self.connections.slots;
-                        let is_open = |conn: Conn| slots[conn.index()].conn == Some(conn);
-                        self.queue.remove_ended(2 * self.connections.open + LEFT_OVER_MAX, is_open);
+                        self.remove_ended_delays();
                         self.queue.push(at, conn, received, 0);
                         break;
                     }
                 }
                 Phase::Delayed(_) => break,
+                Phase::Http2(_) => {
+                    if !self.advance_http2(slot) {
+                        break;
+                    }
+                }
                 Phase::Streaming(_) => {
                     self.send_piece(driver, conn);
                     break;
@@ -275,23 +314,17 @@ impl Http {
                 self.fail_with(slot, 408, format_args!("the request head took longer than {head_s} s"));
             }
             Phase::Body(incoming) => {
-                let HttpLimits { body_ns, body_bytes_per_s: rate, .. } = self.limits;
-                let earned = u128::from(incoming.reader.read_bytes) * 1_000_000_000;
-                let earned_ns = match rate {
-                    0 => NEVER,
-                    rate => Nanos::try_from(earned / u128::from(rate)).unwrap_or(NEVER),
-                };
-                let until = incoming.since.saturating_add(body_ns).saturating_add(earned_ns);
+                let until = self.limits.body_until(incoming.since, incoming.reader.read_bytes);
                 if until > self.connections.now {
                     connection.deadline = until;
                 } else if incoming.begun {
                     return self.connections.cut_off(driver, conn);
                 } else {
-                    let why = format!("the request body took longer than {} s at {rate} bytes/s", body_ns as f64 / 1e9);
-                    self.fail_with(slot, 408, why);
+                    self.fail_with(slot, 408, self.limits.slow_body());
                 }
             }
             Phase::Lingering => self.connections.close(driver, conn),
+            Phase::Http2(_) => return self.expire_http2(driver, conn),
             Phase::Streaming(_) | Phase::Closing => self.connections.cut_off(driver, conn),
             Phase::Undrawn(..) | Phase::Delayed(_) | Phase::Answered { .. } => {}
         }
@@ -303,6 +336,7 @@ impl Http {
     }
 
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
+        self.end_sessions(driver, true);
         for slot in 0..self.connections.slots.len() {
             let connection = &mut self.connections.slots[slot];
             let (Some(conn), false, Phase::Ready) = (connection.conn, connection.blocked, &connection.state.phase)
@@ -398,11 +432,14 @@ impl Handler for Http {
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
         while let Some(due) = self.queue.pop(driver.now()) {
             let connection = &self.connections.slots[due.conn.index()];
-            if let Phase::Delayed(asked) = connection.state.phase
-                && connection.conn == Some(due.conn)
-            {
-                self.answer_due(driver, due.conn, asked, due.received);
-                self.settle(driver, due.conn);
+            match connection.state.phase {
+                _ if connection.conn != Some(due.conn) => {}
+                Phase::Delayed(asked) => {
+                    self.answer_due(driver, due.conn, asked, due.received);
+                    self.settle(driver, due.conn);
+                }
+                Phase::Http2(_) => self.answer_due_stream(driver, &due),
+                _ => {}
             }
         }
         while let Some(conn) = self.connections.pop_expired() {
@@ -417,6 +454,7 @@ impl Handler for Http {
 
     fn end<D: Driver>(&mut self, driver: &mut D) {
         self.connections.end(driver.now());
+        self.end_sessions(driver, false);
     }
 
     fn is_done(&self) -> bool {

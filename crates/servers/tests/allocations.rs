@@ -7,6 +7,8 @@ use std::sync::mpsc::channel;
 
 use servers::{Http, HttpLimits, Listen};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use wire::http2::hpack::{Indexing, push_field};
+use wire::http2::{self, FrameKind, PREFACE, Settings, WINDOW_MAX, flags};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -22,6 +24,43 @@ fn play(stream: &mut TcpStream, request: &[&[u8]], answer_bytes: usize, rounds: 
         }
         stream.read_exact(&mut buffer[..answer_bytes]).unwrap();
         assert!(buffer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    }
+}
+
+/// A client of HTTP/2 that allocates nothing per request.
+struct Http2Client {
+    socket: TcpStream,
+    stream: u32,
+    sent: Vec<u8>,
+    read: Vec<u8>,
+}
+
+impl Http2Client {
+    fn new(socket: TcpStream) -> Self {
+        let mut sent = PREFACE.to_vec();
+        http2::push_settings(&mut sent, &Settings { initial_window_size: WINDOW_MAX, ..Settings::DEFAULT });
+        http2::push_window_update(&mut sent, 0, WINDOW_MAX - Settings::DEFAULT.initial_window_size);
+        Self { socket, stream: 1, sent, read: vec![0; 1 << 14] }
+    }
+
+    /// Sends a request, then reads up to the end of its response.
+    fn play(&mut self, block: &[u8], body: &[u8], rounds: usize) {
+        for _ in 0..rounds {
+            http2::push_headers(&mut self.sent, self.stream, block, body.is_empty(), 16_384);
+            if !body.is_empty() {
+                http2::push_data(&mut self.sent, self.stream, body, true);
+            }
+            self.socket.write_all(&self.sent).unwrap();
+            self.sent.clear();
+            let mut head = [0; http2::FRAME_HEAD_BYTES];
+            while head[5..] != self.stream.to_be_bytes() || head[4] & flags::END_STREAM == 0 {
+                self.socket.read_exact(&mut head).unwrap();
+                assert!(![FrameKind::GOAWAY.0, FrameKind::RST_STREAM.0].contains(&head[3]), "{head:?}");
+                let bytes = usize::from(head[1]) << 8 | usize::from(head[2]);
+                self.socket.read_exact(&mut self.read[..bytes]).unwrap();
+            }
+            self.stream += 2;
+        }
     }
 }
 
@@ -76,6 +115,27 @@ fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
             let change = region.change();
             counts.push((name, change.allocations + change.reallocations));
         }
+        let http2: [(&str, &str, &str, &[u8]); 5] = [
+            ("root over HTTP/2", "GET", "/", b""),
+            ("bytes over HTTP/2", "GET", "/bytes/10000", b""),
+            ("many bytes over HTTP/2", "GET", "/bytes/300000", b""),
+            ("a delay over HTTP/2", "GET", "/delay?mean=10us", b""),
+            ("echo over HTTP/2", "POST", "/echo", b"hello"),
+        ];
+        for (name, method, path, body) in http2 {
+            let socket = TcpStream::connect(address).unwrap();
+            socket.set_nodelay(true).unwrap();
+            let mut client = Http2Client::new(socket);
+            let mut block = Vec::new();
+            for (field, value) in [(":method", method), (":scheme", "http"), (":authority", "a"), (":path", path)] {
+                push_field(&mut block, field.as_bytes(), value.as_bytes(), Indexing::Skip);
+            }
+            client.play(&block, body, WARM_UP);
+            let region = Region::new(ALLOCATOR);
+            client.play(&block, body, ROUNDS / 10);
+            let change = region.change();
+            counts.push((name, change.allocations + change.reallocations));
+        }
         shutdown.ask();
         server.join().unwrap();
         counts
@@ -97,7 +157,11 @@ fn allocates_nothing_in_steady_state() {
     for backend in backends {
         for (name, allocations) in count(backend) {
             // The buffer of a paused sender or a split head may be allocated on first use now.
-            let allowed = if matches!(name, "many bytes" | "chunks" | "in two pieces") { 4 } else { 0 };
+            let allowed = if matches!(name, "many bytes" | "chunks" | "in two pieces" | "many bytes over HTTP/2") {
+                4
+            } else {
+                0
+            };
             assert!(allocations <= allowed, "{name}, {backend:?}: {allocations} allocations");
         }
     }

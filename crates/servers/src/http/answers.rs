@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use net::Nanos;
 
+use super::http2::frames::Frames;
 use super::route::Refusal;
 use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, write};
 
@@ -33,6 +34,8 @@ pub(super) struct Answers {
     root_close: Vec<u8>,
     pub(super) plaintext: Prebuilt,
     pub(super) json: Prebuilt,
+    /// The same for HTTP/2.
+    pub(super) frames: Frames,
 }
 
 pub(super) struct Prebuilt {
@@ -47,7 +50,8 @@ impl Answers {
         let [stamp, root, root_close] = std::array::from_fn(|_| Vec::new());
         let plaintext = Prebuilt { content_type: "text/plain", body: PLAINTEXT, whole: Vec::new() };
         let json = Prebuilt { content_type: "application/json", body: JSON, whole: Vec::new() };
-        Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json }
+        let frames = Frames::default();
+        Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json, frames }
     }
 
     /// Rebuilds the shared parts if they are too old at `now`.
@@ -63,6 +67,8 @@ impl Answers {
         // The format, and `Date`, end with the year 9999.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
+        let bodies = [ROOT_BODY, PLAINTEXT, JSON];
+        self.frames.make((!self.minimal).then(|| date.to_string()).as_deref(), bodies);
         self.stamp.clear();
         if !self.minimal {
             write(&mut self.stamp, format_args!("{SERVER}Date: {date}\r\n"));
@@ -113,15 +119,7 @@ impl Answers {
     }
 
     pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, reply: Reply) {
-        let (code, text, allowed) = match refusal {
-            Refusal::Parameter(text) => (400, text, ""),
-            Refusal::NotFound => {
-                let text = "not found; try /, /plaintext, /json, /bytes/N, /chunked/N, /echo, /delay, /health";
-                (404, text, "")
-            }
-            Refusal::MethodNotAllowed(allowed) => (405, "method not allowed here; see Allow", allowed),
-            Refusal::NotImplemented => (501, "unknown method", ""),
-        };
+        let (code, text, allowed) = refusal.parts();
         push_failure(out, &self.stamp, code, text, "text/plain", reply, allowed);
     }
 

@@ -3,6 +3,7 @@ use wire::http1::BodyReader;
 
 use super::answers;
 use super::delay::Law;
+use super::http2::session::Session;
 use super::request::ParsedRequest;
 use crate::connections::State;
 use crate::response_head::KeepAlive;
@@ -16,6 +17,8 @@ pub(super) struct HttpState {
     pub(super) read_at: Option<Nanos>,
     /// Whether the deadline is for a partly received head.
     pub(super) head_begun: bool,
+    /// Whether there was a request over HTTP/1.1.
+    pub(super) has_requests: bool,
 }
 
 #[derive(Default)]
@@ -31,6 +34,8 @@ pub(super) enum Phase {
     Delayed(ParsedRequest),
     /// The body of the response is being sent.
     Streaming(Stream),
+    /// HTTP/2, in any state before the connection ends.
+    Http2(Box<Session>),
     /// All requests are answered. With `linger` the client may still send.
     Answered { linger: bool },
     /// Everything is sent; input is discarded until the client's end.
@@ -62,7 +67,7 @@ pub(super) struct Stream {
 impl Connection {
     #[inline]
     pub(super) fn takes(&self) -> bool {
-        matches!(self.state.phase, Phase::Ready | Phase::Body(_)) && !self.blocked
+        matches!(self.state.phase, Phase::Ready | Phase::Body(_) | Phase::Http2(_)) && !self.blocked
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -4,12 +4,10 @@ use wire::http1::{Body, BodyReader, MessageError};
 use super::connection::{Incoming, Phase, Stream};
 use super::request::ParsedRequest;
 use super::route::{Refusal, Route};
-use super::{ENDING, Http, answers};
+use super::{ENDING, Http, OUT_BYTES_MAX, answers};
 use crate::connections::INPUT_KEPT_BYTES;
 use crate::response_head::{KeepAlive, Length, Reply};
 
-/// Bytes of pending responses that stop further requests of a connection until they are sent.
-const OUT_BYTES_MAX: usize = 32 << 10;
 /// Largest body that is sent in one piece with its head.
 const INLINE_BYTES_MAX: u64 = 16 << 10;
 /// Bytes of a request body processed at once, and so the largest chunk of the echo.
@@ -31,13 +29,20 @@ impl Http {
                     let (asked, head_bytes) = match self.memo.parse_head(rest, &self.head_limits) {
                         Ok(Some(read)) => read,
                         Ok(None) => break,
+                        Err(_) if self.starts_http2(slot, rest) => {
+                            if matches!(self.connections.slots[slot].state.phase, Phase::Ready) {
+                                break;
+                            }
+                            continue;
+                        }
                         Err(error) => {
                             self.fail(slot, error);
                             break;
                         }
                     };
                     used += head_bytes;
-                    self.connections.slots[slot].state.head_begun = false;
+                    let state = &mut self.connections.slots[slot].state;
+                    (state.head_begun, state.has_requests) = (false, true);
                     match asked.body {
                         Body::None | Body::Length(0) => self.answer(slot, asked),
                         _ => self.expect_body(slot, asked, used < bytes.len()),
@@ -47,6 +52,7 @@ impl Http {
                     Some(taken) => used += taken,
                     None => break,
                 },
+                Phase::Http2(_) => used += self.take_frames(slot, rest),
                 _ => break,
             }
         }

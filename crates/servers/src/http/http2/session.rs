@@ -1,0 +1,656 @@
+//! The state of an HTTP/2 connection: frames in, frames out.
+
+use std::fmt::Display;
+
+use net::Nanos;
+use wire::http1::MessageError;
+use wire::http2::hpack::{Decoder, FIELD_OVERHEAD_BYTES};
+use wire::http2::{
+    self, ConnectionError, ErrorCode, Event, FrameKind, Incoming, Limits, Reader, ReceiveWindow, RequestHead, Role,
+    STREAM_MAX, SendWindow, Settings, read_trailers,
+};
+
+use super::super::answers::{self, Answers};
+use super::super::delay::Law;
+use super::super::route::{Route, route};
+use super::super::{ENDING, HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
+use super::frames::{Head, Prebuilt};
+use super::stream::{Body, FRAME_BYTES, Request, Stream};
+use crate::timers::NEVER;
+
+/// Bytes of request bodies that wait to be echoed on one connection.
+const RECEIVE_BYTES: u32 = 1 << 20;
+/// Resets in excess of completed responses after which a connection ends.
+const RESETS_MAX: u32 = 1_000;
+/// Larger heads are not remembered.
+const MEMO_BYTES_MAX: usize = 2 << 10;
+
+/// The parts of the server that a connection needs for its responses.
+pub(super) struct Context<'a> {
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) answers: &'a Answers,
+    pub(super) limits: &'a HttpLimits,
+    pub(super) codec_limits: &'a Limits,
+    pub(super) head: &'a mut RequestHead,
+    /// Streams whose delays must be drawn.
+    pub(super) undrawn: &'a mut Vec<(u32, Law)>,
+    pub(super) now: Nanos,
+    pub(super) is_ending: bool,
+}
+
+pub(in super::super) struct Session {
+    reader: Reader,
+    pub(super) exchanges: Exchanges,
+}
+
+/// The part of a connection that the reader's events change.
+pub(super) struct Exchanges {
+    decoder: Decoder,
+    memo: Memo,
+    peer: Settings,
+    /// Whether the next block must resize the client's table: its setting is smaller than the table's first size.
+    shrinks_table: bool,
+    window: SendWindow,
+    receive: ReceiveWindow,
+    /// Streams without a complete request and response, in ascending order.
+    streams: Vec<Stream>,
+    /// Streams that were reset here before their requests were complete. More frames may be on their way.
+    rejected: Vec<u32>,
+    highest: u32,
+    /// Whether the client skipped a stream.
+    has_gaps: bool,
+    /// The last stream to process; above it, streams are refused.
+    last: u32,
+    /// Either side sent GOAWAY, so the connection ends with its streams.
+    is_leaving: bool,
+    /// The stream that sent the last frame of a body.
+    last_sender: u32,
+    resets: u32,
+    /// Start of the wait for the client's credit, or the latest progress; [`NEVER`] if no body waits.
+    stalled_since: Nanos,
+    progress_bytes: u64,
+}
+
+/// The latest head and its meaning: a load generator repeats identical heads.
+#[derive(Default)]
+struct Memo {
+    block: Vec<u8>,
+    request: Option<Request>,
+    /// State of the table that the block may refer to.
+    changes: u64,
+}
+
+impl Session {
+    /// Starts a connection with the server's SETTINGS.
+    pub(super) fn new(limits: &HttpLimits, codec_limits: &Limits, out: &mut Vec<u8>) -> Session {
+        let settings = Settings {
+            max_concurrent_streams: limits.streams,
+            max_header_list_size: limits.head_bytes as u32,
+            ..Settings::DEFAULT
+        };
+        http2::push_settings(out, &settings);
+        let first_window = Settings::DEFAULT.initial_window_size;
+        http2::push_window_update(out, 0, RECEIVE_BYTES - first_window);
+        Session {
+            reader: Reader::new(Role::Server, *codec_limits),
+            exchanges: Exchanges {
+                decoder: Decoder::default(),
+                memo: Memo::default(),
+                peer: Settings::DEFAULT,
+                shrinks_table: false,
+                window: SendWindow::new(first_window),
+                receive: ReceiveWindow::new(RECEIVE_BYTES),
+                streams: Vec::new(),
+                rejected: Vec::new(),
+                highest: 0,
+                has_gaps: false,
+                last: STREAM_MAX,
+                is_leaving: false,
+                last_sender: 0,
+                resets: 0,
+                stalled_since: NEVER,
+                progress_bytes: 0,
+            },
+        }
+    }
+
+    /// Takes frames until the input ends or many responses wait to be sent. Returns the bytes used.
+    pub(super) fn read(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<usize, ConnectionError> {
+        let mut used = 0;
+        while used < bytes.len() && context.out.len() < OUT_BYTES_MAX {
+            let (count, event) = self.reader.read(&bytes[used..])?;
+            used += count;
+            if let Some(event) = event {
+                self.exchanges.take(event, context)?;
+            }
+        }
+        Ok(used)
+    }
+
+    /// Whether the client may pause here.
+    pub(super) fn is_between(&self) -> bool {
+        self.reader.is_between()
+    }
+}
+
+impl Exchanges {
+    pub(super) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_leaving
+    }
+
+    fn position(&self, id: u32) -> Option<usize> {
+        self.streams.binary_search_by_key(&id, |stream| stream.id).ok()
+    }
+
+    /// Whether the response of a stream is still due.
+    pub(super) fn is_delayed(&self, id: u32) -> bool {
+        self.position(id).is_some_and(|at| !self.streams[at].begun)
+    }
+
+    /// Announces that later streams may be refused.
+    pub(super) fn announce_end(out: &mut Vec<u8>) {
+        http2::push_go_away(out, STREAM_MAX, ErrorCode::NO_ERROR);
+    }
+
+    /// Refuses further streams.
+    pub(super) fn leave(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        self.is_leaving = true;
+        self.last = self.highest;
+        http2::push_go_away(out, self.last, code);
+    }
+
+    /// Drops the streams whose requests can no longer be completed.
+    pub(super) fn end_input(&mut self) {
+        self.streams.retain(|stream| !stream.is_receiving());
+    }
+
+    fn take(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Result<(), ConnectionError> {
+        match event {
+            Event::Headers { stream, opens: true, block, ends } => self.take_request(stream, block, ends, context),
+            Event::Headers { stream, block, ends, .. } => self.take_trailers(stream, block, ends, context),
+            Event::Data { stream, data, flow_bytes, ends } => self.take_data(stream, data, flow_bytes, ends, context),
+            Event::Settings(peer) => {
+                let change = i64::from(peer.initial_window_size) - i64::from(self.peer.initial_window_size);
+                self.streams.iter_mut().try_for_each(|stream| stream.window.add(change))?;
+                // Once is enough: the table then stays empty.
+                self.shrinks_table |=
+                    peer.header_table_size < Settings::DEFAULT.header_table_size.min(self.peer.header_table_size);
+                self.peer = peer;
+                http2::push_settings_ack(context.out);
+                Ok(())
+            }
+            Event::Ping(payload) => {
+                http2::push_ping(context.out, payload, true);
+                Ok(())
+            }
+            Event::Reset { stream, .. } => {
+                if let Some(at) = self.rejected.iter().position(|rejected| *rejected == stream) {
+                    self.rejected.remove(at);
+                    return Ok(());
+                }
+                if let Some(at) = self.position(stream) {
+                    let stream = self.streams.remove(at);
+                    self.credit_connection(stream.body_to_echo(), context.out);
+                }
+                self.count_reset()
+            }
+            Event::WindowUpdate { stream: 0, bytes } => self.window.add(bytes.into()),
+            Event::WindowUpdate { stream, bytes } => match self.position(stream) {
+                Some(at) if self.streams[at].window.add(bytes.into()).is_err() => {
+                    self.reset(at, ErrorCode::FLOW_CONTROL_ERROR, context)
+                }
+                _ => Ok(()),
+            },
+            Event::GoAway { .. } => {
+                self.is_leaving = true;
+                Ok(())
+            }
+            Event::SettingsAck | Event::PingAck(_) => Ok(()),
+        }
+    }
+
+    fn take_request(
+        &mut self,
+        id: u32,
+        block: &[u8],
+        ends: bool,
+        context: &mut Context<'_>,
+    ) -> Result<(), ConnectionError> {
+        self.has_gaps |= id > self.highest + 2;
+        let is_refused = id > self.last || self.streams.len() >= context.limits.streams as usize;
+        let request = match self.memo.request {
+            Some(request) if self.memo.changes == self.decoder.changes() && self.memo.block == block => Some(request),
+            _ => self.parse(block, context)?,
+        };
+        self.highest = id;
+        if is_refused {
+            return self.reject(id, ends, ErrorCode::REFUSED_STREAM, context);
+        }
+        let Some(request) = request else { return self.reject(id, ends, ErrorCode::PROTOCOL_ERROR, context) };
+        let Ok(incoming) = Incoming::request(request.content_length, ends) else {
+            return self.reject(id, ends, ErrorCode::PROTOCOL_ERROR, context);
+        };
+        let mut stream = Stream::new(id, request, incoming, self.peer.initial_window_size);
+        if let Some(error) = request.error {
+            return self.fail(stream, error.status(), error, context);
+        }
+        if ends {
+            self.answer(stream, context);
+            return Ok(());
+        }
+        if request.expect_continue {
+            self.push_head(id, &Head { status: 100, content_type: "", length: None, allow: "" }, false, context);
+        }
+        stream.since = context.now;
+        self.streams.push(stream);
+        Ok(())
+    }
+
+    /// Decodes the head of a request; `None` if it is malformed.
+    #[cold]
+    fn parse(&mut self, block: &[u8], context: &mut Context<'_>) -> Result<Option<Request>, ConnectionError> {
+        let changes = self.decoder.changes();
+        let (mut fields, mut bytes) = (0, 0);
+        let read = context.head.read(&mut self.decoder, block, context.codec_limits, |name, value| {
+            fields += 1;
+            bytes += name.len() + value.len() + FIELD_OVERHEAD_BYTES;
+        })?;
+        let (head, limits) = (&*context.head, context.limits);
+        let error = if head.path().len() > limits.head_bytes {
+            Some(MessageError::TargetTooLong(limits.head_bytes))
+        } else if bytes + head.path().len() > limits.head_bytes {
+            Some(MessageError::HeadTooLarge(limits.head_bytes))
+        } else if fields > limits.headers {
+            Some(MessageError::TooManyHeaders(limits.headers))
+        } else if head.content_length.is_some_and(|bytes| bytes > limits.body_bytes) {
+            Some(MessageError::BodyTooLarge(limits.body_bytes))
+        } else {
+            None
+        };
+        if read.is_err() {
+            return Ok(None);
+        }
+        let request = Request {
+            route: route(head.method(), head.path()),
+            error,
+            head_only: head.method() == "HEAD",
+            expect_continue: head.expect_continue,
+            content_length: head.content_length,
+        };
+        self.memo.request = None;
+        if block.len() <= MEMO_BYTES_MAX && self.decoder.changes() == changes {
+            self.memo.block.clear();
+            self.memo.block.extend_from_slice(block);
+            (self.memo.request, self.memo.changes) = (Some(request), changes);
+        }
+        Ok(Some(request))
+    }
+
+    fn take_trailers(
+        &mut self,
+        id: u32,
+        block: &[u8],
+        ends: bool,
+        context: &mut Context<'_>,
+    ) -> Result<(), ConnectionError> {
+        let read = read_trailers(&mut self.decoder, block, context.codec_limits, |_, _| {})?;
+        let Some(at) = self.receiving(id) else { return self.ignore(id, ends, FrameKind::HEADERS) };
+        if read.and_then(|()| self.streams[at].incoming.trailers(ends)).is_err() {
+            return self.reset(at, ErrorCode::PROTOCOL_ERROR, context);
+        }
+        self.complete(at, context);
+        Ok(())
+    }
+
+    fn take_data(
+        &mut self,
+        id: u32,
+        data: &[u8],
+        flow_bytes: u32,
+        ends: bool,
+        context: &mut Context<'_>,
+    ) -> Result<(), ConnectionError> {
+        self.receive.count_received(flow_bytes)?;
+        let Some(at) = self.receiving(id) else {
+            self.credit_connection(flow_bytes, context.out);
+            return self.ignore(id, ends, FrameKind::DATA);
+        };
+        let stream = &mut self.streams[at];
+        stream.receive.count_received(flow_bytes)?;
+        let result = stream.incoming.data(data.len(), ends);
+        let is_too_large = stream.incoming.body_bytes > context.limits.body_bytes;
+        if result.is_err() || (is_too_large && stream.begun) {
+            self.credit_connection(flow_bytes, context.out);
+            let code = if result.is_err() { ErrorCode::PROTOCOL_ERROR } else { ErrorCode::CANCEL };
+            return self.reset(at, code, context);
+        }
+        if is_too_large {
+            self.credit_connection(flow_bytes, context.out);
+            let stream = self.streams.remove(at);
+            let error = MessageError::BodyTooLarge(context.limits.body_bytes);
+            return self.fail(stream, error.status(), error, context);
+        }
+        let mut consumed = flow_bytes;
+        if stream.is_echo() && !data.is_empty() {
+            if !std::mem::replace(&mut stream.begun, true) {
+                let head = Head::ok("application/octet-stream", stream.request.content_length);
+                self.push_head(id, &head, false, context);
+            }
+            let stream = &mut self.streams[at];
+            let mut rest = data;
+            while stream.body.left() == 0 && !rest.is_empty() {
+                let count = stream.grant(rest.len() as u64, &mut self.window) as usize;
+                if count == 0 {
+                    break;
+                }
+                let (piece, after) = rest.split_at(count);
+                http2::push_data(context.out, id, piece, ends && after.is_empty());
+                rest = after;
+            }
+            if !rest.is_empty() {
+                consumed -= rest.len() as u32;
+                stream.body.extend(rest);
+            }
+        }
+        self.credit(at, consumed, context.out);
+        if self.streams[at].is_done() && !data.is_empty() {
+            self.streams.remove(at);
+            self.count_response();
+        } else if ends {
+            self.complete(at, context);
+        }
+        Ok(())
+    }
+
+    fn receiving(&self, id: u32) -> Option<usize> {
+        self.position(id).filter(|&at| self.streams[at].is_receiving())
+    }
+
+    /// Takes a frame on a closed stream, which is an error unless the stream was reset here.
+    fn ignore(&mut self, id: u32, ends: bool, kind: FrameKind) -> Result<(), ConnectionError> {
+        match self.rejected.iter().position(|rejected| *rejected == id) {
+            Some(at) if ends => _ = self.rejected.remove(at),
+            Some(_) => {}
+            // Section 5.1.1: streams open in ascending order.
+            None if self.has_gaps && kind == FrameKind::HEADERS => {
+                return Err(ConnectionError::IdleStream { kind, stream: id });
+            }
+            None => return Err(ConnectionError::StreamClosed(id)),
+        }
+        Ok(())
+    }
+
+    /// Continues after the end of a request.
+    fn complete(&mut self, at: usize, context: &mut Context<'_>) {
+        let stream = &self.streams[at];
+        if !stream.begun {
+            let stream = self.streams.remove(at);
+            return self.answer(stream, context);
+        }
+        if stream.body.left() == 0 {
+            http2::push_data(context.out, stream.id, b"", true);
+            self.streams.remove(at);
+            self.count_response();
+        }
+    }
+
+    /// Responds to a complete request.
+    #[inline]
+    fn answer(&mut self, stream: Stream, context: &mut Context<'_>) {
+        let frames = &context.answers.frames;
+        match stream.request.route {
+            Ok(Route::Root) => self.answer_prebuilt(stream, &frames.root, context),
+            Ok(Route::Plaintext) => self.answer_prebuilt(stream, &frames.plaintext, context),
+            Ok(Route::Json) => self.answer_prebuilt(stream, &frames.json, context),
+            Ok(Route::Delay(law)) => {
+                context.undrawn.push((stream.id, law));
+                self.insert(stream);
+            }
+            Ok(Route::Bytes(left)) => {
+                let head = Head::ok("application/octet-stream", Some(left));
+                self.respond(stream, &head, Body::Pattern { position: 0, left }, context);
+            }
+            Ok(Route::Chunked { total: left, chunk }) => {
+                let stream = Stream { frame_bytes: chunk.min(FRAME_BYTES), ..stream };
+                let head = Head::ok("application/octet-stream", None);
+                self.respond(stream, &head, Body::Pattern { position: 0, left }, context);
+            }
+            Ok(Route::Echo) => {
+                self.respond(stream, &Head::ok("application/octet-stream", Some(0)), Body::EMPTY, context)
+            }
+            Ok(Route::Health) if context.is_ending => self.respond_with_text(stream, 503, ENDING, "", context),
+            Ok(Route::Health) => self.respond(stream, &Head::ok("text/plain", Some(3)), Body::Static(b"ok\n"), context),
+            Ok(Route::Options(allow)) => {
+                let head = Head { status: 204, content_type: "", length: None, allow };
+                self.respond(stream, &head, Body::EMPTY, context);
+            }
+            Err(refusal) => {
+                let (status, text, allow) = refusal.parts();
+                self.respond_with_text(stream, status, text, allow, context);
+            }
+        }
+    }
+
+    #[inline]
+    fn answer_prebuilt(&mut self, stream: Stream, prebuilt: &Prebuilt, context: &mut Context<'_>) {
+        let bytes = prebuilt.body.len() as u32;
+        let fits = self.window.available().min(stream.window.available()) >= bytes;
+        if fits && !stream.request.head_only && !self.shrinks_table {
+            self.window.take(bytes);
+            self.count_response();
+            return prebuilt.push(context.out, stream.id);
+        }
+        self.respond(
+            stream,
+            &Head::ok(prebuilt.content_type, Some(bytes.into())),
+            Body::Static(prebuilt.body),
+            context,
+        );
+    }
+
+    /// Responds to a delayed request. Returns whether its stream is still open.
+    pub(super) fn answer_delayed(&mut self, id: u32, context: &mut Context<'_>) -> bool {
+        let Some(at) = self.position(id).filter(|&at| !self.streams[at].begun) else { return false };
+        let stream = self.streams.remove(at);
+        let body = answers::ROOT_BODY;
+        self.respond(stream, &Head::ok("text/plain", Some(body.len() as u64)), Body::Static(body), context);
+        true
+    }
+
+    #[cold]
+    fn respond_with_text(
+        &mut self,
+        stream: Stream,
+        status: u16,
+        text: impl Display,
+        allow: &'static str,
+        context: &mut Context<'_>,
+    ) {
+        let bytes = format!("{text}\n").into_bytes();
+        let head = Head { status, content_type: "text/plain", length: Some(bytes.len() as u64), allow };
+        self.respond(stream, &head, Body::Buffer { bytes, sent: 0 }, context);
+    }
+
+    /// Sends a response, or as much as the windows allow, of a stream that is not in the table.
+    fn respond(&mut self, mut stream: Stream, head: &Head, body: Body, context: &mut Context<'_>) {
+        let is_empty = stream.request.head_only || body.left() == 0;
+        self.push_head(stream.id, head, is_empty, context);
+        stream.begun = true;
+        if !is_empty {
+            stream.body = body;
+            // The first frame here spares short responses the table.
+            stream.send_frame(context.out, &mut self.window);
+        }
+        if stream.body.left() > 0 {
+            return self.insert(stream);
+        }
+        self.count_response();
+    }
+
+    fn push_head(&mut self, id: u32, head: &Head, ends: bool, context: &mut Context<'_>) {
+        let shrinks_table = std::mem::take(&mut self.shrinks_table);
+        context.answers.frames.push_head(context.out, id, head, ends, shrinks_table);
+    }
+
+    fn insert(&mut self, stream: Stream) {
+        let at = self.streams.partition_point(|other| other.id < stream.id);
+        self.streams.insert(at, stream);
+    }
+
+    /// Responds with an error before the end of the request, and requests its end (RFC 9113 8.1).
+    #[cold]
+    fn fail(
+        &mut self,
+        mut stream: Stream,
+        status: u16,
+        text: impl Display,
+        context: &mut Context<'_>,
+    ) -> Result<(), ConnectionError> {
+        if !stream.is_receiving() {
+            self.respond_with_text(stream, status, text, "", context);
+            return Ok(());
+        }
+        let id = stream.id;
+        stream.incoming = Incoming::request(None, true).unwrap_or_default();
+        self.respond_with_text(stream, status, text, "", context);
+        let Some(at) = self.position(id) else { return self.reject(id, false, ErrorCode::NO_ERROR, context) };
+        // The client's window has no room for the response.
+        self.streams.remove(at);
+        self.reject(id, false, ErrorCode::CANCEL, context)
+    }
+
+    /// Resets a stream without a response.
+    #[cold]
+    fn reset(&mut self, at: usize, code: ErrorCode, context: &mut Context<'_>) -> Result<(), ConnectionError> {
+        let stream = self.streams.remove(at);
+        self.credit_connection(stream.body_to_echo(), context.out);
+        self.reject(stream.id, !stream.is_receiving(), code, context)
+    }
+
+    /// Sends RST_STREAM for a stream that is not in the table. `has_ended`: the client sends no more on it.
+    #[cold]
+    fn reject(
+        &mut self,
+        id: u32,
+        has_ended: bool,
+        code: ErrorCode,
+        context: &mut Context<'_>,
+    ) -> Result<(), ConnectionError> {
+        http2::push_reset(context.out, id, code);
+        if !has_ended {
+            if self.rejected.len() >= context.limits.streams as usize {
+                self.rejected.remove(0);
+            }
+            self.rejected.push(id);
+        }
+        self.count_reset()
+    }
+
+    fn count_reset(&mut self) -> Result<(), ConnectionError> {
+        self.resets += 1;
+        if self.resets > RESETS_MAX { Err(ConnectionError::TooManyResets(RESETS_MAX)) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn count_response(&mut self) {
+        self.resets = self.resets.saturating_sub(1);
+    }
+
+    /// Gives credit for bytes of a request's body.
+    fn credit(&mut self, at: usize, bytes: u32, out: &mut Vec<u8>) {
+        let stream = &mut self.streams[at];
+        let credit = stream.receive.consume(bytes);
+        if credit > 0 && stream.is_receiving() {
+            http2::push_window_update(out, stream.id, credit);
+        }
+        self.credit_connection(bytes, out);
+    }
+
+    fn credit_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
+        let credit = self.receive.consume(bytes);
+        if credit > 0 {
+            http2::push_window_update(out, 0, credit);
+        }
+    }
+
+    /// Sends bodies as far as windows allow, one frame per stream in turn. Returns whether more could be sent now.
+    pub(super) fn send_bodies(&mut self, out: &mut Vec<u8>, now: Nanos) -> bool {
+        if self.streams.is_empty() {
+            self.stalled_since = NEVER;
+            return false;
+        }
+        let mut is_full = false;
+        loop {
+            let before = self.progress_bytes;
+            let start = self.streams.partition_point(|stream| stream.id <= self.last_sender);
+            let count = self.streams.len();
+            for at in (start..count).chain(0..start) {
+                if out.len() as u64 >= PIECE_BYTES {
+                    is_full = true;
+                    break;
+                }
+                let stream = &mut self.streams[at];
+                let sent = stream.send_frame(out, &mut self.window);
+                if sent > 0 {
+                    self.last_sender = stream.id;
+                    self.progress_bytes += u64::from(sent);
+                    if stream.is_echo() {
+                        self.credit(at, sent, out);
+                    }
+                }
+            }
+            if is_full || self.progress_bytes == before {
+                break;
+            }
+        }
+        let count = self.streams.len();
+        self.streams.retain(|stream| !stream.is_done());
+        let done = count - self.streams.len();
+        self.resets = self.resets.saturating_sub(done as u32);
+        let is_waiting = self.streams.iter().any(|stream| stream.body.left() > 0);
+        if !is_waiting {
+            self.stalled_since = NEVER;
+        } else if self.stalled_since == NEVER || self.progress_bytes >= PIECE_BYTES || done > 0 {
+            (self.stalled_since, self.progress_bytes) = (now, 0);
+        }
+        is_full && is_waiting
+    }
+
+    /// The next time to check the streams.
+    pub(super) fn deadline(&self, limits: &HttpLimits) -> Nanos {
+        let bodies = self.streams.iter().filter(|stream| stream.is_receiving());
+        let body = bodies.map(|stream| limits.body_until(stream.since, stream.incoming.body_bytes)).min();
+        self.stalled_since.saturating_add(limits.send_ns).min(body.unwrap_or(NEVER))
+    }
+
+    /// Ends streams whose request is too slow. Fails if the client gives no credit.
+    pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionError> {
+        if self.stalled_since.saturating_add(context.limits.send_ns) <= context.now {
+            return Err(ConnectionError::Stalled);
+        }
+        let (limits, now) = (context.limits, context.now);
+        let is_slow = |stream: &Stream| {
+            stream.is_receiving() && limits.body_until(stream.since, stream.incoming.body_bytes) <= now
+        };
+        while let Some(at) = self.streams.iter().position(is_slow) {
+            if self.streams[at].begun {
+                self.reset(at, ErrorCode::CANCEL, context)?;
+            } else {
+                let stream = self.streams.remove(at);
+                self.fail(stream, 408, limits.slow_body(), context)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// Received bytes without credit.
+    fn body_to_echo(&self) -> u32 {
+        if self.is_echo() { self.body.left() as u32 } else { 0 }
+    }
+}

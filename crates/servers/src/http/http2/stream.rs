@@ -1,0 +1,139 @@
+//! A stream: a request and its response.
+
+use net::Nanos;
+use wire::http1::MessageError;
+use wire::http2::{Incoming, ReceiveWindow, SendWindow, push_data};
+
+use super::super::answers;
+use super::super::route::{Refusal, Route};
+
+/// Bytes of a body per frame, which every client accepts.
+pub(super) const FRAME_BYTES: u32 = 16_384;
+
+/// The part of a request that determines its response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) route: Result<Route, Refusal>,
+    /// Head or body exceed a limit.
+    pub(super) error: Option<MessageError>,
+    pub(super) head_only: bool,
+    pub(super) expect_continue: bool,
+    pub(super) content_length: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    pub(super) request: Request,
+    pub(super) incoming: Incoming,
+    /// Start of the request's body.
+    pub(super) since: Nanos,
+    pub(super) window: SendWindow,
+    pub(super) receive: ReceiveWindow,
+    /// Whether the response's head was sent.
+    pub(super) begun: bool,
+    pub(super) body: Body,
+    /// Largest frame of the response.
+    pub(super) frame_bytes: u32,
+}
+
+/// The unsent part of a response's body.
+#[derive(Debug)]
+pub(super) enum Body {
+    Pattern { position: u64, left: u64 },
+    Static(&'static [u8]),
+    Buffer { bytes: Vec<u8>, sent: usize },
+}
+
+impl Body {
+    pub(super) const EMPTY: Body = Body::Static(b"");
+
+    pub(super) fn left(&self) -> u64 {
+        match self {
+            Body::Pattern { left, .. } => *left,
+            Body::Static(bytes) => bytes.len() as u64,
+            Body::Buffer { bytes, sent } => (bytes.len() - sent) as u64,
+        }
+    }
+
+    /// The next `count` bytes, at most [`FRAME_BYTES`].
+    fn take(&mut self, count: u32) -> &[u8] {
+        match self {
+            Body::Pattern { position, left } => {
+                let piece = answers::piece(*position, count.into());
+                *position += u64::from(count);
+                *left -= u64::from(count);
+                piece
+            }
+            Body::Static(bytes) => {
+                let (piece, rest) = bytes.split_at(count as usize);
+                *bytes = rest;
+                piece
+            }
+            Body::Buffer { bytes, sent } => {
+                *sent += count as usize;
+                &bytes[*sent - count as usize..*sent]
+            }
+        }
+    }
+
+    /// Appends bytes of an echo. Frees the space of sent ones, so the buffer stays below twice the receive window.
+    pub(super) fn extend(&mut self, more: &[u8]) {
+        match self {
+            Body::Buffer { bytes, sent } => {
+                if *sent > bytes.len() / 2 {
+                    bytes.drain(..std::mem::take(sent));
+                }
+                bytes.extend_from_slice(more);
+            }
+            _ => *self = Body::Buffer { bytes: more.to_vec(), sent: 0 },
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn new(id: u32, request: Request, incoming: Incoming, window: u32) -> Stream {
+        Stream {
+            id,
+            request,
+            incoming,
+            since: 0,
+            window: SendWindow::new(window),
+            receive: ReceiveWindow::new(wire::http2::Settings::DEFAULT.initial_window_size),
+            begun: false,
+            body: Body::EMPTY,
+            frame_bytes: FRAME_BYTES,
+        }
+    }
+
+    pub(super) fn is_receiving(&self) -> bool {
+        !self.incoming.is_complete()
+    }
+
+    pub(super) fn is_echo(&self) -> bool {
+        self.request.route == Ok(Route::Echo)
+    }
+
+    /// Whether both messages are complete.
+    pub(super) fn is_done(&self) -> bool {
+        self.begun && !self.is_receiving() && self.body.left() == 0
+    }
+
+    /// Bytes of a frame of at most `wanted` bytes that the windows allow; takes them from the windows.
+    pub(super) fn grant(&mut self, wanted: u64, connection: &mut SendWindow) -> u32 {
+        let most = self.frame_bytes.min(self.window.available()).min(u32::try_from(wanted).unwrap_or(u32::MAX));
+        let granted = connection.take(most);
+        self.window.take(granted)
+    }
+
+    /// Appends the next frame of the body. Returns its bytes, 0 if the windows allow none.
+    pub(super) fn send_frame(&mut self, out: &mut Vec<u8>, connection: &mut SendWindow) -> u32 {
+        let left = self.body.left();
+        let count = self.grant(left, connection);
+        if count > 0 {
+            let ends = u64::from(count) == left && !self.is_receiving();
+            push_data(out, self.id, self.body.take(count), ends);
+        }
+        count
+    }
+}
