@@ -67,6 +67,20 @@ fn true_service_times_are_logged() {
     assert!(server.end().starts_with("{\"requests\":0,"));
 }
 
+#[test]
+fn generator_and_server_count_the_same_http2_requests() {
+    let folder = Folder::new();
+    for (threads, streams) in [("1", "100"), ("2", "4")] {
+        let server = Server::start(&["http", "--threads", threads, "--streams", streams, "--log", "-"]);
+        let url = format!("http://127.0.0.1:{}/delay?mean=100us&dist=exponential", server.port);
+        let load = ["load", &url, "--http2", "-c", "4", "-m", "10", "-n", "2000", "--json"];
+        let measured = folder.quintain(&load).expect(0).json();
+        assert_eq!((&measured["requests"], &measured["statuses"]["200"]), (&2000.into(), &2000.into()));
+        assert_eq!(measured["streams"]["allowed"].to_string(), streams);
+        assert!(server.end().starts_with("{\"requests\":2000,"));
+    }
+}
+
 /// Endless requests and endless pipelining cost almost no memory.
 #[test]
 fn memory_is_bounded() {
@@ -151,6 +165,11 @@ fn curl_can_use_the_server() {
         assert_eq!(curl(&["--data-binary", "@body"], "/echo"), format!("{body}\n200 1"));
         assert_eq!(curl(&["--data-binary", "@body", "-H", "Expect: 100-continue"], "/echo"), format!("{body}\n200 1"));
         assert_eq!(curl(&["-T", "body", "-H", "Transfer-Encoding: chunked"], "/echo"), format!("{body}\n200 1"));
+        let http2 = "--http2-prior-knowledge";
+        assert_eq!(curl(&[http2], "/chunked/10?chunk=3"), "ABCDEFGHIJ\n200 1");
+        assert_eq!(curl(&[http2, "-o", "discarded"], "/bytes/3000000"), "\n200 1");
+        assert_eq!(curl(&[http2, "--data-binary", "@body"], "/echo"), format!("{body}\n200 1"));
+        assert_eq!(curl(&[http2, "-X", "DELETE", "-o", "discarded"], "/json"), "\n405 1");
         // The second of two requests reuses the connection of the first.
         let url = format!("{base}/json");
         assert!(curl(&["-o", "discarded", &url, "-o", "discarded"], "/").ends_with("\n200 0"));
