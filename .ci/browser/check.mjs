@@ -1,5 +1,5 @@
-// Checks a report in a browser: no errors, no requests to other hosts, no page wider than the screen, no tiny text,
-// no violation of axe-core's rules, and results on the first screen.
+// Checks a report or a history page in a browser: no errors, no requests to other hosts, no page wider than the screen,
+// no tiny text, no violation of axe-core's rules, and results on the first screen.
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
@@ -13,6 +13,12 @@ const fault = text => { faults.push(text); console.error('FAULT', text); };
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const LIMIT_BYTES = 1_000_000;
 const SMALLEST_PX = 9;
+// A report starts with a table of results, a history with a figure. Both follow a heading with a fixed anchor.
+const isHistory = readFileSync(report, 'utf8').includes('<h2 id="machine-1">');
+const FIRST = isHistory ? '#figures ~ .figures figure' : '#gate ~ .scroll table, #results ~ .scroll table';
+const [FIGURES, CELLS] = isHistory
+  ? ['#figures ~ .figures figure', '#machine-1 ~ .scroll td']
+  : ['#results ~ .figures figure', '#results ~ .scroll td'];
 
 mkdirSync(out, { recursive: true });
 const size = statSync(report).size;
@@ -44,8 +50,9 @@ try {
     for (const colorScheme of ['light', 'dark']) {
       const name = `${width}-${colorScheme}`;
       const { context, page } = await open(name, { viewport: { width, height: 900 }, colorScheme, deviceScaleFactor: width === 400 ? 2 : 1 });
-      const results = await page.locator('#gate ~ .scroll table, #results ~ .scroll table').first().boundingBox();
-      if (results === null || results.y > 800) fault(`${name}: the first table is at ${results?.y} px, not on the first screen`);
+      const first = page.locator(FIRST).first();
+      const results = await first.count() > 0 ? await first.boundingBox() : null;
+      if (results === null || results.y > 800) fault(`${name}: the first result is at ${results?.y} px, not on the first screen`);
       if (await page.locator('details[open]').count() > 0) fault(`${name}: a section is open at first`);
       await page.screenshot({ path: join(out, `${name}-first.png`) });
       const seen = await page.evaluate(() => {
@@ -109,8 +116,8 @@ try {
   }
   const { context, page } = await open('without script', { viewport: { width: 1280, height: 900 }, javaScriptEnabled: false });
   if (await page.locator('figure svg path').count() === 0) fault('without script: nothing is drawn');
-  if (await page.locator('#results ~ .figures figure').count() === 0) fault('no figure follows the results');
-  if (await page.locator('#results ~ .scroll td').count() === 0) fault('without script: no table');
+  if (await page.locator(FIGURES).count() === 0) fault('no figure follows the results');
+  if (await page.locator(CELLS).count() === 0) fault('without script: no table');
   await context.close();
 } finally {
   await browser.close();
