@@ -1,5 +1,5 @@
 //! Progress of a run on stderr. A terminal shows a bar, one estimate per contender and the current load, redrawn in
-//! place. Other outputs get one line per block. Keys can skip a design point or end the run early.
+//! place. Other outputs get one line per block.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
