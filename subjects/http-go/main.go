@@ -1,4 +1,4 @@
-//go:build go1.24
+//go:build go1.22
 
 // HTTP server: net/http, a goroutine per connection. The runtime respects the CPU affinity.
 package main
@@ -56,9 +56,6 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println("ready", listener.Addr().(*net.TCPAddr).Port)
-	server := http.Server{Handler: routes, Protocols: new(http.Protocols)}
-	server.Protocols.SetHTTP1(true)
-	server.Protocols.SetUnencryptedHTTP2(true) // by prior knowledge
-	fmt.Fprintln(os.Stderr, server.Serve(listener))
+	fmt.Fprintln(os.Stderr, http.Serve(listener, routes))
 	os.Exit(1)
 }
