@@ -60,11 +60,13 @@ fn document(history: &History, bars: bool) -> Document {
             last.all(Block::Note(format!("{more} more machines are not shown; `--host` selects them.")));
         }
     }
+    let over_runs = format!("{} over runs", history.metric.noun);
     Document {
         study: history.study.clone(),
         what: number,
         started: format!("{} to {}", times().min().unwrap_or_default(), times().max().unwrap_or_default()),
-        question: format!("{}: {} over runs", history.study, history.metric.noun),
+        // A page names the study above its heading and in its title.
+        question: if bars { format!("{}: {over_runs}", history.study) } else { capitalised(&over_runs) },
         answer: answer.into_iter().map(|sentence| (sentence, "")).collect(),
         sections,
         ..Document::default()

@@ -54,7 +54,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     panels.extend(speed(machine, &x, shown.len()));
     let mut notes = Vec::new();
     if machine.points.len() > points {
-        notes.push(format!("{} of {} design points; `--point` selects others.", points, machine.points.len()));
+        notes.push(format!("{} of {} design points; --point selects others.", points, machine.points.len()));
     }
     let quick = machine.runs.iter().any(|run| run.head.quick);
     Drawing {

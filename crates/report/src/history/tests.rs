@@ -120,7 +120,7 @@ fn pages_have_a_line_per_point_and_all_terminal_text() {
         drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>(),
         ["clients 40", "clients 40, quick"]
     );
-    assert_eq!(drawing.notes, ["1 of 2 design points; `--point` selects others."]);
+    assert_eq!(drawing.notes, ["1 of 2 design points; --point selects others."]);
 }
 
 #[test]
