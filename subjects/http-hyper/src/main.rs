@@ -67,8 +67,8 @@ fn serve(listener: TcpListener) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        // HTTP/2 by prior knowledge, else HTTP/1.1, without `pipeline_flush`, which delays a response while a part of
-        // the next request is there.
+        // HTTP/2 by prior knowledge, else HTTP/1.1. Without `pipeline_flush`, which delays a response if a part of the
+        // next request has arrived.
         let http = auto::Builder::new(OwnThread);
         loop {
             let Ok((stream, _)) = listener.accept().await else {

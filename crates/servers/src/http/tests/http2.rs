@@ -351,7 +351,7 @@ fn only_the_start_of_a_connection_is_a_preface() {
 }
 
 #[test]
-fn requests_from_one_read_are_answered_in_one_write() {
+fn responses_to_one_read_leave_in_one_write() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let paths = ["/", "/json", "/nowhere", "/bytes/100"];
     let requests = (0..40).flat_map(|at| get2(2 * at + 1, paths[at as usize % 4]));
@@ -378,7 +378,7 @@ fn streams_end_in_the_order_of_their_delays() {
 
 /// The delays are drawn although the other responses fill the buffer.
 #[test]
-fn delays_between_large_responses_are_answered() {
+fn delays_between_large_responses_end() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let pair = |at: u32| [get2(4 * at + 1, "/delay?mean=10ms"), get2(4 * at + 3, "/bytes/16000")].concat();
     let seen = world.client(vec![Step::Send(0, opening().into_iter().chain((0..40).flat_map(pair)).collect())]);
@@ -393,7 +393,7 @@ fn delays_between_large_responses_are_answered() {
 }
 
 #[test]
-fn a_canceled_delay_is_not_answered() {
+fn a_canceled_delay_has_no_response() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let cancel = made(|out| push_reset(out, 1, ErrorCode::CANCEL));
     let requests = [opening(), get2(1, "/delay?mean=20ms"), get2(3, "/delay?mean=30ms")].concat();
