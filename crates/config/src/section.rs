@@ -275,14 +275,19 @@ impl<'a, F: Fill> Section<'a, F> {
         self.numeric(key, |kind| matches!(kind, Kind::Bytes(..)), wanted).map(|bytes| bytes as u64)
     }
 
-    /// Reads one of `words` and returns its meaning.
+    /// Reads one of `words` and returns its meaning. A number is read as its text, so `2` is the word `"2"`.
     pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let what = self.kind(key, |kind| match kind {
             Kind::Word(what, _) | Kind::Name(what) => Some(*what),
             _ => None,
         });
         let found = self.find(key)?;
-        let Value::Text(word) = &*found.value else { return self.wrong_type(&found, &format!("the name of a {what}")) };
+        let word = match &*found.value {
+            Value::Text(word) => word,
+            Value::Integer(number) => &number.to_string(),
+            Value::Number(number) => &number.to_string(),
+            _ => return self.wrong_type(&found, &format!("the name of a {what}")),
+        };
         let choice = words.iter().find(|(known, _)| known == word).map(|(_, choice)| *choice);
         if choice.is_none() {
             let hint = suggestion(word, words.iter().map(|(known, _)| *known));

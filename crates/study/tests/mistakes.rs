@@ -152,8 +152,9 @@ fn missing_table_does_not_hide_another() {
     2:2: `load` has no `stop`
         here: "load"
         hint: add `stop = "5s"`
-    3:12: `load.protocol` must be the name of a protocol, not an integer
+    3:12: unknown protocol `5`
         here: "5"
+        hint: available: `http`, `https`, `pingpong`, `memcached`, `redis`, `http-cache`
     4:1: unknown key `clints` in `load`
         here: "clints"
         hint: did you mean `clients`?
@@ -534,7 +535,7 @@ fn checks_http_requests() {
     "#
     );
     insta::assert_snapshot!(
-        http("protocol = \"http\"\nhttp = \"2\"\npipeline = 4\nstreams = 8\nthink = \"1ms\""),
+        http("protocol = \"http\"\nhttp = 2\npipeline = 4\nstreams = 8\nthink = \"1ms\""),
         @r#"
     8:12: HTTP/2 has no `pipeline`
         here: "4"
