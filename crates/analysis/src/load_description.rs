@@ -1,3 +1,4 @@
+use study::load_shape;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};
 
@@ -108,6 +109,7 @@ fn requests(http: &HttpPlan) -> String {
 }
 
 fn arrivals(load: &LoadPlan) -> String {
+    let shape = if load.shape.is_empty() { String::new() } else { format!(" at {}", load_shape::text(&load.shape)) };
     match load.arrivals {
         _ if load.search.is_some() => "open loop at the rates of a search".to_owned(),
         _ if load.share.is_some() => "open loop at fractions of the capacity found".to_owned(),
@@ -115,8 +117,8 @@ fn arrivals(load: &LoadPlan) -> String {
         Arrivals::Closed { think_ns } => {
             format!("closed loop with {} think time", quantity(think_ns as f64, "ns"))
         }
-        Arrivals::Poisson { .. } => "open loop, Poisson arrivals".to_owned(),
-        Arrivals::Constant { .. } => "open loop, constant arrivals".to_owned(),
+        Arrivals::Poisson { .. } => format!("open loop{shape}, Poisson arrivals"),
+        Arrivals::Constant { .. } => format!("open loop{shape}, constant arrivals"),
         Arrivals::Recorded => "open loop at trace timestamps".to_owned(),
     }
 }

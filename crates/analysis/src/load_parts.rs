@@ -158,31 +158,36 @@ const PARTS_MAX: usize = 20;
 
 /// Reports the stages of a load; empty if its rate did not change.
 pub(crate) fn stages(measurement: &Measurement) -> Vec<StageReport> {
+    let report = |(stage, windows): (Stage, &[Window])| {
+        let over_time = stage_parts(stage, windows, PARTS_MAX).map(|(stage, windows)| part(windows, stage)).collect();
+        StageReport { over_time, ..part(windows, stage) }
+    };
+    stage_windows(measurement).into_iter().map(report).collect()
+}
+
+/// The stages that a load began, with their windows.
+pub(crate) fn stage_windows(measurement: &Measurement) -> Vec<(Stage, &[Window])> {
     let mut rest = measurement.windows.as_slice();
     let window_ns = measurement.window_ns.max(1);
-    let mut stages = Vec::new();
-    for stage in &measurement.shape {
+    let own = |stage: &Stage| {
         let count = usize::try_from(stage.duration_ns / window_ns).unwrap_or(usize::MAX).min(rest.len());
         let (own, later) = rest.split_at(count);
         rest = later;
-        if own.is_empty() {
-            break;
-        }
-        let planned = (stage.duration_ns / window_ns) as f64;
-        let rate_at = |window: usize| {
-            let share = (window as f64 / planned).min(1.0);
-            stage.from_per_s + (stage.to_per_s - stage.from_per_s) * share
-        };
-        let part_of = |from: usize, windows: &[Window]| {
-            let (from_per_s, to_per_s) = (rate_at(from), rate_at(from + windows.len()));
-            let duration_ns = windows.len() as u64 * window_ns;
-            part(windows, Stage { from_per_s, to_per_s, duration_ns })
-        };
-        let length = own.len().div_ceil(PARTS_MAX);
-        let over_time = own.chunks(length).enumerate().map(|(at, windows)| part_of(at * length, windows));
-        stages.push(StageReport { over_time: over_time.collect(), ..part_of(0, own) });
-    }
-    stages
+        // A load that ended early cut its last stage.
+        let planned = (stage.duration_ns / window_ns).max(1) as f64;
+        (!own.is_empty()).then(|| (stage.between(0.0, count as f64 / planned), own))
+    };
+    measurement.shape.iter().map_while(own).collect()
+}
+
+/// Divides a stage into at most `most` parts with their windows.
+pub(crate) fn stage_parts(stage: Stage, windows: &[Window], most: usize) -> impl Iterator<Item = (Stage, &[Window])> {
+    let length = windows.len().div_ceil(most).max(1);
+    let count = windows.len() as f64;
+    windows.chunks(length).enumerate().map(move |(at, part)| {
+        let from = (at * length) as f64;
+        (stage.between(from / count, (from + part.len() as f64) / count), part)
+    })
 }
 
 fn part(windows: &[Window], stage: Stage) -> StageReport {

@@ -1,10 +1,12 @@
-//! Computes the latency of each operation of a journey, or kind of request, by design point.
+//! Computes the latency of each operation of a journey, kind of request, or stage of a rate that changes, by design
+//! point.
 
-use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Record};
+use study::load_shape::{self, Stage};
+use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasurement, Record, Window};
 
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
-use crate::merge_histograms;
 use crate::number::total;
+use crate::{load_parts, merge_histograms};
 
 /// One entry per journey. The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> {
@@ -12,15 +14,56 @@ pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> 
     let names = crate::group::distinct(measured.iter().flat_map(|one| &one.journeys).map(|one| one.name.as_str()));
     let of_journey = |name: &&str| {
         let journeys = measured.iter().filter_map(|one| one.journeys.iter().find(|journey| journey.name == **name));
-        row(&journeys.collect::<Vec<_>>(), &[], level)
+        row(&journeys.collect::<Vec<_>>(), Vec::new(), level)
     };
-    let of_mix = || row(&[], &measured, level);
-    if names.is_empty() { of_mix().into_iter().collect() } else { names.iter().filter_map(of_journey).collect() }
+    let of_mix = || row(&[], measured.iter().map(|measured| &measured.by_request[..]).collect(), level);
+    let mut found = match names.is_empty() {
+        true => of_mix().into_iter().collect::<Vec<_>>(),
+        false => names.iter().filter_map(of_journey).collect(),
+    };
+    found.extend(by_stage(&measured, level));
+    found
 }
 
-fn row(journeys: &[&JourneyMeasurement], mixes: &[&Measurement], level: f64) -> Option<RowOperations> {
-    let of_mixes = mixes.iter().map(|measured| &measured.by_request[..]);
-    let of_trials = journeys.iter().map(|journey| &journey.operations[..]).chain(of_mixes).collect::<Vec<_>>();
+/// Maximum number of parts of a ramp.
+const RAMP_PARTS_MAX: usize = 10;
+
+/// The stages of a rate that changes, with ramps in parts.
+fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
+    let of_trials = measured.iter().map(|measurement| {
+        let stages = load_parts::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {
+            let most = if stage.from_per_s == stage.to_per_s { 1 } else { RAMP_PARTS_MAX };
+            load_parts::stage_parts(stage, windows, most).collect::<Vec<_>>()
+        });
+        stages.enumerate().map(|(at, (stage, windows))| stage_measurement(at + 1, stage, windows)).unzip()
+    });
+    let of_trials = of_trials.collect::<Vec<(Vec<f64>, Vec<OperationMeasurement>)>>();
+    let mut found = row(&[], of_trials.iter().map(|(_, stages)| stages.as_slice()).collect(), level)?;
+    for (at, operation) in found.operations.iter_mut().enumerate() {
+        let rate = |(rates, stages): &(Vec<f64>, Vec<OperationMeasurement>)| {
+            (stages.get(at)?.name == operation.name).then(|| rates.get(at).copied())?
+        };
+        operation.rate_per_s = Some(OverTrials::new(of_trials.iter().map(rate).collect(), level));
+    }
+    Some(found)
+}
+
+/// A stage's achieved rate, requests per second, and its results.
+fn stage_measurement(nth: usize, stage: Stage, windows: &[Window]) -> (f64, OperationMeasurement) {
+    let latency = merge_histograms::merge(windows.iter().map(|window| &window.latency)).unwrap_or_default();
+    let requests = total(windows.iter().map(|window| window.requests));
+    let measured = OperationMeasurement {
+        name: format!("{nth}: {}", load_shape::text(&[stage])),
+        requests,
+        errors: total(windows.iter().map(|window| window.errors)),
+        service: (&latency).into(),
+        first_byte: None,
+    };
+    (requests as f64 / (stage.duration_ns as f64 / 1e9), measured)
+}
+
+fn row(journeys: &[&JourneyMeasurement], mixes: Vec<&[OperationMeasurement]>, level: f64) -> Option<RowOperations> {
+    let of_trials = journeys.iter().map(|journey| &journey.operations[..]).chain(mixes).collect::<Vec<_>>();
     let names = crate::group::distinct(of_trials.iter().copied().flatten().map(|operation| operation.name.as_str()));
     (!names.is_empty()).then(|| RowOperations {
         row: 0,
@@ -54,6 +97,7 @@ fn operation(name: &str, of_trials: &[&[OperationMeasurement]], level: f64) -> O
         latency_p50: quantile(0.5, |operation| Some(&operation.service)),
         latency_p99: quantile(0.99, |operation| Some(&operation.service)),
         first_byte_p50: quantile(0.5, |operation| operation.first_byte.as_ref()),
+        rate_per_s: None,
     }
 }
 
@@ -101,6 +145,7 @@ mod tests {
         assert_eq!((found.journey.as_deref(), found.completed, found.abandoned), (Some("shop"), 80, 8));
         assert_eq!((visit.journey.as_deref(), visit.row, visit.completed), (Some("visit"), found.row, 24));
         assert_eq!(visit.operations[0].requests, 8);
+        assert_eq!(found.operations[0].rate_per_s, None, "no stages");
         let look = &found.operations[0];
         assert_eq!((look.requests, look.errors, look.latency_mean.mean), (3200, 0, Some(1003.5)));
         let estimate = look.latency_mean.estimate.unwrap();
@@ -111,5 +156,32 @@ mod tests {
         assert_eq!((pay.latency_mean.mean, pay.errors), (Some(5000.0), 8));
         assert_eq!((pay.latency_p50.mean.is_some(), pay.latency_p99), (true, OverTrials::default()), "too few for p99");
         assert_eq!(found.operations[2].latency_mean, OverTrials::default());
+    }
+    #[test]
+    fn each_stage_is_listed_with_the_rate_that_it_achieved() {
+        let (run, mut records) = example::volley();
+        for record in records.iter_mut().filter(|record| record.point == 1) {
+            let Outcome::Measured(measurement) = &mut record.outcome else { continue };
+            measurement.window_ns = 100_000_000;
+            measurement.shape = load_shape::parse("100 for 200ms, 0..200 over 1s").unwrap();
+            let window = |at: u64| Window {
+                requests: if at < 2 { 10 } else { 2 * (at - 2) + 1 },
+                errors: u64::from(at == 11),
+                latency: histogram(&[1000 * (at + 1) + u64::from(record.block); 40]),
+            };
+            measurement.windows = (0..12).map(window).collect();
+        }
+        let findings = analyze(&run, &records);
+        let [found] = findings.operations.as_slice() else { panic!("{:?}", findings.operations) };
+        let stages = &found.operations;
+        assert_eq!((stages.len(), stages[0].name.as_str()), (11, "1: 100 for 0.2s"));
+        assert_eq!(stages[10].name, "11: 180..200 over 0.1s");
+        let rate = |at: usize| stages[at].rate_per_s.unwrap().mean;
+        assert_eq!((rate(0), rate(1), rate(10)), (Some(100.0), Some(10.0), Some(190.0)));
+        assert_eq!((stages[10].errors, stages[0].requests), (8, 160));
+        assert_eq!(stages[10].latency_mean.mean, Some(12_003.5));
+        // Its windows differ by design, so they say nothing about a steady state or the best length of a trial.
+        let row = &findings.rows[found.row];
+        assert!(row.steady.is_none() && row.metrics["throughput"].best_trial_s.is_none());
     }
 }

@@ -111,12 +111,13 @@ fn command(point: &Point) -> String {
 
 /// Returns flags and URL of `quintain load`.
 fn load(point: &Point) -> Result<Vec<String>, &'static str> {
-    let LoadPlan { protocol, http, workload, journey, search, share, .. } = &point.load;
+    let LoadPlan { protocol, http, workload, journey, search, share, shape, .. } = &point.load;
     match () {
         () if !point.proxies.is_empty() => return Err("it passes proxies"),
         () if journey.is_some() => return Err("it is a journey"),
         () if workload.is_some() => return Err("it is a workload of the study"),
         () if search.is_some() || share.is_some() => return Err("its rate is searched for"),
+        () if !shape.is_empty() => return Err("its rate changes over time"),
         () => {}
     }
     let load = &point.load;

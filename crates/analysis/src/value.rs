@@ -273,7 +273,11 @@ pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f
     Some(measurement.windows.iter().enumerate().map(|(index, window)| (window, length_s(index))).collect())
 }
 
+/// Values of the whole windows; `None` if they differ by design, because the rate changes.
 pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
+    if !measurement.shape.is_empty() {
+        return None;
+    }
     let windows = whole_windows(measurement).iter();
     let window_s = measurement.window_ns as f64 / 1e9;
     match metric {

@@ -100,7 +100,7 @@ pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u6
         seed,
         part: None,
         gate: false,
-        shape: Vec::new(),
+        shape: load.shape.clone(),
         log_one_in: u32::from(load.journey.as_ref().is_some_and(|plan| plan.keep_calls)),
     }
 }

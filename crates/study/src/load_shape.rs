@@ -41,6 +41,13 @@ impl Stage {
     pub fn requests(&self) -> f64 {
         (self.from_per_s + self.to_per_s) / 2.0 * self.duration_ns as f64 / 1e9
     }
+
+    /// Its part between two fractions of its length.
+    pub fn between(&self, from: f64, to: f64) -> Self {
+        let rate_at = |share: f64| self.from_per_s + (self.to_per_s - self.from_per_s) * share;
+        let duration_ns = (self.duration_ns as f64 * (to - from)).round() as u64;
+        Self { from_per_s: rate_at(from), to_per_s: rate_at(to), duration_ns }
+    }
 }
 
 /// Length of all stages, ns.
@@ -71,6 +78,19 @@ pub fn parse(text: &str) -> Result<Vec<Stage>, Invalid> {
     let stages = parts.split(',').map(|part| stage(part.trim(), each_ns)).collect::<Result<Vec<_>, _>>()?;
     check(&stages)?;
     Ok(stages)
+}
+
+/// The text of a shape, which [`parse`] reads.
+pub fn text(stages: &[Stage]) -> String {
+    let part = |stage: &Stage| {
+        let Stage { from_per_s, to_per_s, duration_ns } = stage;
+        let seconds = *duration_ns as f64 / 1e9;
+        match from_per_s == to_per_s {
+            true => format!("{from_per_s} for {seconds}s"),
+            false => format!("{from_per_s}..{to_per_s} over {seconds}s"),
+        }
+    };
+    stages.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 fn stage(part: &str, each_ns: Option<u64>) -> Result<Stage, Invalid> {
@@ -130,6 +150,8 @@ mod tests {
         assert_eq!(short("1k..10k over 60s"), [(1e3, 1e4, 60_000)]);
         assert_eq!(short("1k,2k, 5k for 20s each"), [(1e3, 1e3, 20_000), (2e3, 2e3, 20_000), (5e3, 5e3, 20_000)]);
         assert_eq!(short("0..1k over 1s, 10k for 500ms"), [(0.0, 1e3, 1_000), (1e4, 1e4, 500)]);
+        let spike = "0..1000 over 1s, 10000 for 0.5s";
+        assert_eq!(text(&parse(spike).unwrap()), spike);
         assert_eq!(mean_per_s(&parse("0..1k over 1s, 1k for 1s").unwrap()), 750.0);
         assert!(is_shape("1..2") && is_shape("1k for 2s") && !is_shape("1k") && !is_shape("2.5k/s"));
     }

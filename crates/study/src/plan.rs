@@ -8,6 +8,7 @@ use stats::search::Step;
 
 use crate::gate::Gate;
 pub use crate::level::Level;
+use crate::load_shape::Stage;
 use crate::objective::Objective;
 pub use crate::process::{CompanionPlan, ContainerPlan, EngineChoice, ProcessPlan};
 pub use crate::proxy::ProxyPlan;
@@ -209,6 +210,9 @@ pub struct LoadPlan {
     /// Arrival process of the requests. With [`LoadPlan::search`] or [`LoadPlan::share`] only the process counts: the
     /// rate is found during the run, and is in the [`Step`] of each record.
     pub arrivals: Arrivals,
+    /// The rate over the measured time, if it changes; [`LoadPlan::arrivals`] then has the mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<Stage>,
     /// Search for the highest rate that meets an objective: the trials of the point are its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,

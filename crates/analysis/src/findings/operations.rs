@@ -1,4 +1,4 @@
-//! Results per operation of a journey, or kind of request of a mix.
+//! Results per operation of a journey, kind of request of a mix, or stage of a rate that changes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::Estimate;
 pub struct RowOperations {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
-    /// Name of the journey; `null` for the requests of a mix, by method and target.
+    /// Name of the journey; `null` for the requests of a mix, and for stages.
     pub journey: Option<String>,
     /// Completed journeys, over all trials.
     pub completed: u64,
@@ -23,7 +23,7 @@ pub struct RowOperations {
 /// Results of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationFinding {
-    /// Name of the operation, or method and target of the request.
+    /// Name of the operation, method and target of the request, or number and rates of the stage.
     pub name: String,
     /// Calls with a valid response, over all trials.
     pub requests: u64,
@@ -37,6 +37,9 @@ pub struct OperationFinding {
     pub latency_p99: OverTrials,
     /// Median time to the first part of responses that arrived in several, ns.
     pub first_byte_p50: OverTrials,
+    /// Achieved requests per second, of a stage of a rate that changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<OverTrials>,
 }
 
 /// A value per trial, summarized over the trials.

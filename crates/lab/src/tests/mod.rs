@@ -50,6 +50,7 @@ fn point(command: &str) -> Point {
         companions: Vec::new(),
         companion_cpus: 0,
         load: LoadPlan {
+            shape: Vec::new(),
             protocol: Protocol::Pingpong,
             http: None,
             workload: None,

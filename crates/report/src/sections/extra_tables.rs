@@ -155,26 +155,33 @@ pub(crate) fn operations(findings: &Findings) -> Option<Table> {
     let all = || findings.operations.iter().flat_map(|found| found.operations.iter().map(move |one| (found, one)));
     let has_first_byte = all().any(|(_, one)| one.first_byte_p50.mean.is_some());
     let first_byte = has_first_byte.then_some("first byte, p50");
-    let numbers = ["calls", "errors", "mean", "p50", "p99"].into_iter().chain(first_byte).map(Head::number);
-    let heads = ["design point", "operation"].map(Head::text).into_iter().chain(numbers);
+    let has_stages = all().any(|(_, one)| one.rate_per_s.is_some());
+    let rate = has_stages.then_some("rate");
+    let numbers = ["calls", "errors"].into_iter().chain(rate).chain(["mean", "p50", "p99"]).chain(first_byte);
+    let numbers = numbers.map(Head::number);
+    let name = if all().all(|(_, one)| one.rate_per_s.is_some()) { "stage" } else { "operation" };
+    let heads = ["design point", name].map(Head::text).into_iter().chain(numbers);
     let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
     let is_alone = |row: usize| findings.operations.iter().filter(|found| found.row == row).count() == 1;
     let line = |(found, operation): (&RowOperations, &OperationFinding)| {
         let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
         let latencies = latencies.into_iter().chain(has_first_byte.then_some(&operation.first_byte_p50));
+        let rate = operation.rate_per_s.as_ref().map_or_else(String::new, |rate| over_trials(rate, "1/s"));
         let counts = [operation.requests.to_string(), count_and_share(operation.errors, operation.requests)];
         let name = match &found.journey {
             Some(journey) if !is_alone(found.row) => format!("{journey}: {}", operation.name),
             _ => operation.name.clone(),
         };
-        [label(found.row), name].into_iter().chain(counts).chain(latencies.map(over_trials)).collect()
+        let latencies = latencies.map(|latency| over_trials(latency, "ns"));
+        let cells = [label(found.row), name].into_iter().chain(counts);
+        cells.chain(has_stages.then_some(rate)).chain(latencies).collect()
     };
-    Table::plain("Latency by operation", heads, all().map(line)).unless_empty()
+    Table::plain(format!("Latency by {name}"), heads, all().map(line)).unless_empty()
 }
 
-fn over_trials(found: &OverTrials) -> String {
-    let mean = || found.mean.map(|mean| number::quantity(mean, "ns"));
-    let estimate = found.estimate.as_ref().map(|estimate| number::estimate(estimate, "ns"));
+fn over_trials(found: &OverTrials, unit: &str) -> String {
+    let mean = || found.mean.map(|mean| number::quantity(mean, unit));
+    let estimate = found.estimate.as_ref().map(|estimate| number::estimate(estimate, unit));
     estimate.or_else(mean).unwrap_or_else(|| "not enough".to_owned())
 }
 

@@ -1,6 +1,6 @@
 //! Reads `[load]`: protocol, arrivals, search, warm-up and stop rule.
 
-use config::node::Table;
+use config::node::{Table, Value};
 
 use super::http;
 use super::journey;
@@ -9,6 +9,7 @@ use super::workload;
 use crate::keys::allowed_words::{ARRIVALS, BACKENDS, LOOPS, RULES, STOP_RULES, WARMUP_RULES};
 use crate::limits::WARMUP_NS;
 use crate::load_rules;
+use crate::load_shape::{self, Stage};
 use crate::objective::Objective;
 use crate::plan::{CapacityShare, LoadPlan, Point, SearchPlan};
 use crate::section::Section;
@@ -23,7 +24,10 @@ pub(super) fn check_keys(load: &Section) {
         load.required("protocol");
     }
     load.required("clients");
-    load.required("stop");
+    // Whether a rate from a factor is a shape is known only at a design point.
+    if !matches!(load.table.get("rate").map(|entry| &entry.node.value), Some(Value::Text(_))) {
+        load.required("stop");
+    }
 }
 
 pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
@@ -53,7 +57,8 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         let message = format!("`load.workload` does not apply to protocol `{name}`");
         load.report.mistake(entry.key_place, message, hint);
     }
-    let (clients, stop) = (load.small("clients"), stop(load));
+    let shape = shape(load);
+    let (clients, stop) = (load.small("clients"), stop(load, &shape));
     let trace = workload.as_ref().and_then(|workload| workload.trace.as_ref());
     let arrivals = match trace {
         Some(trace) if trace.gaps == Gaps::Recorded => {
@@ -61,7 +66,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
             load.refuse(foreign, "cannot be combined with the recorded gaps of a trace", hint);
             Arrivals::Recorded
         }
-        _ => arrivals(load),
+        _ => arrivals(load, &shape),
     };
     let warmup = match load.has("warmup") {
         // A journey with few calls could end within the default second; a trace is measured from its first operation.
@@ -89,6 +94,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         share_cpus: load.flag("share_cpus").unwrap_or_default(),
         backend: load.choice("backend", BACKENDS).unwrap_or_default(),
         arrivals,
+        shape,
         search: find("search"),
         share: share(load),
         warmup: warmup.unwrap_or(Warmup::DurationNs(0)),
@@ -107,7 +113,14 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     (plan, capacity)
 }
 
-fn arrivals(load: &Section) -> Arrivals {
+/// Reads a rate that changes over time; empty if it does not.
+fn shape(load: &Section) -> Vec<Stage> {
+    let is_shaped = load.filled("rate").is_some_and(|(text, _)| load_shape::is_shape(&text));
+    let shape = if is_shaped { load.text_as("rate", load_shape::parse) } else { None };
+    shape.unwrap_or_default()
+}
+
+fn arrivals(load: &Section, shape: &[Stage]) -> Arrivals {
     if load.has("search") {
         return search_arrivals(load);
     }
@@ -125,8 +138,11 @@ fn arrivals(load: &Section) -> Arrivals {
     if !load.has("rate") {
         load.report.missing(load.place_of("loop"), "an open loop needs `load.rate`", "add `rate = \"10k\"`".to_owned());
     }
-    let is_share = share(load).is_some();
-    let rate_per_s = if is_share { None } else { load.rate_per_s("rate") };
+    let rate_per_s = match () {
+        () if share(load).is_some() => None,
+        () if shape.is_empty() => load.rate_per_s("rate"),
+        () => Some(load_shape::mean_per_s(shape)),
+    };
     at_rate(load, rate_per_s.unwrap_or(LATER_PER_S))
 }
 
@@ -297,7 +313,15 @@ fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> 
     }
 }
 
-fn stop(load: &Section) -> Option<Stop> {
+fn stop(load: &Section, shape: &[Stage]) -> Option<Stop> {
+    if !shape.is_empty() {
+        load.refuse(["stop"], "cannot be combined with a rate that changes, which ends the trial", "drop it");
+        return Some(Stop::Duration { duration_ns: load_shape::duration_ns(shape) });
+    }
+    if !load.has("stop") {
+        load.required("stop");
+        return None;
+    }
     if !load.is_table("stop") {
         return load.duration_ns("stop").map(|duration_ns| Stop::Duration { duration_ns });
     }

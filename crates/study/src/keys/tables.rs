@@ -40,6 +40,7 @@ const STATUS: Kind = Count(100, 599);
 const STATUSES: Kind = Kind::other("a string such as `\"2xx\"`");
 const STEADY: Kind = Word("warm-up", allowed_words::steady);
 const OF_CAPACITY: Kind = Kind::other("a fraction of the capacity, such as `\"80%\"`");
+const SHAPE: Kind = Kind::other("a shape, such as `\"1k..10k over 60s\"`");
 const WEIGHTED_LENGTHS: Kind = Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`");
 const JSON: Kind = Kind::other("a string, a number, a list, a table");
 const COMPANIONS: Kind = Named(&Table(&COMPANION));
@@ -200,7 +201,7 @@ pub static LOAD: Keys = Keys {
             .text("I/O backend of the generator"),
         key("loop", Word("loop", allowed_words::loops), "\"open\"", Means("open with a `rate`, otherwise closed"))
             .text("closed: the next request is sent after the response; open: when it is due"),
-        key("rate", Either(&[Rate, OF_CAPACITY]), "\"10k\"", Means("required in an open loop"))
+        key("rate", Either(&[Rate, OF_CAPACITY, SHAPE]), "\"10k\"", Means("required in an open loop"))
             .text("requests per second over all clients; of a journey, journeys per second"),
         key("arrivals", Word("arrival process", allowed_words::arrivals), "\"constant\"", Is("\"poisson\""))
             .text("arrival process of an open loop"),
@@ -212,7 +213,13 @@ pub static LOAD: Keys = Keys {
             .text("the same, run first, once for all points that differ only in their fraction of it"),
         key("warmup", Either(&[Duration(0, HOUR), STEADY, Table(&WARMUP)]), "\"500ms\"", WARMUP_BY_LOAD)
             .text("load before measuring"),
-        key("stop", Either(&[MEASURED, Table(&STOP)]), "\"5s\"", Mistake).text("when a trial ends"),
+        key(
+            "stop",
+            Either(&[MEASURED, Table(&STOP)]),
+            "\"5s\"",
+            Means("required, except with a shape, which ends the trial"),
+        )
+        .text("when a trial ends"),
         key("window", Duration(MS, 60 * S), "\"50ms\"", Is("\"100ms\""))
             .text("length of a time window of the measurement"),
         key("timeout", Duration(TIMEOUT_MIN_NS, HOUR), "\"5s\"", Is("\"2s\""))
