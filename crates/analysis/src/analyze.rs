@@ -1,7 +1,7 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use stats::trend::Series;
+use stats::growth_in_trials::Series;
 use study::plan::Level;
 use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
 use study::{Metric, WarningKind};

@@ -1,7 +1,7 @@
 //! Main effects and interactions of the factors, as numbers and sentences. Metrics that are never zero are analyzed by
 //! logarithm first, as their spread grows with their size; then without.
 
-use stats::adjust;
+use stats::adjust_p_values;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
 use stats::ranking::BLOCKS_MIN;
 use study::Metric;
@@ -172,7 +172,7 @@ fn analysis(
             })?;
             let mut analysis = bare(&found, scale, &[]);
             let tested = (1..points.len()).map(|index| found.change(0, 0, index, None).p_value()).collect::<Vec<_>>();
-            let adjusted = adjust::holm(&tested);
+            let adjusted = adjust_p_values::holm(&tested);
             for (index, point) in points.iter().enumerate().skip(1) {
                 let factor = point.iter().position(|level| *level > 0).unwrap_or(0);
                 let levels = &input.factors[factor].levels;
@@ -225,7 +225,7 @@ impl Shown {
 fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let is_effect = |source: SourceKind| !matches!(source, SourceKind::Blocks | SourceKind::Error);
     let tested = found.terms.iter().map(|term| term.p_value.filter(|_| is_effect(term.source)));
-    let adjusted = adjust::holm_of_some(tested);
+    let adjusted = adjust_p_values::holm_of_some(tested);
     let source = |(term, p_adjusted): (&stats::effects::Term, Option<f64>)| EffectSource {
         kind: if factors.is_empty() && term.source == SourceKind::Main { SourceKind::Points } else { term.source },
         factors: term.factors.iter().filter_map(|factor| Some(factors.get(*factor)?.name.clone())).collect(),
@@ -656,7 +656,7 @@ mod tests {
         };
         // Points in the order of the factors' first levels: clients, maxmem, build.
         let raw = [1, 2, 3].map(raw);
-        let mut adjusted = adjust::holm(&raw);
+        let mut adjusted = adjust_p_values::holm(&raw);
         let mut found = changes.iter().map(|change| change.p_adjusted.unwrap()).collect::<Vec<_>>();
         adjusted.sort_by(f64::total_cmp);
         found.sort_by(f64::total_cmp);

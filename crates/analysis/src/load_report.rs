@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Bound;
-use stats::batch::Batches;
+use stats::batch_means::Batches;
 use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
 
@@ -361,15 +361,15 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let sums = windows.iter().map(|(window, _)| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
     let is_mean_moved = is_moved(latency::mean(measurement), measurement.latency().mean());
     let mut intervals = BTreeMap::from([
-        ("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), false)),
-        ("latency_ns_mean".to_owned(), or_note(stats::batch::ratio(&sums, LOAD_LEVEL), is_mean_moved)),
+        ("rate_per_s".to_owned(), or_note(stats::batch_means::ratio(&counts, LOAD_LEVEL), false)),
+        ("latency_ns_mean".to_owned(), or_note(stats::batch_means::ratio(&sums, LOAD_LEVEL), is_mean_moved)),
     ]);
     let windows =
         windows.iter().map(|(window, _)| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
     if let (Some(windows), Some(latency)) = (windows, latency) {
         let (whole, estimate) = (&latency.answered, latency.estimate());
         for (name, q) in LOAD_QUANTILES {
-            let found = stats::batch::quantile(&windows, whole, q, LOAD_LEVEL);
+            let found = stats::batch_means::quantile(&windows, whole, q, LOAD_LEVEL);
             let found = or_note(found, is_moved(estimate.quantile(q), whole.quantile(q)));
             intervals.insert(format!("latency_ns_{}", name.replace('.', "")), found);
         }

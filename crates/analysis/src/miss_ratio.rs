@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stats::trend::{self, Series, Shown};
+use stats::growth_in_trials::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Reference, Run};
 
@@ -31,7 +31,7 @@ fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, trials: &[Kept]
     };
     let curves = || all.iter().flat_map(|panel| &panel.curves);
     let points = curves().flat_map(|curve| curve.points.iter().map(|point| series(curve, point))).collect::<Vec<_>>();
-    let mut found = trend::growth(&points, 1.0 - findings.level).into_iter();
+    let mut found = growth_in_trials::growth(&points, 1.0 - findings.level).into_iter();
     for panel in all {
         for point in panel.curves.iter_mut().flat_map(|curve| &mut curve.points) {
             let Some(growth) = found.next().filter(|_| point.difference.is_some()) else { continue };

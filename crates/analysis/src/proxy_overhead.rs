@@ -46,7 +46,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
         let is_tested = |one: &&mut AddedMetric| family.contains(&one.metric.as_str()) && one.p_adjusted.is_some();
         let mut tested = metrics.filter(is_tested).collect::<Vec<_>>();
         let raw = tested.iter().filter_map(|metric| metric.p_adjusted).collect::<Vec<_>>();
-        for (metric, p) in tested.iter_mut().zip(stats::adjust::holm(&raw)) {
+        for (metric, p) in tested.iter_mut().zip(stats::adjust_p_values::holm(&raw)) {
             metric.p_adjusted = Some(p);
             metric.shown = p <= 1.0 - findings.level && metric.blocks >= BLOCKS_MIN as u64;
         }

@@ -1,7 +1,7 @@
 //! Trends over the requests of a trial: growth of latency, memory or a proxy's store. The slope of the least-squares
-//! line is one value per trial, so intervals cover fresh processes ([`stats::trend`]).
+//! line is one value per trial, so intervals cover fresh processes ([`stats::growth_in_trials`]).
 
-use stats::trend::{self, Growth, Series, Shown};
+use stats::growth_in_trials::{self, Growth, Series, Shown};
 use study::call_log::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
@@ -62,7 +62,7 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
     let measured = records.iter().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
     let trials = measured.iter().filter_map(|record| series(record, what)).filter(|series| series.len() > 1);
     let trials = trials.collect::<Vec<_>>();
-    let per_1000 = |series: &[(f64, f64)]| stats::trend::least_squares(series).map(|slope| slope * 1000.0);
+    let per_1000 = |series: &[(f64, f64)]| stats::growth_in_trials::least_squares(series).map(|slope| slope * 1000.0);
     let slopes = trials.iter().filter_map(|series| per_1000(series)).collect::<Vec<_>>();
     let slope_per_1000_mean = stats::interval::average(&slopes)?;
     let ends = trials.iter().filter_map(|series| series.last()).map(|(requests, _)| *requests);
@@ -84,7 +84,7 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
         Some((per_1000(first)?, per_1000(second)?))
     });
     let is_state = matches!(what, "proxy_rss" | "subject_rss" | "proxy_store");
-    let changes = Series::from_lines(&trials, trend::FLAT_SHARE)?;
+    let changes = Series::from_lines(&trials, growth_in_trials::FLAT_SHARE)?;
     let of_trials = Trials { changes, halves: halves.collect(), requests: shortest, of: measured.len() };
     let found = OverRequests {
         what: what.to_owned(),
@@ -105,15 +105,16 @@ fn largest_gap(trials: &[Vec<(f64, f64)>]) -> f64 {
 
 fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     let error = 1.0 - findings.level;
-    let growths = trend::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
+    let growths =
+        growth_in_trials::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
     let grows = |growth: &Growth| matches!(growth.shown, Shown::Grows | Shown::Shrinks);
     let bend = |trials: &Trials| {
         let changes = trials.halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
-        Some((trend::p_value(&changes)?, stats::interval::average(&changes)?))
+        Some((growth_in_trials::p_value(&changes)?, stats::interval::average(&changes)?))
     };
     let bends = growths.iter().zip(trials).map(|(growth, trials)| grows(growth).then(|| bend(trials)).flatten());
     let bends = bends.collect::<Vec<_>>();
-    let adjusted = stats::adjust::holm_of_some(bends.iter().map(|bend| bend.map(|(p, _)| p)));
+    let adjusted = stats::adjust_p_values::holm_of_some(bends.iter().map(|bend| bend.map(|(p, _)| p)));
     let series = all.len();
     for ((((found, trials), growth), bend), p) in all.iter_mut().zip(trials).zip(&growths).zip(&bends).zip(adjusted) {
         let is_bent = bend
@@ -268,7 +269,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
     let change = |slope: &Estimate, quick| proxy_overhead::change_per(slope, &found.unit, PER, quick);
     let word = |slope: &Estimate| if slope.point > 0.0 { "grows" } else { "shrinks" };
     let mean = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
-    let (margin, requests) = (trend::FLAT_SHARE * 100.0, trials.requests);
+    let (margin, requests) = (growth_in_trials::FLAT_SHARE * 100.0, trials.requests);
     let text = match (&found.slope_per_1000, found.trend, found.halves_per_1000) {
         (None, ..) if trials.of > 1 => format!(
             "unclear whether {what} grows: only 1 of {} trials is long enough; use more requests per trial",

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use stats::outlier;
-use stats::steady::{self, Steady};
-use stats::trend::Series;
+use stats::growth_in_trials::Series;
+use stats::outliers;
+use stats::steady_state::{self, Steady};
 use study::WarningKind;
 use study::record::Record;
 
@@ -24,11 +24,11 @@ pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
 pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
     let places = records.iter().map(|record| (record.order, *record)).collect::<BTreeMap<_, _>>();
     let of_row = row.trials.iter().filter_map(|trial| Some(value::series(places.get(&trial.order)?.measurement()?)));
-    steady::halves(&of_row.collect::<Vec<_>>())
+    steady_state::halves(&of_row.collect::<Vec<_>>())
 }
 
 fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
-    for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady::judge(halves, error)) {
+    for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady_state::judge(halves, error)) {
         let (Some(reached), Some(log)) = (reached, growth.change) else { continue };
         let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log };
         row.steady = Some(SteadyFinding { reached, change, p_adjusted: growth.p_change });
@@ -45,7 +45,7 @@ fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
 fn outliers(rows: &mut [Row], error: f64) {
     let values = |row: &Row, metric: &str| row.trials.iter().map(|trial| trial.known(metric)).collect::<Vec<_>>();
     let groups = rows.iter().flat_map(|row| OUTLIERS_IN.map(|metric| values(row, metric))).collect::<Vec<_>>();
-    let mut found = outlier::outliers(&groups, error).into_iter();
+    let mut found = outliers::outliers(&groups, error).into_iter();
     for row in rows {
         for (metric, trials) in OUTLIERS_IN.into_iter().zip(&mut found) {
             trials.into_iter().for_each(|trial| row.trials[trial].outlier_in.push(metric.to_owned()));

@@ -206,7 +206,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     });
     let (sum, answers) = (measurement.service.sum + caused_ns + waited_ns, measurement.service.count + caused);
     let rate_per_s = answers as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0);
-    let ratio = stats::little::ratio(measurement.in_flight_mean, rate_per_s, sum / answers.max(1) as f64)?;
+    let ratio = stats::littles_law::ratio(measurement.in_flight_mean, rate_per_s, sum / answers.max(1) as f64)?;
     let edges = 2.0 * measurement.service.max.unwrap_or(0) as f64 / (measurement.duration_ns as f64).max(1.0);
     ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
         let off = percent((ratio - 1.0).abs());

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use net::Nanos;
-use stats::batch;
+use stats::batch_means;
 use stats::volley_stop_rule::{Moments, Next, VolleyRule};
 use study::generator_messages::{Announced, Connected, HOLD_MAX, Latencies, Phase};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
@@ -246,7 +246,7 @@ impl<'a> Coordinator<'a> {
             started: NEVER,
             from: NEVER,
             deadline: NEVER,
-            look_at: batch::next_look(0),
+            look_at: batch_means::next_look(0),
             volley,
             warmup_note: "",
             look_at_transient: steadiness::FEWEST,
@@ -501,10 +501,10 @@ impl<'a> Coordinator<'a> {
         if finished < self.look_at {
             return None;
         }
-        self.look_at = batch::next_look(finished);
+        self.look_at = batch_means::next_look(finished);
         let mut windows = vec![(0.0, 0.0); finished];
         self.control.gauges.iter().for_each(|gauge| add_windows(&mut windows, &gauge.live().windows));
-        let batches = batch::ratio(&windows, level).ok()?;
+        let batches = batch_means::ratio(&windows, level).ok()?;
         let estimate = batches.estimate;
         let half_width = (estimate.high - estimate.low) / 2.0 / estimate.point;
         (half_width <= relative).then(|| {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Rng;
-use crate::special;
+use crate::special_functions;
 
 /// A distribution, in the unit of its parameters: bytes in a workload. Only a negative location gives negative values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -126,11 +126,13 @@ impl Distribution {
         match *self {
             Self::Constant { value } => value,
             Self::Exponential { mean } => -mean * (-p).ln_1p(),
-            Self::Lognormal { median, sigma } if sigma > 0.0 => median * (sigma * special::normal_quantile(p)).exp(),
+            Self::Lognormal { median, sigma } if sigma > 0.0 => {
+                median * (sigma * special_functions::normal_quantile(p)).exp()
+            }
             Self::Lognormal { median, .. } => median,
             Self::Bimodal { low, high, high_share } => [low, high][usize::from(p > 1.0 - high_share)],
             Self::Uniform { low, high } => low + (high - low) * p,
-            Self::Gamma { shape, scale } => scale * special::gamma_quantile(shape, p),
+            Self::Gamma { shape, scale } => scale * special_functions::gamma_quantile(shape, p),
             Self::Gev { location, scale, shape } => location + scale * stretched(shape, -(-p.ln()).ln()),
             Self::Pareto { location, scale, shape } => location + scale * stretched(shape, -(-p).ln_1p()),
         }
@@ -145,7 +147,7 @@ impl Distribution {
             Self::Exponential { .. } => step(0.0),
             Self::Lognormal { median, sigma } if sigma > 0.0 && median > 0.0 => {
                 if x > 0.0 {
-                    special::normal_cdf((x / median).ln() / sigma)
+                    special_functions::normal_cdf((x / median).ln() / sigma)
                 } else {
                     0.0
                 }
@@ -154,7 +156,7 @@ impl Distribution {
             Self::Bimodal { low, high, high_share } => (1.0 - high_share) * step(low) + high_share * step(high),
             Self::Uniform { low, high } if high > low => ((x - low) / (high - low)).clamp(0.0, 1.0),
             Self::Uniform { low, .. } => step(low),
-            Self::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).0,
+            Self::Gamma { shape, scale } => special_functions::incomplete_gamma(shape, x.max(0.0) / scale).0,
             Self::Gev { location, scale, shape } => (-(-unstretched(shape, (x - location) / scale)).exp()).exp(),
             Self::Pareto { location, scale, shape } => {
                 -(-unstretched(shape, ((x - location) / scale).max(0.0))).exp_m1()
@@ -166,7 +168,7 @@ impl Distribution {
     pub fn upper(&self, x: f64) -> f64 {
         match *self {
             Self::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
-            Self::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).1,
+            Self::Gamma { shape, scale } => special_functions::incomplete_gamma(shape, x.max(0.0) / scale).1,
             Self::Gev { location, scale, shape } => -(-(-unstretched(shape, (x - location) / scale)).exp()).exp_m1(),
             Self::Pareto { location, scale, shape } => (-unstretched(shape, ((x - location) / scale).max(0.0))).exp(),
             _ => 1.0 - self.cdf(x),

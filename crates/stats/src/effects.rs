@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::interval::{self, Estimate};
-use crate::special;
+use crate::special_functions;
 
 /// Maximum number of design points: the arithmetic grows with the third power.
 pub const POINTS_MAX: usize = 256;
@@ -162,7 +162,7 @@ impl Contrast {
     /// Two-sided p-value of the difference.
     pub fn p_value(&self) -> f64 {
         match self.standard_error > 0.0 {
-            true => (2.0 * special::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
+            true => (2.0 * special_functions::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
             false if self.point == 0.0 => 1.0,
             false => 0.0,
         }
@@ -170,7 +170,7 @@ impl Contrast {
 
     /// Smallest difference that these trials would detect at this level with chance `power`.
     pub fn detectable(&self, level: f64, power: f64) -> f64 {
-        (interval::t_two_sided(level, self.df) + special::t_quantile(power, self.df)) * self.standard_error
+        (interval::t_two_sided(level, self.df) + special_functions::t_quantile(power, self.df)) * self.standard_error
     }
 }
 
@@ -440,7 +440,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// P(X > f) for Fisher's F with `above` and `below` degrees of freedom.
 fn f_upper(f: f64, above: f64, below: f64) -> f64 {
     let scaled = above * f / below;
-    special::incomplete_beta(0.5 * below, 0.5 * above, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
+    special_functions::incomplete_beta(0.5 * below, 0.5 * above, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
 }
 
 #[derive(Clone, Debug, PartialEq)]

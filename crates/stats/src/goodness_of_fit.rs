@@ -1,6 +1,6 @@
 //! Goodness-of-fit test for samples from a distribution.
 
-use crate::special;
+use crate::special_functions;
 
 /// The result of a goodness-of-fit test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     let statistic = cells.iter().map(|(found, expected)| (found - expected).powi(2) / expected).sum::<f64>();
     let degrees = cells.len() as u64 - 1;
     // Infinite if an impossible value occurred.
-    let p = if statistic.is_finite() { special::chi_square_upper(statistic, degrees as f64) } else { 0.0 };
+    let p = if statistic.is_finite() { special_functions::chi_square_upper(statistic, degrees as f64) } else { 0.0 };
     Some(Fit { statistic, degrees, p })
 }
 
@@ -59,9 +59,9 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::empirical::Empirical;
-    use crate::empirical::tests::etc_values;
     use crate::item_sizes::Sizes;
+    use crate::mixture_distribution::Empirical;
+    use crate::mixture_distribution::tests::etc_values;
     use crate::{Distribution, Rng};
 
     // scipy 1.17: scipy.stats.chisquare([16, 18, 16, 14, 12, 12]).pvalue

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::special;
-pub use crate::special::normal_cdf;
+use crate::special_functions;
+pub use crate::special_functions::normal_cdf;
 
 /// A point with its interval. A report shows all five, never only the point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,7 +91,7 @@ pub fn t_two_sided(level: f64, df: f64) -> f64 {
     thread_local!(static LAST: Cell<[f64; 3]> = const { Cell::new([f64::NAN; 3]) });
     let [last_level, last_df, mut t] = LAST.get();
     if (last_level, last_df) != (level, df) {
-        t = -special::t_quantile((1.0 - level) / 2.0, df);
+        t = -special_functions::t_quantile((1.0 - level) / 2.0, df);
         LAST.set([level, df, t]);
     }
     t

@@ -1,6 +1,6 @@
 //! Sizes in bytes from a distribution: one size per 64 bits, fast enough for every operation, and equal for equal bits.
 
-use crate::empirical::Empirical;
+use crate::mixture_distribution::Empirical;
 use crate::random::mix;
 
 /// Number of sizes in the table; larger ones come from the distribution's quantile function.
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::Rng;
     use crate::distribution::Distribution;
-    use crate::empirical::tests::{ETC_HEAD, etc_values};
+    use crate::mixture_distribution::tests::{ETC_HEAD, etc_values};
 
     #[test]
     fn shares_match_the_distribution() {

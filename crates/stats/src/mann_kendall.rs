@@ -1,6 +1,6 @@
 //! Trend test for a series.
 
-use crate::special;
+use crate::special_functions;
 
 /// The result of a trend test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
         return Some(Trend { p_value: 1.0, slope });
     }
     let z = (s.abs() - 1).max(0) as f64 / variance.sqrt();
-    Some(Trend { p_value: (2.0 * special::normal_cdf(-z)).min(1.0), slope })
+    Some(Trend { p_value: (2.0 * special_functions::normal_cdf(-z)).min(1.0), slope })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Order statistics: two ranks of a sample that enclose a quantile, for any distribution.
 
-use crate::special;
+use crate::special_functions;
 
 /// Quantile `q` of an ascending sample, in its unit, interpolated between order statistics. `None` for an empty sample,
 /// never zero. Source: Hyndman & Fan 1996, definition 7.
@@ -38,11 +38,11 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), String> {
     }
     let side = (1.0 - level) / 2.0;
     // The normal approximation with its correction for skewness (Cornish & Fisher 1937).
-    let (mean, z) = (n as f64 * q, -special::normal_quantile(side));
+    let (mean, z) = (n as f64 * q, -special_functions::normal_quantile(side));
     let (spread, skew) = (z * (mean * (1.0 - q)).sqrt(), (z * z - 1.0) * (1.0 - 2.0 * q) / 6.0);
     // Largest rank that exceeds the quantile rarely enough, and its mirror image.
-    let low = smallest(n, mean - spread + skew, |rank| special::binomial_cdf(rank, n, q) > side).max(1);
-    let high = smallest(n, mean + spread + skew, |rank| special::binomial_upper(rank, n, q) <= side);
+    let low = smallest(n, mean - spread + skew, |rank| special_functions::binomial_cdf(rank, n, q) > side).max(1);
+    let high = smallest(n, mean + spread + skew, |rank| special_functions::binomial_upper(rank, n, q) <= side);
     Ok((low, high))
 }
 
@@ -108,10 +108,10 @@ mod tests {
             let (low, high) = ranks(n, q, level).unwrap();
             let side = (1.0 - level) / 2.0;
             prop_assert!(1 <= low && low <= high && high <= n);
-            prop_assert!(special::binomial_cdf(low - 1, n, q) <= side);
-            prop_assert!(special::binomial_cdf(low, n, q) > side);
-            prop_assert!(special::binomial_upper(high, n, q) <= side);
-            prop_assert!(special::binomial_upper(high - 1, n, q) > side);
+            prop_assert!(special_functions::binomial_cdf(low - 1, n, q) <= side);
+            prop_assert!(special_functions::binomial_cdf(low, n, q) > side);
+            prop_assert!(special_functions::binomial_upper(high, n, q) <= side);
+            prop_assert!(special_functions::binomial_upper(high - 1, n, q) > side);
         }
     }
 }

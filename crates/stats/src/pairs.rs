@@ -2,7 +2,7 @@
 //! exchangeable whatever the machine does (Fisher 1935).
 
 use crate::interval::{self, Estimate};
-use crate::{Bound, special};
+use crate::{Bound, special_functions};
 
 /// Largest number of pairs with the exact distribution of signed ranks; beyond, a normal one with the ranks' variance.
 const EXACT_MAX: usize = 400;
@@ -159,7 +159,7 @@ fn median(sorted: &[f64]) -> f64 {
 fn walsh_rank(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         let (mean, sd) = moments(n);
-        return ((mean - 0.5 + sd * special::normal_quantile(tail)).floor() + 1.0).max(0.0) as usize;
+        return ((mean - 0.5 + sd * special_functions::normal_quantile(tail)).floor() + 1.0).max(0.0) as usize;
     }
     let ranks = (1..=n).map(|rank| 2 * rank).collect::<Vec<_>>();
     let chances = distribution(&ranks);
@@ -223,7 +223,7 @@ impl SignedRank {
         if ranks.len() > EXACT_MAX {
             let mean = ranks.iter().sum::<usize>() as f64 / 2.0;
             let sd = (ranks.iter().map(|rank| (rank * rank) as f64).sum::<f64>() / 4.0).sqrt();
-            let tail = |sum: f64| special::normal_cdf((sum + 1.0) / sd).min(1.0);
+            let tail = |sum: f64| special_functions::normal_cdf((sum + 1.0) / sd).min(1.0);
             return SignedRank { p_larger: tail(mean - positive as f64), p_smaller: tail(positive as f64 - mean) };
         }
         let chances = distribution(&ranks);

@@ -2,7 +2,7 @@
 //! *place* is the levels that its contenders share (clients, size, cores ...). Over all places of one metric, at most
 //! `error` of reports contain a false leader, and as many a false "slower than".
 
-use crate::adjust::{holm, holm_of_some};
+use crate::adjust_p_values::{holm, holm_of_some};
 use crate::interval::Estimate;
 use crate::pairs::{DifferenceRange, Side};
 

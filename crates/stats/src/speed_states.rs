@@ -1,7 +1,7 @@
 //! Tests whether the machine changed its speed during a run, so that consecutive trials are alike.
 
 use crate::random::Rng;
-use crate::special::normal_quantile;
+use crate::special_functions::normal_quantile;
 
 /// Largest distance between compared trials.
 const LAGS: usize = 3;

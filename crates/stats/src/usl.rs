@@ -2,7 +2,7 @@
 
 use crate::interval::{self, Estimate};
 use crate::random::Rng;
-use crate::special;
+use crate::special_functions;
 
 /// Throughput at one number of cores, threads or clients.
 #[derive(Clone, Debug, PartialEq)]
@@ -403,7 +403,8 @@ fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
         return point.clone();
     }
     let freedom = n as f64 - 1.0;
-    let wider = interval::t_two_sided(level, freedom + PRIOR_TRIALS) / special::normal_quantile((1.0 + level) / 2.0);
+    let wider =
+        interval::t_two_sided(level, freedom + PRIOR_TRIALS) / special_functions::normal_quantile((1.0 + level) / 2.0);
     let scale = (n as f64 / freedom).sqrt() * wider;
     // Keeps throughputs positive, as the law requires.
     let mut draw = || {

@@ -1,6 +1,6 @@
 //! Splits variation into differences between trials and variation within them, to choose the best length of a trial.
 
-use crate::{batch, interval};
+use crate::{batch_means, interval};
 
 const BATCHES: usize = 10;
 
@@ -16,10 +16,11 @@ pub struct Components {
 }
 
 /// Splits the variation of a metric. `trials` has the window values of each trial; windows last `window_s` seconds. The
-/// variance of a trial's mean comes from ten batch means (corrected as in [`batch::mean`]), pooled over trials. s_B² is
-/// the excess of the variance between trials. With independent windows, this is the one-way analysis of variance with
-/// random effects (Searle, Casella & McCulloch 1992, Variance Components, section 3.6). `None` for fewer than two
-/// trials, fewer than ten windows in a trial, or a value that is not finite. Panics if `window_s` is not positive.
+/// variance of a trial's mean comes from ten batch means (corrected as in [`batch_means::mean`]), pooled over trials.
+/// s_B² is the excess of the variance between trials. With independent windows, this is the one-way analysis of
+/// variance with random effects (Searle, Casella & McCulloch 1992, Variance Components, section 3.6). `None` for fewer
+/// than two trials, fewer than ten windows in a trial, or a value that is not finite. Panics if `window_s` is not
+/// positive.
 pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
     assert!(window_s > 0.0, "a window has a length: {window_s}");
     if trials.iter().any(|trial| trial.len() < BATCHES || !trial.iter().all(|value| value.is_finite())) {
@@ -33,7 +34,7 @@ pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
         let length = trial.len() / BATCHES;
         let from = trial.len() - length * BATCHES;
         let batches = trial[from..].chunks_exact(length).filter_map(interval::average).collect::<Vec<_>>();
-        let short = batch::shortfall(batch::autocorrelation_time(trial), length);
+        let short = batch_means::shortfall(batch_means::autocorrelation_time(trial), length);
         let of_a_window_alone = interval::variance(&batches)? * length as f64 / short;
         of_a_mean += of_a_window_alone / trial.len() as f64 / n;
         of_a_second += of_a_window_alone * window_s / n;

@@ -1,7 +1,7 @@
 //! Coverage of intervals, from the functions of reports, in simulated studies with a known truth. Trials have levels of
 //! their own, windows within a trial are autocorrelated, and latencies have a distribution.
 
-use stats::batch;
+use stats::batch_means;
 use stats::distribution::Distribution;
 use stats::effects::{self, Scale};
 use stats::histogram::Histogram;
@@ -27,7 +27,7 @@ enum Kind {
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until its batch-means interval is narrow, at [`batch::next_look`] or every ten windows.
+    /// A series that grows until its batch-means interval is narrow, at [`batch_means::next_look`] or every ten windows.
     Growing { rho: f64, often: bool },
     /// The same series wrongly treated as independent.
     Naive { rho: f64, windows: usize },
@@ -220,7 +220,7 @@ impl Kind {
                 interval::mean(&values, LEVEL)
             }
             Kind::BatchMean { rho, windows } => {
-                batch::mean(&series(rng, rho, windows), LEVEL).ok().map(|found| found.estimate)
+                batch_means::mean(&series(rng, rho, windows), LEVEL).ok().map(|found| found.estimate)
             }
             Kind::Growing { rho, often } => growing(rng, rho, often),
             Kind::Naive { rho, windows } => interval::mean(&series(rng, rho, windows), LEVEL),
@@ -229,7 +229,7 @@ impl Kind {
                 subject.unequal_windows(rng, |latencies| {
                     windows.push((latencies.iter().sum::<f64>(), latencies.len() as f64));
                 });
-                batch::ratio(&windows, LEVEL).ok().map(|found| found.estimate)
+                batch_means::ratio(&windows, LEVEL).ok().map(|found| found.estimate)
             }
             Kind::BatchQuantile { subject, q } => {
                 let mut whole = Histogram::new();
@@ -242,7 +242,7 @@ impl Kind {
                     }
                     windows.push(window);
                 });
-                batch::quantile(&windows, &whole, q, LEVEL).ok().map(|found| found.estimate)
+                batch_means::quantile(&windows, &whole, q, LEVEL).ok().map(|found| found.estimate)
             }
             Kind::Order { requests, q } => {
                 let mut histogram = Histogram::new();
@@ -330,8 +330,8 @@ fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
     let series = series(rng, rho, 10_000);
     let mut windows = 0;
     loop {
-        windows = if often { windows + 10 } else { batch::next_look(windows) };
-        let found = batch::mean(&series[..windows.min(series.len())], LEVEL).ok().map(|found| found.estimate);
+        windows = if often { windows + 10 } else { batch_means::next_look(windows) };
+        let found = batch_means::mean(&series[..windows.min(series.len())], LEVEL).ok().map(|found| found.estimate);
         if windows >= series.len() || found.is_some_and(|found| found.relative_half_width() <= 0.01) {
             return found;
         }

@@ -1,7 +1,7 @@
 //! Shares of reports that state something false about the inside of trials (windows correlate) or about single trials.
 
-use stats::trend::{self, Series, Shown};
-use stats::{Rng, outlier, steady};
+use stats::growth_in_trials::{self, Series, Shown};
+use stats::{Rng, outliers, steady_state};
 
 use super::Promise;
 use super::reports::{Row, count};
@@ -68,7 +68,7 @@ fn lines(rng: &mut Rng, windows: Windows, trials: usize, growth: f64) -> Series 
     let requests = |at: usize| (at as f64 + 0.5) * 100.0;
     let line = |values: Vec<f64>| values.into_iter().enumerate().map(|(at, value)| (requests(at), value)).collect();
     let trials = (0..trials).map(|_| line(trial(rng, windows, growth))).collect::<Vec<_>>();
-    Series::from_lines(&trials, trend::FLAT_SHARE).expect("there are trials")
+    Series::from_lines(&trials, growth_in_trials::FLAT_SHARE).expect("there are trials")
 }
 
 pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
@@ -86,16 +86,16 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
     };
     row("a false `grows` or `shrinks`, 36 flat series of 8 trials", Promise::AtMost(ERROR), &mut |rng| {
         let flat = (0..SERIES).map(|_| lines(rng, windows, 8, 0.0)).collect::<Vec<_>>();
-        trend::growth(&flat, ERROR).iter().any(|found| matches!(found.shown, Shown::Grows | Shown::Shrinks))
+        growth_in_trials::growth(&flat, ERROR).iter().any(|found| matches!(found.shown, Shown::Grows | Shown::Shrinks))
     });
     row("a false `flat`, 36 series of 8 trials that change by 5 %", Promise::AtMost(ERROR), &mut |rng| {
         // The line ends half a window before the trial does.
-        let share = trend::FLAT_SHARE * WINDOWS as f64 / (WINDOWS as f64 - 0.5);
+        let share = growth_in_trials::FLAT_SHARE * WINDOWS as f64 / (WINDOWS as f64 - 0.5);
         let changing = (0..SERIES).map(|_| lines(rng, windows, 8, share)).collect::<Vec<_>>();
-        trend::growth(&changing, ERROR).iter().any(|found| found.is_small)
+        growth_in_trials::growth(&changing, ERROR).iter().any(|found| found.is_small)
     });
     let steady = |points: &[Vec<Vec<f64>>]| {
-        steady::judge(&points.iter().map(|trials| steady::halves(trials)).collect::<Vec<_>>(), ERROR)
+        steady_state::judge(&points.iter().map(|trials| steady_state::halves(trials)).collect::<Vec<_>>(), ERROR)
     };
     row("a false `no steady state`, 12 points of 8 trials", Promise::AtMost(ERROR), &mut |rng| {
         let point = |rng: &mut Rng| (0..8).map(|_| trial(rng, windows, 0.0)).collect::<Vec<_>>();
@@ -111,11 +111,11 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
     row("a false outlier, 36 groups of 12 trials", one_kind, &mut |rng| {
         let mut value = || stats::interval::average(&trial(rng, windows, 0.0));
         let groups = (0..SERIES).map(|_| (0..12).map(|_| value()).collect()).collect::<Vec<_>>();
-        outlier::outliers(&groups, ERROR).iter().any(|found| !found.is_empty())
+        outliers::outliers(&groups, ERROR).iter().any(|found| !found.is_empty())
     });
     row("one of 36 series that grows by 20 % is shown", Promise::Nothing("power"), &mut |rng| {
         let series = (0..SERIES).map(|at| lines(rng, windows, 8, if at == 0 { 0.2 } else { 0.0 }));
-        trend::growth(&series.collect::<Vec<_>>(), ERROR)[0].shown == Shown::Grows
+        growth_in_trials::growth(&series.collect::<Vec<_>>(), ERROR)[0].shown == Shown::Grows
     });
     row("one of 12 points without steady state, 10 %, is flagged", Promise::Nothing("power"), &mut |rng| {
         let point = |rng: &mut Rng, growth| (0..8).map(|_| trial(rng, windows, growth)).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Judges one trial by an objective: its distance from each bound, and the worst one.
 
 use stats::search::Outcome;
-use stats::{Bound, batch};
+use stats::{Bound, batch_means};
 use study::Objective;
 use study::objective::Condition;
 use study::record::{Limit, Measurement};
@@ -84,7 +84,7 @@ pub(crate) fn judge(
 /// Value that a condition compares; `None` if there are too few responses or it was not observed.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
     let windows = measurement.windows.as_slice();
-    let found = |found: Result<batch::Batches, String>| {
+    let found = |found: Result<batch_means::Batches, String>| {
         found.ok().map(|found| (found.estimate.low.max(0.0), found.estimate.high))
     };
     match condition.metric.name {
@@ -92,7 +92,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             let sums =
                 windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
             let mean = latency::mean(measurement).filter(|mean| mean.value.is_finite())?;
-            bounded(condition, mean, measurement.latency().mean(), || found(batch::ratio(&sums, LEVEL)))
+            bounded(condition, mean, measurement.latency().mean(), || found(batch_means::ratio(&sums, LEVEL)))
         }
         "error_share" => {
             let errors = measurement.errors_total();
@@ -105,7 +105,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
                 // None of n: at most 3 of n, at 95 % (Hanley & Lippman-Hand 1983).
                 0 if point > 0.0 => None,
                 0 => Some((0.0, (3.0 / all).min(1.0))),
-                _ => found(batch::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
+                _ => found(batch_means::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
             };
             Some(Value { point, interval })
         }
@@ -121,7 +121,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
                 windows.iter().map(|window| merge_histograms::from_record(&window.latency)).collect::<Option<Vec<_>>>();
             let answered = &latency.answered;
             bounded(condition, point, answered.quantile(q), || {
-                windows.and_then(|windows| found(batch::quantile(&windows, answered, q, LEVEL)))
+                windows.and_then(|windows| found(batch_means::quantile(&windows, answered, q, LEVEL)))
             })
         }
     }

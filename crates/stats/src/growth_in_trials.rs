@@ -1,8 +1,8 @@
 //! Tests whether a series grows during a trial. Each trial contributes one change, so neighboring values may correlate.
 
-use crate::adjust::holm_of_some;
+use crate::adjust_p_values::holm_of_some;
 use crate::interval::{self, Estimate};
-use crate::special;
+use crate::special_functions;
 
 /// A change over a whole trial below this share counts as flat.
 pub const FLAT_SHARE: f64 = 0.05;
@@ -112,7 +112,7 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, f64, f64)> {
 /// Probability that a t variable with standard error `error` exceeds `distance`.
 fn tail(distance: f64, error: f64, df: f64) -> f64 {
     match error > 0.0 {
-        true => special::t_cdf(-distance / error, df),
+        true => special_functions::t_cdf(-distance / error, df),
         false if distance > 0.0 => 0.0,
         // Constant zero changes: no growth, and as flat as possible.
         false if distance == 0.0 => 0.5,

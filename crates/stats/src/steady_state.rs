@@ -1,6 +1,6 @@
 //! Tests whether measuring began in a steady state.
 
-use crate::trend::{self, Growth, Series, Shown};
+use crate::growth_in_trials::{self, Growth, Series, Shown};
 
 /// Changes between the halves of a trial below this count as steady: they move its mean by less than half of that.
 pub const MARGIN: f64 = 0.02;
@@ -30,7 +30,7 @@ pub fn halves(trials: &[Vec<f64>]) -> Series {
 /// and correlated windows have no direction. The test therefore counts trials, not windows: at most `error` of reports
 /// call a steady point unsteady (Student's t over trials, Holm over points). Changes below [`MARGIN`] never count.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
-    let found = trend::growth(points, error).into_iter();
+    let found = growth_in_trials::growth(points, error).into_iter();
     let judged = |change: Growth| {
         let moved = change.change.map(|mean| mean.point.abs() > MARGIN)?;
         Some(!(moved && matches!(change.shown, Shown::Grows | Shown::Shrinks)))

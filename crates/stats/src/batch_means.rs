@@ -18,7 +18,7 @@
 
 use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
-use crate::special;
+use crate::special_functions;
 
 /// Minimum number of batches.
 pub const FEWEST_BATCHES: usize = 10;
@@ -125,7 +125,7 @@ pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) ->
     let point = whole.quantile(q).ok_or_else(|| declined(NO_RESPONSE))?;
     let share = |window: &Histogram| (window.count_at_or_below(point as u64) as f64, window.len() as f64);
     let share = ratio(&windows.iter().map(share).collect::<Vec<_>>(), level)?;
-    let standard_error = share.estimate.half_width() / -special::normal_quantile((1.0 - level) / 2.0);
+    let standard_error = share.estimate.half_width() / -special_functions::normal_quantile((1.0 - level) / 2.0);
     let worth = q * (1.0 - q) / standard_error.powi(2);
     // The cast saturates, so shares without variance use all requests.
     let estimate = whole.quantile_interval(q, level, worth as u64).map_err(declined)?;

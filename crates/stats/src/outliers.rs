@@ -1,6 +1,6 @@
 //! Finds outliers, to inspect and never to remove.
 
-use crate::{interval, special};
+use crate::{interval, special_functions};
 
 const FEWEST: usize = 5;
 
@@ -52,7 +52,7 @@ fn farthest(values: &[(usize, f64)]) -> Option<(usize, f64)> {
     let square = ((all[place] - mean) / sd).powi(2);
     let room = (n - 1.0).powi(2) - n * square;
     let t = if room > 0.0 { ((n - 2.0) * n * square / room).sqrt() } else { f64::INFINITY };
-    Some((place, 2.0 * n * special::t_cdf(-t, n - 2.0)))
+    Some((place, 2.0 * n * special_functions::t_cdf(-t, n - 2.0)))
 }
 
 fn most_are_equal(values: &[(usize, f64)]) -> bool {
