@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use study::record::RECORD_VERSION;
 
-use crate::layout::LAYOUT_VERSION;
 use crate::run_file::RunFileError;
+use crate::table_layout::LAYOUT_VERSION;
 
 /// Why a store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]

@@ -11,13 +11,13 @@
 
 mod check_printable;
 mod error;
-mod layout;
 pub mod run_file;
 mod run_lock;
 mod store;
+mod table_layout;
 
 pub use error::StoreError;
-pub use layout::LAYOUT_VERSION;
 pub use run_file::RunFileError;
 pub use run_lock::Owner;
 pub use store::{Freed, RunSummary, Store};
+pub use table_layout::LAYOUT_VERSION;

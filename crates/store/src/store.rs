@@ -12,9 +12,9 @@ use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
 use study::spec::Protocol;
 
 use crate::error::{BUSY_S, StoreError};
-use crate::layout::{self, Layout};
 use crate::run_file::{self, Check, Content, Line, RunFileError};
 use crate::run_lock::{self, Owner};
+use crate::table_layout::{self, Layout};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -95,7 +95,7 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(uri, flags).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
-        match layout::look(&connection) {
+        match table_layout::look(&connection) {
             Err(_) if logged => {
                 let why = format!("{why}, and `{}` contains trials; copy both elsewhere", log.display());
                 Err(StoreError::Unopenable(path.to_path_buf(), why))
@@ -124,7 +124,7 @@ impl Store {
         for (name, value) in [("page_size", "16384"), ("auto_vacuum", "incremental")] {
             connection.pragma_update(None, name, value).map_err(sqlite)?;
         }
-        let layout = layout::create(&mut connection).map_err(sqlite)?;
+        let layout = table_layout::create(&mut connection).map_err(sqlite)?;
         let store = Store::new(connection, path, layout)?;
         // A write-ahead log lets `report` read while `run` writes. Each commit is synced: a lost trial costs seconds.
         for (name, value) in [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")] {
