@@ -2,7 +2,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use crate::config::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
+use crate::config_and_errors::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
 use crate::shard::{Key, Shard};
 use crate::stats::Stats;
 

@@ -5,7 +5,7 @@
 //! A slot has 8 bytes: block offset (28 bits), uses (4), tag (27), whether the item expires (1) and size class (4).
 //! `density` finds a victim among adjacent slots without reading items.
 
-use crate::memory::{Memory, NO_BLOCK};
+use crate::arena_allocator::{Memory, NO_BLOCK};
 
 pub(crate) const TAG_BITS: u32 = 27;
 /// The number of slots is a multiple of this.

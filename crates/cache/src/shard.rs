@@ -2,13 +2,13 @@
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use crate::config::{Config, Item, Meta, Mode, Refusal};
-use crate::evictor::Evictor;
+use crate::arena_allocator::{Memory, NO_BLOCK};
+use crate::config_and_errors::{Config, Item, Meta, Mode, Refusal};
+use crate::eviction_policy_names::Evictor;
 use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
-use crate::memory::{Memory, NO_BLOCK};
-use crate::queue::Queue;
+use crate::item_queue::Queue;
 use crate::stats::Stats;
-use crate::{evicted_key_uses, ghosts, uses};
+use crate::{evicted_key_table, s3_fifo_ghosts, use_counter};
 
 // The owner's bits in a block's first word: the length of the key and these. The second word is the length of the
 // value. Then, if present: links (2 words), expiry (1 word of seconds or 2 of milliseconds), flags (1), version (2);
@@ -228,7 +228,7 @@ impl Shard {
             if self.evictor == Evictor::Density {
                 let random = self.draw();
                 let (table, slots) = self.policy_table();
-                evicted_key_uses::count(table, slots, key.tag, random);
+                evicted_key_table::count(table, slots, key.tag, random);
             }
             return None;
         };
@@ -570,9 +570,9 @@ impl Shard {
     fn resize_index(&mut self, slots: u32) {
         let (last, live) = (self.ghost_count, self.ghosts_live());
         match self.evictor {
-            Evictor::Density => self.index.resize(&mut self.memory, slots, evicted_key_uses::stretch),
+            Evictor::Density => self.index.resize(&mut self.memory, slots, evicted_key_table::stretch),
             Evictor::S3Fifo => self.index.resize(&mut self.memory, slots, |old, old_slots, new, slots| {
-                ghosts::stretch(old, old_slots, new, slots, last, live);
+                s3_fifo_ghosts::stretch(old, old_slots, new, slots, last, live);
             }),
             _ => self.index.resize(&mut self.memory, slots, |_, _, _, _| ()),
         }
@@ -603,7 +603,7 @@ impl Shard {
             }
             Evictor::Density => {
                 let random = self.draw();
-                self.index.set_slot(&mut self.memory, at, Slot { uses: uses::more(slot.uses, random), ..slot });
+                self.index.set_slot(&mut self.memory, at, Slot { uses: use_counter::more(slot.uses, random), ..slot });
             }
         }
         block
@@ -613,8 +613,8 @@ impl Shard {
     fn enter(&mut self, block: u32, words: u32, tag: u32, past: Option<Past>) -> u32 {
         if self.evictor == Evictor::Density {
             let (table, slots) = self.policy_table();
-            let level = past.map_or_else(|| evicted_key_uses::recall(table, slots, tag), |past| past.uses);
-            return level.max(uses::ONE);
+            let level = past.map_or_else(|| evicted_key_table::recall(table, slots, tag), |past| past.uses);
+            return level.max(use_counter::ONE);
         }
         if !self.evictor.queues() {
             return 0;
@@ -624,7 +624,7 @@ impl Shard {
         if self.evictor == Evictor::S3Fifo && past.is_none() {
             let (live, last) = (self.ghosts_live(), self.ghost_count);
             let (table, slots) = self.policy_table();
-            let is_ghost = ghosts::remove(table, slots, tag, last, live);
+            let is_ghost = s3_fifo_ghosts::remove(table, slots, tag, last, live);
             // Before the first eviction, items beyond the small queue's share go to the main one.
             let [small, main] = [self.queues[0].words, self.queues[1].words];
             let is_small_full = match self.values_bytes_cap {
@@ -667,7 +667,7 @@ impl Shard {
         if self.evictor == Evictor::Density && matches!(why, Leaving::Evicted | Leaving::Displaced) {
             let random = self.draw();
             let (table, slots) = self.policy_table();
-            evicted_key_uses::remember(table, slots, slot.tag, slot.uses, random);
+            evicted_key_table::remember(table, slots, slot.tag, slot.uses, random);
         }
         self.index.remove(&mut self.memory, at);
         self.memory.release(block, words);
@@ -745,7 +745,7 @@ impl Shard {
                     let (number, live) = (self.ghost_count, self.ghosts_live());
                     let tag = self.index.slot(&self.memory, at).tag;
                     let (table, slots) = self.policy_table();
-                    ghosts::insert(table, slots, tag, number, live);
+                    s3_fifo_ghosts::insert(table, slots, tag, number, live);
                     return at;
                 }
                 let words = self.block_words(block);
@@ -788,7 +788,7 @@ impl Shard {
         while wanted > 0 {
             let slot = self.index.slot(&self.memory, at);
             if slot.block != NO_BLOCK {
-                let mut score = uses::score(slot.uses) - 16 * slot.class as i32;
+                let mut score = use_counter::score(slot.uses) - 16 * slot.class as i32;
                 if slot.class == 15 {
                     // The last class has no upper limit of size.
                     score -= 32 * (self.block_words(slot.block) / 1024).max(1).ilog2() as i32;
@@ -822,9 +822,9 @@ impl Shard {
             self.fade_hand = self.index.after(hand);
             let slot = self.index.slot(&self.memory, hand);
             if slot.block != NO_BLOCK {
-                self.index.set_slot(&mut self.memory, hand, Slot { uses: uses::half(slot.uses), ..slot });
+                self.index.set_slot(&mut self.memory, hand, Slot { uses: use_counter::half(slot.uses), ..slot });
             }
-            evicted_key_uses::halve(self.policy_table().0, hand);
+            evicted_key_table::halve(self.policy_table().0, hand);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Tests of the public interface, in one binary to link and run only once.
 
-mod history;
-mod items;
-mod memory;
-mod model;
-mod oracle;
-mod order;
+mod item_expiry;
+mod libcachesim_oracle;
+mod linearizability;
+mod linearizable_order;
+mod map_model;
+mod memory_overhead;

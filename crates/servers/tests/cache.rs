@@ -1,14 +1,14 @@
 //! Eight clients of a `serve cache` with four threads use the same keys in two protocols. The history is linearizable.
 
-#[path = "../../cache/tests/history/mod.rs"]
-mod history;
+#[path = "../../cache/tests/linearizability/mod.rs"]
+mod linearizability;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use history::{Ask, Clock, What};
+use linearizability::{Ask, Clock, What};
 use servers::{CacheLimits, CacheProtocol, CacheServer, CacheShared, Listen, Shutdown};
 
 const CLIENTS: u64 = 8;
@@ -113,13 +113,14 @@ fn one_order(backend: net::Choice) {
                 .map(|client| {
                     let clock = &clock;
                     scope.spawn(move || {
-                        history::ask(&mut Client::new(address, client % 2 == 1), clock, client, 300, STEPS).unwrap()
+                        linearizability::ask(&mut Client::new(address, client % 2 == 1), clock, client, 300, STEPS)
+                            .unwrap()
                     })
                 })
                 .collect();
             clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
         });
-        history::check(&seen).unwrap();
+        linearizability::check(&seen).unwrap();
         assert!(seen.iter().filter(|seen| matches!(seen.what, What::Found(_))).count() > 1_000);
         let stats = shared.cache.stats();
         assert!(stats.evictions > 500 && stats.deletes > 500, "{stats:?}");

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use crate::history::{self, Ask, Clock, Seen, What, check};
+use crate::linearizability::{self, Ask, Clock, Seen, What, check};
 use cache::{Cache, Config, Evictor, Meta, Mode};
 
 const THREADS: u64 = 4;
@@ -15,7 +15,7 @@ fn play<A: Ask + Send>(steps: u64, cache: impl Fn() -> A) -> Result<Vec<Seen>, S
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let (mut cache, clock) = (cache(), &clock);
-                scope.spawn(move || history::ask(&mut cache, clock, thread, 300, steps))
+                scope.spawn(move || linearizability::ask(&mut cache, clock, thread, 300, steps))
             })
             .collect();
         let seen: Result<Vec<_>, _> = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
@@ -170,9 +170,9 @@ fn checks_hand_written_histories() {
 
 #[test]
 fn detects_torn_values() {
-    assert_eq!(history::read(&history::compose(1 << 33, 3)), Ok(1 << 33));
-    let torn = [history::compose(1, 2), history::compose(2, 1)].concat();
-    assert!(history::read(&torn).unwrap_err().contains("torn"));
-    assert!(history::read(&torn[..17]).unwrap_err().contains("torn"));
-    assert!(history::read(b"").is_err() && history::read(&[b'x'; 16]).is_err());
+    assert_eq!(linearizability::read(&linearizability::compose(1 << 33, 3)), Ok(1 << 33));
+    let torn = [linearizability::compose(1, 2), linearizability::compose(2, 1)].concat();
+    assert!(linearizability::read(&torn).unwrap_err().contains("torn"));
+    assert!(linearizability::read(&torn[..17]).unwrap_err().contains("torn"));
+    assert!(linearizability::read(b"").is_err() && linearizability::read(&[b'x'; 16]).is_err());
 }

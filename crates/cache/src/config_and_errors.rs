@@ -45,7 +45,7 @@ pub struct Config {
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
 /// Preferred maximum memory of a shard in bytes. Growing the index blocks a shard's users. Measured
-/// with values of 20 bytes, see `examples/growth.rs`.
+/// with values of 20 bytes, see `examples/index_growth.rs`.
 pub(crate) const SHARD_BYTES_WANTED: u64 = 8 << 20;
 
 /// Minimum memory of a cache, in bytes.

@@ -1,7 +1,7 @@
 //! Measures stores that make the index grow: the longest, and quantiles, of a million stores into
 //! an empty cache and of a million overwrites after them.
 //!
-//! `cargo run --release -p cache --example growth -- [ITEMS [VALUE_BYTES [THREADS]]]`, by default
+//! `cargo run --release -p cache --example index_growth -- [ITEMS [VALUE_BYTES [THREADS]]]`, by default
 //! 1,000,000 items with values of 20 bytes and shards for one thread. Times are CPU times of the
 //! thread, unaffected by other processes; the clock itself takes part of a microsecond. Five rounds
 //! repeat the same stores, and the shortest time of each store counts.

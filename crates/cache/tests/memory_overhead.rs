@@ -1,3 +1,5 @@
+//! Memory per item, and the use of memory when the sizes of values change.
+
 use cache::{Cache, Config, Evictor, Meta, Mode};
 
 fn fill(cache: &Cache, from: u64, items: u64, key_bytes: usize, value_bytes: usize) {

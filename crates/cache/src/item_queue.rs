@@ -1,6 +1,6 @@
 //! A queue of items, linked through words 2 and 3 of their blocks.
 
-use crate::memory::{Memory, NO_BLOCK};
+use crate::arena_allocator::{Memory, NO_BLOCK};
 
 const NEWER: u32 = 2;
 const OLDER: u32 = 3;

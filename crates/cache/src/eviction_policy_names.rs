@@ -1,3 +1,5 @@
+//! The eviction policies and their names. `shard.rs` implements them.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! Times at which items expire.
+
 use cache::{Cache, Config, Evictor, Meta, Mode};
 
 fn at(expires_ms: u64) -> Meta {

@@ -3,7 +3,7 @@
 //! index. An unknown key matches an entry once in 500 times.
 
 use crate::index::Index;
-use crate::uses;
+use crate::use_counter;
 
 const BUCKET: u32 = 8;
 
@@ -34,7 +34,7 @@ fn find(table: &[u32], slots: u32, tag: u32) -> Option<u32> {
 pub(crate) fn count(table: &mut [u32], slots: u32, tag: u32, random: u64) {
     if let Some(entry) = find(table, slots, tag) {
         let found = read(table, entry);
-        write(table, entry, (found & !15) | uses::more(found & 15, random));
+        write(table, entry, (found & !15) | use_counter::more(found & 15, random));
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, rand
 #[inline]
 pub(crate) fn halve(table: &mut [u32], slot: u32) {
     let found = read(table, slot);
-    let level = uses::half(found & 15);
+    let level = use_counter::half(found & 15);
     write(table, slot, if level == 0 { 0 } else { (found & !15) | level });
 }
 
@@ -106,11 +106,11 @@ mod tests {
         assert_eq!(recall(&mut table, slots, tag), 0);
         count(&mut table, slots, tag, 0);
         assert_eq!(recall(&mut table, slots, tag), 0, "an unknown key is not counted");
-        remember(&mut table, slots, tag, uses::ONE, 0);
+        remember(&mut table, slots, tag, use_counter::ONE, 0);
         count(&mut table, slots, tag, 0);
-        assert_eq!(recall(&mut table, slots, tag), uses::ONE + 1);
+        assert_eq!(recall(&mut table, slots, tag), use_counter::ONE + 1);
         assert_eq!(recall(&mut table, slots, tag), 0, "recalled once");
-        remember(&mut table, slots, tag, uses::ONE, 0);
+        remember(&mut table, slots, tag, use_counter::ONE, 0);
         for _ in 0..3 {
             (0..slots).for_each(|slot| halve(&mut table, slot));
         }
