@@ -2,7 +2,7 @@
 //! request, the limits and where the stream is cut.
 
 use wire::cache_http::{self, Operation};
-use wire::detect_client::{DETECT_MAX_BYTES, Detected, detect};
+use wire::detect_cache_protocol::{DETECT_MAX_BYTES, Detected, detect};
 use wire::{memcached, resp};
 
 /// Limits that short inputs reach.

@@ -57,7 +57,7 @@ const HEAD_BYTES_MAX: usize = 1 << 20;
 /// The protocol of a cache server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheProtocol {
-    /// Detected per connection from its first bytes, see [`wire::detect_client`].
+    /// Detected per connection from its first bytes, see [`wire::detect_cache_protocol`].
     Auto,
     /// memcached's text protocol.
     Memcached,

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-use wire::number;
+use wire::decimal;
 
 /// Whether the connection persists after a response, and whether a header states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) fn push_head(
     match length {
         Length::Known(bytes) => {
             out.extend_from_slice(b"Content-Length: ");
-            number::push(out, bytes);
+            decimal::push(out, bytes);
             out.extend_from_slice(b"\r\n");
         }
         Length::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),

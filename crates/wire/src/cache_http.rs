@@ -35,8 +35,8 @@
 
 use std::borrow::Cow;
 
+use crate::decimal::hexadecimal;
 use crate::http1::{Body, Request};
-use crate::number::hexadecimal;
 
 /// Limits on decoded keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,29 +26,29 @@
 
 mod compose;
 mod error;
-mod fields;
-mod frame;
+mod field_rules;
+mod flow_control_window;
+mod frame_head;
+mod frame_reader;
 pub mod hpack;
-mod message;
-mod reader;
+mod message_state;
 mod request;
 mod response;
 mod settings;
-mod window;
 
 pub use compose::{
     push_data, push_frame_head, push_go_away, push_headers, push_ping, push_reset, push_settings, push_settings_ack,
     push_window_update,
 };
 pub use error::{ConnectionError, ErrorCode};
-pub use fields::{FieldError, read_trailers};
-pub use frame::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
-pub use message::Incoming;
-pub use reader::{Event, Reader, Role};
+pub use field_rules::{FieldError, read_trailers};
+pub use flow_control_window::{ReceiveWindow, SendWindow, WINDOW_MAX};
+pub use frame_head::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
+pub use frame_reader::{Event, Reader, Role};
+pub use message_state::Incoming;
 pub use request::{RequestHead, SharedFields, TableUse, request_fields};
 pub use response::{ResponseDecoder, ResponseHead};
 pub use settings::Settings;
-pub use window::{ReceiveWindow, SendWindow, WINDOW_MAX};
 
 /// Limits on the messages of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -321,7 +321,7 @@ impl Http2 {
                         Part::Value(nth) => {
                             request.values[*nth].push(sent.number, now, &mut Vec::new(), &mut self.value);
                         }
-                        Part::Length => wire::number::push(&mut self.value, body.len() as u64),
+                        Part::Length => wire::decimal::push(&mut self.value, body.len() as u64),
                     }
                     hpack::push_text(&mut self.block, &self.value);
                 }

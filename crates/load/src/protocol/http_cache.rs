@@ -72,7 +72,7 @@ impl Codec for HttpCache {
             (Verb::Set, 413 | 414 | 507) => Reply::Refused,
             (_, status) => {
                 keep_error(error, b"status ");
-                wire::number::push(error, u64::from(status));
+                wire::decimal::push(error, u64::from(status));
                 Reply::Error
             }
         };

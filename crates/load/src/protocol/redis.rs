@@ -1,6 +1,6 @@
 //! The client side of RESP2, for Redis and Valkey.
 
-use wire::number;
+use wire::decimal;
 use wire::resp::{Event, Limits, Reply as Resp, ReplyReader, compose_request};
 
 use super::cache::{Codec, Piece, Reply, Response, Verb, keep_error};
@@ -38,7 +38,7 @@ impl Codec for Redis {
             compose_request(out, &[b"SET", key, value]);
         } else {
             self.ttl.clear();
-            number::push(&mut self.ttl, u64::from(ttl_s));
+            decimal::push(&mut self.ttl, u64::from(ttl_s));
             compose_request(out, &[b"SET", key, value, b"EX", &self.ttl]);
         }
     }

@@ -9,7 +9,7 @@ use stats::popularity::Zipf;
 use stats::random::mix;
 use stats::{Rng, ZipfRanks};
 use study::request_values::{Field, Part, RowOrder, has_values};
-use wire::number;
+use wire::decimal;
 
 use crate::escape::{self, Escape, Syntax};
 
@@ -99,11 +99,11 @@ impl Value {
                 hex(self.draw(number, 2), 0..16, out);
                 out.extend_from_slice(b"-01");
             }
-            Source::UnixMs { at_zero_ns } => number::push(out, (at_zero_ns + now) / 1_000_000),
-            Source::Sequence { first } => number::push(out, first.wrapping_add(number)),
-            Source::Integer { first, count } => number::push(out, first + below(self.draw(number, 0), *count)),
+            Source::UnixMs { at_zero_ns } => decimal::push(out, (at_zero_ns + now) / 1_000_000),
+            Source::Sequence { first } => decimal::push(out, first.wrapping_add(number)),
+            Source::Integer { first, count } => decimal::push(out, first + below(self.draw(number, 0), *count)),
             Source::Zipf { first, ranks } => {
-                number::push(out, first + ranks.sample(&mut Rng::stream(self.key, number)));
+                decimal::push(out, first + ranks.sample(&mut Rng::stream(self.key, number)));
             }
             Source::Letters { length } => {
                 // Twelve letters take 62 bits.
@@ -283,7 +283,7 @@ impl Varied {
             match *piece {
                 Piece::Fixed(start, end) => out.extend_from_slice(&self.bytes[start..end]),
                 Piece::Value(index) => self.values[index].push(number, now, out),
-                Piece::BodyLength => number::push(out, body_bytes as u64),
+                Piece::BodyLength => decimal::push(out, body_bytes as u64),
             }
         }
     }

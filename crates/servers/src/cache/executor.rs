@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use net::Nanos;
-use wire::detect_client::{Detected, detect};
+use wire::detect_cache_protocol::{Detected, detect};
 
 use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
 use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use cache::{Item, Meta, Mode, Refusal};
+use wire::decimal;
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
-use wire::number;
 
 use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
 use super::executor::Executor;
@@ -188,7 +188,7 @@ impl Executor {
 /// `value`, padded with spaces to the length of `before`, like memcached 1.6.18's `do_add_delta`.
 fn written_over(before: &[u8], value: u64) -> Vec<u8> {
     let mut text = Vec::with_capacity(before.len().max(20));
-    number::push(&mut text, value);
+    decimal::push(&mut text, value);
     if text.len() < before.len() {
         text.resize(before.len(), b' ');
     }
@@ -209,7 +209,7 @@ fn mode(verb: Verb, cas: Option<u64>) -> Mode {
 
 /// `incr` wraps at 2^64, `decr` stops at 0; `None` if `value` is not a number.
 fn counted(value: &[u8], delta: u64, down: bool) -> Option<u64> {
-    let value = number::unsigned_of_c(value)?;
+    let value = decimal::unsigned_of_c(value)?;
     Some(if down { value.saturating_sub(delta) } else { value.wrapping_add(delta) })
 }
 

@@ -1,7 +1,7 @@
 //! RESP2 and RESP3 commands of cache clients and benchmarks. Replies follow Redis 7.0.15.
 
 use cache::{Meta, Mode, Refusal};
-use wire::number;
+use wire::decimal;
 use wire::resp::{
     Name, Read, Request, Version, When, compose_array, compose_bulk, compose_error, compose_integer, compose_map,
     compose_null, parse_set,
@@ -118,7 +118,7 @@ impl Executor {
             },
             Name::Incr => self.redis_increment(key, 1),
             Name::Decr => self.redis_increment(key, -1),
-            Name::Incrby | Name::Decrby => match (name, number::canonical(request.argument(2))) {
+            Name::Incrby | Name::Decrby => match (name, decimal::canonical(request.argument(2))) {
                 (_, None) => self.out.extend_from_slice(NOT_AN_INTEGER),
                 (Name::Incrby, Some(delta)) => self.redis_increment(key, delta),
                 (_, Some(i64::MIN)) => self.out.extend_from_slice(b"-ERR decrement would overflow\r\n"),
@@ -265,7 +265,7 @@ impl Executor {
     fn redis_increment(&mut self, key: &[u8], delta: i64) {
         let mut held = self.shared.cache.hold(key);
         let counted = held.update(self.now_ms, |item| {
-            match number::canonical(item.value)
+            match decimal::canonical(item.value)
                 .ok_or(NOT_AN_INTEGER)
                 .and_then(|is| is.checked_add(delta).ok_or(OVERFLOW))
             {
@@ -302,7 +302,7 @@ impl Executor {
 
     /// Handles `SETEX` and `PSETEX`, whose time is in units of `unit_ms`.
     fn redis_setex(&mut self, request: &Request<'_, '_>, unit_ms: u64) {
-        let Some(time) = number::canonical(request.argument(2)) else {
+        let Some(time) = decimal::canonical(request.argument(2)) else {
             return self.out.extend_from_slice(NOT_AN_INTEGER);
         };
         let ms = u64::try_from(time).ok().filter(|time| *time > 0).and_then(|time| time.checked_mul(unit_ms));
@@ -330,7 +330,7 @@ impl Executor {
     /// `EXPIRE` and `PEXPIRE`. The time is in units of `unit_ms`.
     fn redis_expire(&mut self, request: &Request<'_, '_>, unit_ms: i64) {
         let key = request.argument(1);
-        let Some(time) = number::canonical(request.argument(2)) else {
+        let Some(time) = decimal::canonical(request.argument(2)) else {
             return self.out.extend_from_slice(NOT_AN_INTEGER);
         };
         let Some(ends) = time.checked_mul(unit_ms).and_then(|ms| ms.checked_add(self.now_ms as i64)) else {

@@ -2,7 +2,7 @@
 
 use super::fields::{self, is_token};
 use super::request::{check_target, is_host};
-use crate::number;
+use crate::decimal;
 
 const MARKS: &str = "!#$%&'*+-.^_`|~";
 
@@ -49,7 +49,7 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
             }
         } else if is("content-length") {
             has_length = true;
-            if number::unsigned_of_any_length(fields::trim(value.as_bytes())) != Some(body.len() as u64) {
+            if decimal::unsigned_of_any_length(fields::trim(value.as_bytes())) != Some(body.len() as u64) {
                 return Err(format!(
                     "`Content-Length: {}` for a body of {} bytes: drop it, it is added automatically",
                     value.escape_debug(),
@@ -71,7 +71,7 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     }
     if !has_length && (!body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")) {
         push(out, &["Content-Length: "]);
-        number::push(out, body.len() as u64);
+        decimal::push(out, body.len() as u64);
         push(out, &["\r\n"]);
     }
     if close && !has_close {

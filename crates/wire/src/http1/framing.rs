@@ -2,7 +2,7 @@
 
 use super::error::MessageError;
 use super::fields::{is_token, trim};
-use crate::number::unsigned_of_any_length;
+use crate::decimal::unsigned_of_any_length;
 
 /// `Content-Length`, `Transfer-Encoding` and `Connection` of one head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

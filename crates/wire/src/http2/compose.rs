@@ -1,5 +1,5 @@
 use super::error::ErrorCode;
-use super::frame::{FrameKind, flags};
+use super::frame_head::{FrameKind, flags};
 use super::settings::Settings;
 
 /// Appends the head of a frame with a payload of `bytes` bytes, which must be below 2^24.

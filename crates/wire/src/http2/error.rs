@@ -1,6 +1,6 @@
 //! Errors that end a connection.
 
-use super::frame::FrameKind;
+use super::frame_head::FrameKind;
 use super::hpack::HpackError;
 
 /// An error code of RST_STREAM and GOAWAY. Source: RFC 9113 section 7.

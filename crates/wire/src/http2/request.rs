@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Limits;
 use super::error::ConnectionError;
-use super::fields::{FieldError, FieldRules};
+use super::field_rules::{FieldError, FieldRules};
 use super::hpack::{self, Decoder, Indexing};
 use crate::http1;
 use crate::http1::fields::{is_token, trim};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Limits;
 use super::error::ConnectionError;
-use super::fields::{FieldError, FieldRules};
+use super::field_rules::{FieldError, FieldRules};
 use super::hpack::{BlockUse, Decoder};
 
 /// The head of a response, final or interim.

@@ -2,7 +2,7 @@
 
 use super::Limits;
 use super::error::ConnectionError;
-use super::window::WINDOW_MAX;
+use super::flow_control_window::WINDOW_MAX;
 
 const HEADER_TABLE_SIZE: u16 = 1;
 const ENABLE_PUSH: u16 = 2;

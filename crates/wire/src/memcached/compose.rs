@@ -1,5 +1,5 @@
 use super::Limits;
-use crate::number;
+use crate::decimal;
 
 /// Fails if a server would misread `key`: servers disagree on a block after an invalid key (protocol.txt, "Keys").
 #[inline]
@@ -32,11 +32,11 @@ pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i3
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);
     push_words(out, &[b"set ", key, b" "]);
-    number::push(out, u64::from(client_flags));
+    decimal::push(out, u64::from(client_flags));
     out.push(b' ');
-    number::push_signed(out, i64::from(exptime));
+    decimal::push_signed(out, i64::from(exptime));
     out.push(b' ');
-    number::push(out, data.len() as u64);
+    decimal::push(out, data.len() as u64);
     push_words(out, &[b"\r\n", data, b"\r\n"]);
     Ok(())
 }
@@ -50,7 +50,7 @@ pub fn compose_delete(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
 
 /// Appends the response to `incr` or `decr`.
 pub fn compose_number(out: &mut Vec<u8>, value: u64) {
-    number::push(out, value);
+    decimal::push(out, value);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -59,12 +59,12 @@ pub fn compose_number(out: &mut Vec<u8>, value: u64) {
 #[inline]
 pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_bytes: usize, cas: Option<u64>) {
     push_words(out, &[b"VALUE ", key, b" "]);
-    number::push(out, u64::from(client_flags));
+    decimal::push(out, u64::from(client_flags));
     out.push(b' ');
-    number::push(out, data_bytes as u64);
+    decimal::push(out, data_bytes as u64);
     if let Some(cas) = cas {
         out.push(b' ');
-        number::push(out, cas);
+        decimal::push(out, cas);
     }
     out.extend_from_slice(b"\r\n");
 }

@@ -1,5 +1,5 @@
 use super::Limits;
-use crate::number;
+use crate::decimal;
 
 /// The expiration time in a request. Source: protocol.txt, "Expiration times".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -450,12 +450,12 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
 
 /// Parses an exptime. Keeps the low 32 bits, like memcached.
 fn expiry(word: &[u8]) -> Option<Expiry> {
-    number::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
+    decimal::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
 }
 
 /// Parses flags. Keeps the low 32 bits, like memcached.
 fn client_flags(word: &[u8]) -> Option<u32> {
-    number::unsigned_of_c(word).map(|flags| flags as u32)
+    decimal::unsigned_of_c(word).map(|flags| flags as u32)
 }
 
 /// `set key flags exptime bytes [cas] [noreply]`.
@@ -464,7 +464,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let (found, noreply) = Words::split(rest, wanted);
     let [key, flags_word, exptime_word, bytes_word, cas_word, ..] = found.words;
     // The announced block follows even if the line is invalid.
-    let block_bytes = if found.count >= 4 { number::unsigned(bytes_word) } else { None };
+    let block_bytes = if found.count >= 4 { decimal::unsigned(bytes_word) } else { None };
     let refuse = |reply| Line::Refused { reply, noreply, block_bytes, outdated: None };
     if found.count < wanted || found.count > wanted + 1 {
         return refuse(UNKNOWN_COMMAND);
@@ -473,7 +473,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let (Some(client_flags), Some(expiry)) = (client_flags(flags_word), expiry(exptime_word)) else {
         return refuse(BAD_LINE);
     };
-    let cas = if verb == Verb::Cas { number::unsigned_of_c(cas_word) } else { None };
+    let cas = if verb == Verb::Cas { decimal::unsigned_of_c(cas_word) } else { None };
     if key.len() > limits.key_bytes || verb == Verb::Cas && cas.is_none() {
         return refuse(BAD_LINE);
     }
@@ -511,7 +511,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
             Some(expiry) => Command::Touch { key, expiry, noreply },
             None => return refuse(BAD_EXPTIME),
         },
-        _ => match number::unsigned_of_c(argument) {
+        _ => match decimal::unsigned_of_c(argument) {
             Some(delta) => Command::Count { key, delta, down: name == b"decr", noreply },
             None => return refuse(BAD_DELTA),
         },
@@ -526,12 +526,12 @@ fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
         b"quit" => Line::Command(Command::Quit),
         b"stats" => Line::Command(Command::Stats(rest.trim_ascii())),
         b"verbosity" if found.count == 0 => refuse(UNKNOWN_COMMAND),
-        b"verbosity" if number::unsigned(found.words[0]).is_none() && !noreply => refuse(BAD_LINE),
+        b"verbosity" if decimal::unsigned(found.words[0]).is_none() && !noreply => refuse(BAD_LINE),
         b"verbosity" => Line::Command(Command::Verbosity(noreply)),
         _ => {
             let delay_s = match found.count - usize::from(noreply) {
                 0 => 0,
-                1 => match number::signed_of_c(found.words[0]) {
+                1 => match decimal::signed_of_c(found.words[0]) {
                     Some(delay_s) => (delay_s as i32).max(0).unsigned_abs(),
                     None => return refuse(BAD_EXPTIME),
                 },

@@ -1,8 +1,8 @@
 //! Reads a client's responses to `get` with one key, `set` and `delete` from one connection.
 
 use super::Limits;
-use crate::block_reader::{BlockReader, Event, Next, StreamError};
-use crate::number;
+use crate::cache_response_reader::{BlockReader, Event, Next, StreamError};
+use crate::decimal;
 
 /// The request that a response belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +119,7 @@ fn parse_value(
     let mut words = value.split(|&byte| byte == b' ');
     let (found, flags, bytes) = (words.next(), words.next(), words.next());
     let (Some(flags), Some(bytes), None) =
-        (flags.and_then(number::unsigned), bytes.and_then(number::unsigned), words.next())
+        (flags.and_then(decimal::unsigned), bytes.and_then(decimal::unsigned), words.next())
     else {
         return Err(StreamError::BadValueLine);
     };

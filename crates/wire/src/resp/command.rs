@@ -1,7 +1,7 @@
 //! The supported commands, their arity, and the options of SET.
 
 use super::Request;
-use crate::number;
+use crate::decimal;
 
 macro_rules! names {
     ($($name:ident $text:literal $least:literal ..= $most:expr, $doc:literal;)*) => {
@@ -149,7 +149,7 @@ pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, &'static str> 
 }
 
 fn parse_time(option: &str, text: &[u8]) -> Result<When, &'static str> {
-    let value = number::canonical(text).ok_or("value is not an integer or out of range")?;
+    let value = decimal::canonical(text).ok_or("value is not an integer or out of range")?;
     let factor = if option.starts_with('e') { 1000 } else { 1 };
     let ms = u64::try_from(value).ok().filter(|value| *value > 0).and_then(|value| value.checked_mul(factor));
     let ms = ms.filter(|ms| i64::try_from(*ms).is_ok()).ok_or("invalid expire time in 'set' command")?;

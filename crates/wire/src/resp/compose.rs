@@ -1,4 +1,4 @@
-use crate::number;
+use crate::decimal;
 
 /// The protocol version of a connection, which `HELLO` changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,7 +12,7 @@ pub enum Version {
 
 fn push_count(out: &mut Vec<u8>, mark: u8, count: u64) {
     out.push(mark);
-    number::push(out, count);
+    decimal::push(out, count);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -40,7 +40,7 @@ pub fn compose_error(out: &mut Vec<u8>, text: &str) {
 /// Appends an integer.
 pub fn compose_integer(out: &mut Vec<u8>, value: i64) {
     out.push(b':');
-    number::push_signed(out, value);
+    decimal::push_signed(out, value);
     out.extend_from_slice(b"\r\n");
 }
 

@@ -1,8 +1,8 @@
 //! Reads RESP2 replies. Arrays are errors, because quintain's requests never cause one.
 
 use super::Limits;
-use crate::block_reader::{BlockReader, Event, Next, StreamError};
-use crate::number;
+use crate::cache_response_reader::{BlockReader, Event, Next, StreamError};
+use crate::decimal;
 
 /// A reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,10 +76,10 @@ fn parse_line(limits: &Limits, line: &[u8], sink: &mut impl FnMut(Event<'_>)) ->
             sink(Event::Text(text));
             if mark == b'+' { Reply::Simple } else { Reply::Error }
         }
-        b':' => Reply::Integer(number::signed(text).ok_or(StreamError::BadNumber)?),
+        b':' => Reply::Integer(decimal::signed(text).ok_or(StreamError::BadNumber)?),
         _ if text == b"-1" => Reply::Null,
         _ => {
-            let bytes = number::unsigned(text).ok_or(StreamError::BadNumber)?;
+            let bytes = decimal::unsigned(text).ok_or(StreamError::BadNumber)?;
             let limit = limits.bulk_bytes as u64;
             if bytes > limit {
                 return Err(StreamError::TooLarge { bytes, limit });

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::Limits;
 use super::command::Name;
-use crate::number;
+use crate::decimal;
 
 /// A name and arguments. Borrows the input (`'b`) and the reader's positions (`'r`).
 #[derive(Debug, Clone, Copy)]
@@ -332,7 +332,7 @@ impl RequestReader {
         };
         match bytes.get(end + 1) {
             None => Ok(None),
-            Some(b'\n') => number::canonical(&bytes[..end]).map(|value| Some((value, end + 2))).ok_or(bad),
+            Some(b'\n') => decimal::canonical(&bytes[..end]).map(|value| Some((value, end + 2))).ok_or(bad),
             Some(_) => Err(Refusal::NoEnd),
         }
     }
@@ -382,7 +382,7 @@ fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Re
                 [b'\\', b'x', high, low, ..]
                     if quote == b'"' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
                 {
-                    (number::hexadecimal(*high) << 4 | number::hexadecimal(*low), 4)
+                    (decimal::hexadecimal(*high) << 4 | decimal::hexadecimal(*low), 4)
                 }
                 [b'\\', escaped, ..] if quote == b'"' => (
                     match escaped {

@@ -2,7 +2,7 @@
 //! meaning must not depend on how the stream is split, nor on a memo that already has the head.
 
 mod compose;
+mod describe_stream;
 mod properties;
 mod requests;
 mod responses;
-mod streams;

@@ -1,15 +1,15 @@
 use wire::http1::{Body, BodyReader, Limits, MessageError, parse_request};
 
-use crate::streams;
+use crate::describe_stream;
 
 type Case = (&'static str, &'static [u8], &'static str);
 
 fn check_all(limits: Limits, cases: &[Case]) {
     let mut wrong = Vec::new();
     for (name, bytes, expect) in cases {
-        for pieces in streams::cuts(bytes) {
+        for pieces in describe_stream::cuts(bytes) {
             let lengths = || pieces.iter().map(|piece| piece.len()).collect::<Vec<_>>();
-            let found = streams::requests(limits, &pieces);
+            let found = describe_stream::requests(limits, &pieces);
             if found != *expect {
                 wrong.push(format!("{name}, cut {:?}:\n  {found}\n  {expect} expected", lengths()));
                 break;
@@ -215,7 +215,7 @@ fn rejects_bodies_over_the_limit() {
     let read = |body, limits: Limits, limit_bytes, bytes: &[u8]| {
         let mut data = Vec::new();
         let result = BodyReader::new(body, &limits, limit_bytes).read(bytes, |piece| data.extend_from_slice(piece));
-        (result.map_err(|error| (error.status(), crate::streams::variant(error))), data.len())
+        (result.map_err(|error| (error.status(), crate::describe_stream::variant(error))), data.len())
     };
     let done = |used| Ok(Some(used));
     let any = Limits::DEFAULT;

@@ -1,6 +1,6 @@
 use wire::http1::{Limits, Memo, MessageError, RequestMethod, ResponseReader};
 
-use crate::streams;
+use crate::describe_stream;
 
 type Case = (&'static str, &'static [u8], &'static str);
 
@@ -8,10 +8,10 @@ fn check_all(limits: Limits, asked: RequestMethod, cases: &[Case]) {
     let mut wrong = Vec::new();
     let mut shared = Memo::default();
     for (name, bytes, expect) in cases {
-        for pieces in streams::cuts(bytes) {
+        for pieces in describe_stream::cuts(bytes) {
             let lengths = || pieces.iter().map(|piece| piece.len()).collect::<Vec<_>>();
-            let fresh = streams::responses(&mut Memo::default(), limits, asked, &pieces);
-            let known = streams::responses(&mut shared, limits, asked, &pieces);
+            let fresh = describe_stream::responses(&mut Memo::default(), limits, asked, &pieces);
+            let known = describe_stream::responses(&mut shared, limits, asked, &pieces);
             if fresh != *expect || known != *expect {
                 wrong
                     .push(format!("{name}, cut {:?}:\n  {fresh}\n  {known} with memo\n  {expect} expected", lengths()));
@@ -360,7 +360,8 @@ fn checks_every_byte_at_every_position() {
                 0..0x20 | 0x7f => "error control",
                 _ => r#"204 keep """#,
             };
-            let found = streams::responses(&mut Memo::default(), Limits::DEFAULT, RequestMethod::Get, &[&bytes]);
+            let found =
+                describe_stream::responses(&mut Memo::default(), Limits::DEFAULT, RequestMethod::Get, &[&bytes]);
             assert_eq!(found, expect, "0x{byte:02x} behind {before} bytes");
         }
     }
@@ -373,7 +374,7 @@ fn distinguishes_framing_names_from_similar_ones() {
         let read = |name: &[u8]| {
             let (begin, end) = (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", format!(": {value}\r\n\r\n"));
             let bytes = [begin.as_slice(), name, end.as_bytes()].concat();
-            streams::responses(&mut Memo::default(), Limits::DEFAULT, RequestMethod::Get, &[&bytes])
+            describe_stream::responses(&mut Memo::default(), Limits::DEFAULT, RequestMethod::Get, &[&bytes])
         };
         assert_ne!(read(name.as_bytes()), r#"200 keep """#, "{name}");
         for at in 0..name.len() {
@@ -393,7 +394,7 @@ fn distinguishes_framing_names_from_similar_ones() {
 fn memo_respects_limits_and_methods() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nA: b\r\n\r\na";
     let mut memo = Memo::default();
-    let mut read = |limits, asked| streams::responses(&mut memo, limits, asked, &[bytes]);
+    let mut read = |limits, asked| describe_stream::responses(&mut memo, limits, asked, &[bytes]);
     let wide = Limits::DEFAULT;
     assert_eq!(read(wide, RequestMethod::Get), r#"200 keep "a""#);
     assert_eq!(read(wide, RequestMethod::Head), r#"200 keep ""; error not-http"#);
@@ -401,7 +402,7 @@ fn memo_respects_limits_and_methods() {
     assert_eq!(read(Limits { headers: 1, ..wide }, RequestMethod::Get), "error too-many-headers");
     assert_eq!(read(Limits { head_bytes: 40, ..wide }, RequestMethod::Get), "error head-too-large");
     let interim = [b"HTTP/1.1 100 x\r\n\r\n".as_slice(), bytes].concat();
-    let mut read = |limits| streams::responses(&mut memo, limits, RequestMethod::Get, &[&interim]);
+    let mut read = |limits| describe_stream::responses(&mut memo, limits, RequestMethod::Get, &[&interim]);
     assert_eq!(read(wide), r#"200 keep "a""#);
     assert_eq!(read(Limits { head_bytes: 50, ..wide }), "error head-too-large");
 }
@@ -427,7 +428,7 @@ fn rejects_endless_streams() {
         let mut read = |bytes: &[u8]| reader.read(&mut memo, RequestMethod::Get, bytes, |_| {});
         assert!(matches!(read(begin.as_bytes()), Ok(None)), "{name}");
         let found = (0..100_000).find_map(|_| read(more.as_bytes()).err());
-        assert_eq!(found.map(crate::streams::variant).as_deref(), Some(expect), "{name}");
+        assert_eq!(found.map(crate::describe_stream::variant).as_deref(), Some(expect), "{name}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tests of HTTP/2: examples of the RFCs, tables of frames and heads, limits, and any bytes.
 
-mod blocks;
 mod frames;
 mod heads;
+mod hpack_blocks;
 mod properties;
 
 fn hex(text: &str) -> Vec<u8> {

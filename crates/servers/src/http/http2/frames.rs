@@ -1,9 +1,9 @@
 //! Response frames. Fields never enter the client's table, so heads do not depend on earlier ones. Those that all
 //! responses within a second share are composed once per second.
 
+use wire::decimal;
 use wire::http2::hpack::{self, Indexing};
 use wire::http2::{FRAME_HEAD_BYTES, FrameKind, flags, push_data, push_frame_head};
-use wire::number;
 
 /// `:status: 200` in the static table.
 const STATUS_200: usize = 8;
@@ -93,7 +93,7 @@ impl Frames {
             out.extend_from_slice(&CONTENT_LENGTH);
             let digits_at = out.len() + 1;
             out.push(0);
-            number::push(out, bytes);
+            decimal::push(out, bytes);
             out[digits_at - 1] = (out.len() - digits_at) as u8;
         }
         if !head.allow.is_empty() {

@@ -1,3 +1,5 @@
+//! Field blocks: HPACK with its tables, and fields shared between requests.
+
 use wire::http2::hpack::{self, Decoder, HpackError};
 use wire::http2::{Limits, SharedFields, TableUse, request_fields};
 

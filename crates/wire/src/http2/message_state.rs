@@ -1,6 +1,6 @@
 //! The state of a message that arrives on a stream. Source: RFC 9113 section 8.1.
 
-use super::fields::FieldError;
+use super::field_rules::FieldError;
 use super::response::ResponseHead;
 use crate::http1::RequestMethod;
 

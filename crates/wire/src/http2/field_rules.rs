@@ -3,8 +3,8 @@
 use super::Limits;
 use super::error::ConnectionError;
 use super::hpack::Decoder;
+use crate::decimal::unsigned_of_any_length;
 use crate::http1::fields::{is_control, is_token_byte, trim};
-use crate::number::unsigned_of_any_length;
 
 /// A malformed message: a stream error of type PROTOCOL_ERROR. Source: RFC 9113 section 8.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

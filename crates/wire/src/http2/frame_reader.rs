@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Limits;
 use super::error::{ConnectionError, ErrorCode};
-use super::frame::{FRAME_HEAD_BYTES, FrameHead, FrameKind, PREFACE, flags};
+use super::frame_head::{FRAME_HEAD_BYTES, FrameHead, FrameKind, PREFACE, flags};
 use super::settings::Settings;
 
 /// The endpoint that reads.
