@@ -19,9 +19,9 @@ pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Optio
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.write_all(request).ok()?;
-    let until_ns = net::thread::monotonic_ns() + PATIENCE.as_nanos() as u64;
+    let until_ns = net::thread_and_process::monotonic_ns() + PATIENCE.as_nanos() as u64;
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
-    while answer.len() < ANSWER_BYTES && net::thread::monotonic_ns() < until_ns {
+    while answer.len() < ANSWER_BYTES && net::thread_and_process::monotonic_ns() < until_ns {
         match stream.read(&mut piece).ok()? {
             0 => return None,
             read => answer.extend_from_slice(&piece[..read]),

@@ -91,7 +91,7 @@ pub fn run_with_events(
     let workers = spec.workers();
     let (mut shared, mut limit_bytes) = (None, None);
     if let Target::Cache { dialect, workload, .. } = &spec.target {
-        let keys = Shared::new(workload, spec.seed, net::thread::monotonic_ns()).map_err(invalid)?;
+        let keys = Shared::new(workload, spec.seed, net::thread_and_process::monotonic_ns()).map_err(invalid)?;
         shared = Some((workload, Arc::new(keys)));
         limit_bytes = server.address.inet().and_then(|address| query_memory_limit(address, *dialect));
     }
@@ -120,7 +120,7 @@ pub fn run_with_events(
         _ => None,
     };
     let control = Control::new(spec, workers);
-    let cpu_before = net::thread::process_cpu_ns();
+    let cpu_before = net::thread_and_process::process_cpu_ns();
     let failed = &AtomicBool::new(false);
     let control = &control;
     let jobs = (0..workers).map(|place| {
@@ -154,7 +154,7 @@ pub fn run_with_events(
                 dealt
             })
         });
-        let coordinator = Coordinator::new(spec, control, gate, net::thread::monotonic_ns());
+        let coordinator = Coordinator::new(spec, control, gate, net::thread_and_process::monotonic_ns());
         let finished = run_workers(coordinator, control, &address_text, tell, (abort, failed), jobs);
         let dealt = match reading {
             None => Ok(()),
@@ -169,11 +169,11 @@ pub fn run_with_events(
     dealt?;
     let (ended, done) = finished?;
     let backend = if backend == Backend::Epoll { "epoll" } else { "io_uring" };
-    let cpu_ns = net::thread::process_cpu_ns().saturating_sub(cpu_before);
+    let cpu_ns = net::thread_and_process::process_cpu_ns().saturating_sub(cpu_before);
     let mut measurement = build_measurement(spec, ended, &done, shared.map(Arc::as_ref));
     (measurement.backend, measurement.backend_note) = (backend.to_owned(), backend_note);
     measurement.process_cpu_ns = cpu_ns;
-    measurement.process_rss_max_bytes = net::thread::process_peak_rss().unwrap_or(0);
+    measurement.process_rss_max_bytes = net::thread_and_process::process_peak_rss().unwrap_or(0);
     measurement.address = address_text;
     if let Some(cache) = &mut measurement.cache {
         cache.limit_bytes = limit_bytes;

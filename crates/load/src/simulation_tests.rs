@@ -16,7 +16,7 @@ mod trace;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use net::sim::{Answer, Network, Sim, peers};
+use net::sim::{Answer, Network, Sim, ready_made_peers};
 use net::{Address, Config};
 use stats::Histogram;
 use study::Measurement;
@@ -127,7 +127,7 @@ fn errors(measurement: &Measurement) -> Vec<(&str, u64)> {
 
 #[test]
 fn closed_loop_timing_is_exact() {
-    let measurement = measure(&spec(), |_| peers::ping_pong(|_| MS).into());
+    let measurement = measure(&spec(), |_| ready_made_peers::ping_pong(|_| MS).into());
     let trip = MS + ROUND_TRIP;
     near(measurement.requests as f64, (4 * S / trip) as f64, 0.002);
     assert_eq!((measurement.service.min, measurement.service.max), (Some(trip), Some(trip)));
@@ -147,7 +147,7 @@ fn little_s_law_holds() {
         let mut rng = stats::Rng::new(u64::from(clients));
         let measurement = measure(&spec, move |_| {
             let mut rng = stats::Rng::new(rng.next_u64());
-            peers::ping_pong(move |_| lognormal.sample(&mut rng) as u64).into()
+            ready_made_peers::ping_pong(move |_| lognormal.sample(&mut rng) as u64).into()
         });
         let mean_s = measurement.service.sum / measurement.service.count as f64 / 1e9;
         near(measurement.in_flight_mean, measurement.rate_per_s() * mean_s, 0.01);
@@ -158,7 +158,7 @@ fn little_s_law_holds() {
 #[test]
 fn delayed_share_appears_at_its_quantile() {
     let spec = LoadSpec { clients: 10, stop: Stop::Duration { duration_ns: 5 * S }, ..spec() };
-    let serve = |_| peers::ping_pong(|request| if request.number % 10 == 9 { 6 * MS } else { MS }).into();
+    let serve = |_| ready_made_peers::ping_pong(|request| if request.number % 10 == 9 { 6 * MS } else { MS }).into();
     let measurement = measure(&spec, serve);
     for (q, expected) in [(0.5, MS), (0.89, MS), (0.91, 6 * MS), (0.99, 6 * MS)] {
         near(latency(&measurement, q), (expected + ROUND_TRIP) as f64, 0.002);
@@ -182,7 +182,7 @@ fn open_loop_measures_server_pauses_exactly() {
             stop: Stop::Duration { duration_ns: 40 * S },
             ..spec()
         };
-        let serve = |_| peers::ping_pong(peers::pauses(2 * S, 200 * MS, 20_000)).into();
+        let serve = |_| ready_made_peers::ping_pong(ready_made_peers::pauses(2 * S, 200 * MS, 20_000)).into();
         let measurement = measure(&spec, serve);
         near(measurement.requests as f64, 40_000.0, 0.02);
         near(latency(&measurement, 0.99), 180e6, 0.05);
@@ -202,7 +202,8 @@ fn open_loop_measures_server_pauses_exactly() {
 #[test]
 fn closed_loop_hides_server_pauses() {
     let spec = LoadSpec { stop: Stop::Duration { duration_ns: 20 * S }, ..spec() };
-    let measurement = measure(&spec, |_| peers::ping_pong(peers::pauses(2 * S, 200 * MS, MS)).into());
+    let measurement =
+        measure(&spec, |_| ready_made_peers::ping_pong(ready_made_peers::pauses(2 * S, 200 * MS, MS)).into());
     near(latency(&measurement, 0.99), (MS + ROUND_TRIP) as f64, 0.002);
 }
 
@@ -215,7 +216,7 @@ fn excessive_offered_rate_shows_in_response_time_and_unsent() {
         warmup: Warmup::DurationNs(0),
         ..spec()
     };
-    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| MS).into());
     near(measurement.requests as f64, 990.0, 0.01);
     near(measurement.unsent as f64, 1010.0, 0.02);
     near(latency(&measurement, 1.0), 505e6, 0.05);
@@ -226,20 +227,20 @@ fn excessive_offered_rate_shows_in_response_time_and_unsent() {
 #[test]
 fn closed_loop_keeps_think_time() {
     let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 9 * MS }, ..spec() };
-    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| MS).into());
     near(measurement.requests as f64, 4.0 * 1e9 / (10.0 * MS as f64 + ROUND_TRIP as f64), 0.02);
     near(measurement.in_flight_mean, 4.0 * 0.101, 0.02);
 }
 
 #[test]
 fn invalid_responses_are_counted_but_not_sampled() {
-    let measurement = measure(&spec(), |_| peers::wrong_every(10).into());
+    let measurement = measure(&spec(), |_| ready_made_peers::wrong_every(10).into());
     let wrong = measurement.errors["wrong-answer"];
     near(measurement.requests as f64, 9.0 * wrong as f64, 0.01);
     assert_eq!(measurement.service.count, measurement.requests);
     near(measurement.reconnects as f64, wrong as f64, 0.05);
 
-    let never_right = measure(&spec(), |_| peers::wrong_every(1).into());
+    let never_right = measure(&spec(), |_| ready_made_peers::wrong_every(1).into());
     assert_eq!((never_right.requests, never_right.service.count), (0, 0));
     assert!(never_right.errors["wrong-answer"] > 0);
     // A client with only invalid responses backs off to ten requests per second.
@@ -248,10 +249,10 @@ fn invalid_responses_are_counted_but_not_sampled() {
 
 #[test]
 fn lost_connections_are_counted_by_kind_and_reopened() {
-    let reset = measure(&spec(), |_| peers::reset_after(100).into());
+    let reset = measure(&spec(), |_| ready_made_peers::reset_after(100).into());
     assert_eq!(errors(&reset).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["reset"]);
     near(reset.requests as f64, 100.0 * reset.errors["reset"] as f64, 0.05);
-    let closed = measure(&spec(), |_| peers::end_after(100).into());
+    let closed = measure(&spec(), |_| ready_made_peers::end_after(100).into());
     // The server had responded before, so it may have closed while the request was on its way.
     assert_eq!(errors(&closed).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed-between"]);
     assert!(closed.reconnects > 0 && closed.requests > 1000);
@@ -261,11 +262,11 @@ fn lost_connections_are_counted_by_kind_and_reopened() {
 fn end_before_response_is_closed_within_is_truncated() {
     for (bytes, kind) in [(0, "closed"), (3, "truncated")] {
         let measurement = measure(&spec(), move |_| {
-            let serve = move |request: peers::Request, to: &mut net::sim::Actions| {
+            let serve = move |request: ready_made_peers::Request, to: &mut net::sim::Actions| {
                 to.send(MS, &request.answer()[..bytes]);
                 to.end_of_stream(MS);
             };
-            peers::word_server(serve).into()
+            ready_made_peers::word_server(serve).into()
         });
         assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind]);
     }
@@ -274,7 +275,7 @@ fn end_before_response_is_closed_within_is_truncated() {
 #[test]
 fn silent_server_causes_one_timeout_per_client() {
     let spec = LoadSpec { timeout_ns: 300 * MS, warmup: Warmup::DurationNs(0), ..spec() };
-    let measurement = measure(&spec, |_| peers::silent().into());
+    let measurement = measure(&spec, |_| ready_made_peers::silent().into());
     assert_eq!(errors(&measurement), [("timeout", 4)]);
     assert_eq!((measurement.requests, measurement.unfinished, measurement.late_answers), (0, 4, 0));
 }
@@ -282,7 +283,7 @@ fn silent_server_causes_one_timeout_per_client() {
 #[test]
 fn late_response_keeps_its_latency() {
     let spec = LoadSpec { timeout_ns: 50 * MS, warmup: Warmup::DurationNs(0), ..spec() };
-    let serve = |_| peers::ping_pong(|request| if request.number == 3 { 200 * MS } else { MS }).into();
+    let serve = |_| ready_made_peers::ping_pong(|request| if request.number == 3 { 200 * MS } else { MS }).into();
     let measurement = measure(&spec, serve);
     assert_eq!((errors(&measurement), measurement.late_answers), (vec![("timeout", 4)], 4));
     assert_eq!(measurement.service.max, Some(200 * MS + ROUND_TRIP));
@@ -291,18 +292,18 @@ fn late_response_keeps_its_latency() {
 
 #[test]
 fn reassembles_responses_from_pieces() {
-    let measurement = measure(&spec(), |_| peers::drip(1000).into());
+    let measurement = measure(&spec(), |_| ready_made_peers::drip(1000).into());
     assert_eq!(errors(&measurement), []);
     assert!(measurement.requests > 10_000);
     let network = Network { segment_bytes: 1..=3, read_bytes: 1..=3, delay_ns: 1_000..=50_000, ..Network::PERFECT };
-    let measurement = outcome(&spec(), network, |_| peers::ping_pong(|_| 0).into()).unwrap();
+    let measurement = outcome(&spec(), network, |_| ready_made_peers::ping_pong(|_| 0).into()).unwrap();
     assert_eq!(errors(&measurement), []);
     assert!(measurement.requests > 1000);
 }
 
 #[test]
 fn endless_response_is_an_error_and_not_buffered() {
-    let measurement = measure(&spec(), |_| peers::endless(4096, 1000).into());
+    let measurement = measure(&spec(), |_| ready_made_peers::endless(4096, 1000).into());
     assert_eq!(measurement.requests, 0);
     assert!(measurement.errors["wrong-answer"] > 0);
 }
@@ -310,7 +311,7 @@ fn endless_response_is_an_error_and_not_buffered() {
 #[test]
 fn load_survives_connection_resets() {
     let network = Network { reset_share: 0.01, ..Network::PERFECT };
-    let measurement = outcome(&spec(), network, |_| peers::ping_pong(|_| 10_000).into()).unwrap();
+    let measurement = outcome(&spec(), network, |_| ready_made_peers::ping_pong(|_| 10_000).into()).unwrap();
     assert!(measurement.errors["reset"] > 0 && measurement.reconnects > 0);
     assert_eq!(measurement.service.count, measurement.requests);
 }
@@ -325,7 +326,7 @@ fn refused_connects_end_load_immediately() {
 fn a_number_of_requests_is_met_exactly() {
     for requests in [1, 7, 1000, 12_345] {
         let spec = LoadSpec { stop: Stop::Requests { requests, max_ns: 60 * S }, ..spec() };
-        let measurement = measure(&spec, |_| peers::ping_pong(|_| 100_000).into());
+        let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| 100_000).into());
         assert_eq!((measurement.requests, measurement.service.count), (requests, requests));
         let windows = measurement.windows.iter().map(|window| window.requests).sum::<u64>();
         assert_eq!((windows, measurement.stop_reason.as_str()), (requests, format!("{requests} requests").as_str()));
@@ -349,7 +350,7 @@ fn server_receives_exactly_the_request_limit() {
         let counter = seen.clone();
         let measurement = measure(&spec, move |_| {
             let (seen, mut last) = (counter.clone(), 0);
-            peers::word_server(move |request, to| {
+            ready_made_peers::word_server(move |request, to| {
                 seen.set(seen.get() + 1);
                 last = (request.at + MS).max(last);
                 let wrong = (request.number + 1).is_multiple_of(wrong_every);
@@ -374,7 +375,7 @@ fn server_receives_exactly_the_request_limit() {
 #[test]
 fn unmet_request_limit_is_reported() {
     let spec = LoadSpec { stop: Stop::Requests { requests: 1_000_000, max_ns: S }, ..spec() };
-    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| MS).into());
     assert_eq!(measurement.stop_reason, "requests: not met within 1 s");
     assert_eq!(measurement.duration_ns, S);
 }
@@ -382,7 +383,7 @@ fn unmet_request_limit_is_reported() {
 #[test]
 fn warm_up_can_be_a_number_of_requests() {
     let spec = LoadSpec { warmup: Warmup::Requests(1000), ..spec() };
-    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| MS).into());
     assert!((1000..1100).contains(&measurement.warmup_requests), "{}", measurement.warmup_requests);
     near(measurement.requests as f64, 3960.0, 0.01);
 }
@@ -392,7 +393,7 @@ fn interval_rule_stops_once_interval_is_narrow() {
     let law = stats::Distribution::Exponential { mean: 2e6 };
     let serve = move |number| {
         let mut rng = stats::Rng::new(number);
-        peers::ping_pong(move |_| law.sample(&mut rng) as u64).into()
+        ready_made_peers::ping_pong(move |_| law.sample(&mut rng) as u64).into()
     };
     let stop = Stop::Interval { relative: 0.02, level: 0.95, max_ns: 100 * S };
     let met = measure(&LoadSpec { clients: 8, stop, ..spec() }, serve);
@@ -408,7 +409,7 @@ fn interval_rule_stops_once_interval_is_narrow() {
 #[test]
 fn volleys_rule_counts_its_priming_round() {
     let stop = Stop::Volley { round_requests: 4000, half_width_ns: 5000, max_ns: 180 * S };
-    let measurement = measure(&LoadSpec { stop, ..spec() }, |_| peers::ping_pong(|_| 100_000).into());
+    let measurement = measure(&LoadSpec { stop, ..spec() }, |_| ready_made_peers::ping_pong(|_| 100_000).into());
     let volley = measurement.volley.unwrap();
     assert_eq!((volley.samples, volley.rounds, measurement.requests), (4000, 0, 4000));
     near(volley.mean_us, 110.0, 1e-9);
@@ -420,7 +421,7 @@ fn volleys_rule_counts_its_priming_round() {
     let stop = Stop::Volley { round_requests: 4000, half_width_ns: 1000, max_ns: 180 * S };
     let measurement = measure(&LoadSpec { stop, ..spec() }, move |number| {
         let mut rng = stats::Rng::new(number);
-        peers::ping_pong(move |_| law.sample(&mut rng) as u64).into()
+        ready_made_peers::ping_pong(move |_| law.sample(&mut rng) as u64).into()
     });
     let volley = measurement.volley.unwrap();
     assert_eq!(measurement.stop_reason, "volley's rule: target met");
@@ -433,7 +434,7 @@ fn volleys_rule_counts_its_priming_round() {
 #[test]
 fn thousand_clients_connect_in_small_batches() {
     let spec = LoadSpec { clients: 1000, ..spec() };
-    let measurement = measure(&spec, |_| peers::ping_pong(|_| 10 * MS).into());
+    let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| 10 * MS).into());
     assert_eq!((measurement.connect.count, errors(&measurement)), (1000, vec![]));
     near(measurement.in_flight_mean, 1000.0, 0.001);
 }
@@ -442,7 +443,8 @@ fn thousand_clients_connect_in_small_batches() {
 fn same_seed_gives_same_measurement() {
     let spec = LoadSpec { arrivals: Arrivals::Poisson { rate_per_s: 5000.0 }, clients: 16, ..spec() };
     let network = Network { delay_ns: 10_000..=200_000, reset_share: 0.001, ..Network::PERFECT };
-    let run = |spec: &LoadSpec| outcome(spec, network.clone(), |_| peers::ping_pong(|_| 50_000).into()).unwrap();
+    let run =
+        |spec: &LoadSpec| outcome(spec, network.clone(), |_| ready_made_peers::ping_pong(|_| 50_000).into()).unwrap();
     assert_eq!(run(&spec), run(&spec));
     assert_ne!(run(&spec), run(&LoadSpec { seed: 2, ..spec.clone() }));
 }

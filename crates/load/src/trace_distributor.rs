@@ -387,12 +387,14 @@ impl Tape {
                 Err(TryRecvError::Disconnected) => self.end(),
                 Err(TryRecvError::Empty) => {
                     // The trace is read more slowly than it is replayed, which the record reports.
-                    let began = net::thread::monotonic_ns();
+                    let began = net::thread_and_process::monotonic_ns();
                     match self.from.recv() {
                         Ok(batch) => self.ahead.extend(batch),
                         Err(_) => self.end(),
                     }
-                    self.seen.stalled_ns.fetch_add(net::thread::monotonic_ns().saturating_sub(began), Relaxed);
+                    self.seen
+                        .stalled_ns
+                        .fetch_add(net::thread_and_process::monotonic_ns().saturating_sub(began), Relaxed);
                 }
             }
         }

@@ -137,7 +137,7 @@ fn watch(
     let mut told_at = 0;
     let (mut connected, mut announced) = (false, false);
     loop {
-        let now = net::thread::monotonic_ns();
+        let now = net::thread_and_process::monotonic_ns();
         let outcome = coordinator.step(now, is_aborted());
         if !connected && let Some(seen) = coordinator.connected() {
             connected = true;
@@ -159,14 +159,15 @@ fn watch(
             (told_phase, told_at) = (Some(phase), now);
             tell(Told::Progress(report(phase, now.saturating_sub(coordinator.from), control)));
         }
-        let left = coordinator.next_moment(now).saturating_sub(net::thread::monotonic_ns());
+        let left = coordinator.next_moment(now).saturating_sub(net::thread_and_process::monotonic_ns());
         std::thread::sleep(STEP.min(Duration::from_nanos(left)));
     }
 }
 
 fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
     const RECENT_WINDOWS: usize = 5;
-    let mut seen = Progress { phase, elapsed_ns, cpu_ns: net::thread::process_cpu_ns(), ..Progress::default() };
+    let mut seen =
+        Progress { phase, elapsed_ns, cpu_ns: net::thread_and_process::process_cpu_ns(), ..Progress::default() };
     let (mut sum, mut count) = (0.0, 0.0);
     for gauge in &control.gauges {
         let live = gauge.live();
@@ -196,7 +197,8 @@ pub(crate) fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
 
 pub(crate) fn pin(cpu: Option<u32>, thread: &str) -> Result<(), LoadError> {
     let Some(cpu) = cpu else { return Ok(()) };
-    net::thread::set_affinity(&[cpu]).map_err(|source| kernel(&format!("pin {thread} to CPU {cpu}"), source))
+    net::thread_and_process::set_affinity(&[cpu])
+        .map_err(|source| kernel(&format!("pin {thread} to CPU {cpu}"), source))
 }
 
 pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {
@@ -206,5 +208,5 @@ pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {
 pub(crate) fn usage() -> Usage {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let run_queue_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
-    Usage { cpu_ns: net::thread::thread_cpu_ns(), run_queue_ns }
+    Usage { cpu_ns: net::thread_and_process::thread_cpu_ns(), run_queue_ns }
 }

@@ -16,13 +16,13 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
 
 use crate::address::Address;
+use crate::connection_slots::Slots;
 use crate::driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
 use crate::outgoing::Outgoing;
-use crate::slots::Slots;
 use crate::socket::{self, Bound};
-use crate::thread::monotonic_ns;
+use crate::thread_and_process::monotonic_ns;
 
 const READY_MAX: usize = 1024;
 /// The upper half of a listener's notification data. Slots are always smaller.

@@ -29,12 +29,12 @@
 //!     }
 //! }
 //!
-//! # use net::sim::{Network, Sim, peers};
+//! # use net::sim::{Network, Sim, ready_made_peers};
 //! # let config = Config { connections: 4, receive_bytes: 64, send_bytes_max: 64, pause_reads_above_bytes: 64 };
 //! # let mut driver = Sim::new(1, &config, Network::PERFECT);
 //! # let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8).unwrap();
 //! # let seen = Default::default();
-//! # driver.client(address.inet().unwrap(), 0, peers::client(1, 0, &seen));
+//! # driver.client(address.inet().unwrap(), 0, ready_made_peers::client(1, 0, &seen));
 //! # echo(&mut driver).unwrap();
 //! # assert_eq!((seen.borrow().answered.len(), seen.borrow().wrong), (1, 1));
 //! ```
@@ -45,13 +45,13 @@
 
 mod address;
 mod backend;
+mod connection_slots;
 mod driver;
 mod epoll;
 mod outgoing;
 pub mod sim;
-mod slots;
 mod socket;
-pub mod thread;
+pub mod thread_and_process;
 mod uring;
 
 pub use address::Address;

@@ -3,14 +3,14 @@
 //! driver can also connect to itself. Time advances only in [`Driver::turn`](crate::Driver::turn).
 //!
 //! ```
-//! use net::sim::{Network, Sim, peers};
+//! use net::sim::{Network, Sim, ready_made_peers};
 //! use net::{Config, Driver, Event};
 //!
 //! let config =
 //!     Config { connections: 1, receive_bytes: 4096, send_bytes_max: 4096, pause_reads_above_bytes: usize::MAX };
 //! let mut driver = Sim::new(7, &config, Network::PERFECT);
 //! let address = "10.0.0.1:7".parse().unwrap();
-//! driver.serve(address, |_| peers::ping_pong(|_| 1_000).into());
+//! driver.serve(address, |_| ready_made_peers::ping_pong(|_| 1_000).into());
 //!
 //! let conn = driver.connect(&address.into()).unwrap();
 //! driver.turn(None).unwrap();
@@ -25,21 +25,21 @@
 
 mod connection_end;
 mod driver;
-mod network;
+mod network_parameters;
 mod peer;
-pub mod peers;
+pub mod ready_made_peers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-pub use self::network::Network;
+pub use self::network_parameters::Network;
 pub use self::peer::{Actions, Answer, Peer};
 
 use self::connection_end::{End, Owner, pop};
-use self::network::Dice;
+use self::network_parameters::Dice;
 use self::peer::Action;
+use crate::connection_slots::Slots;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
-use crate::slots::Slots;
 
 /// Timeout of a connect without response, as long as Linux takes with its six retries.
 pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;

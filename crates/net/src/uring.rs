@@ -10,9 +10,9 @@
 //! 400, less than the noise. A slot becomes free only when the kernel has no operation left for its connection. Tags
 //! contain its generation.
 
-mod buffers;
 mod connection;
 mod listening;
+mod receive_buffers;
 mod ring;
 mod tag;
 
@@ -25,19 +25,19 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 
-use self::buffers::Buffers;
 use self::connection::{Connection, Phase, operation};
 use self::listening::Listening;
+use self::receive_buffers::Buffers;
 use self::ring::{Completion, Ring};
 use self::tag::Kind;
 use crate::address::Address;
+use crate::connection_slots::Slots;
 use crate::driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
 use crate::outgoing::Outgoing;
-use crate::slots::Slots;
 use crate::socket;
-use crate::thread::monotonic_ns;
+use crate::thread_and_process::monotonic_ns;
 
 /// Total size of receive buffers, at least 8. The kernel cycles through them, so all are resident and exceed the L1
 /// cache.

@@ -430,12 +430,12 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
 }
 
 fn waiting_in_the_sim() {
-    use net::sim::peers;
+    use net::sim::ready_made_peers;
     let mut driver = Sim::new(1, &Config { connections: 3, ..CONFIG }, Network::PERFECT);
     let (_, at) = driver.listen(&Address::Inet("10.0.0.1:80".parse().unwrap()), 64).unwrap();
     let seen: Vec<_> = (0..10).map(|_| Default::default()).collect();
     for seen in &seen {
-        driver.client(at.inet().unwrap(), 0, peers::client(2, 1_000, seen));
+        driver.client(at.inet().unwrap(), 0, ready_made_peers::client(2, 1_000, seen));
     }
     let mut open_now = 0;
     settle(&mut driver, |driver, event| match event {

@@ -3,7 +3,7 @@
 //! One binary, since each is linked and run separately, except for tests that observe or change the whole process.
 
 mod behaviour;
+mod driver_model;
 mod harness;
-mod model;
 mod sim;
-mod unix;
+mod unix_sockets;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use crate::harness::{CONFIG, settle, until};
-use net::sim::peers::{self, Seen};
+use net::sim::ready_made_peers::{self, Seen};
 use net::sim::{Answer, CONNECT_TIMEOUT_NS, Network, Peer, Sim};
 use net::{Address, Close, CloseReason, Config, Conn, Driver, Event, Nanos, SendError};
 
@@ -59,29 +59,32 @@ fn play(peer: impl Peer + 'static, count: u32) -> Vec<String> {
 
 #[test]
 fn round_trip_is_two_delays_plus_service_time() {
-    assert_eq!(play(peers::ping_pong(|request| request.number * 1_000), 3), ["2 20000", "3 31000", "4 43000"]);
+    assert_eq!(
+        play(ready_made_peers::ping_pong(|request| request.number * 1_000), 3),
+        ["2 20000", "3 31000", "4 43000"]
+    );
 }
 
 #[test]
 fn pauses_delay_requests_that_arrive_in_them() {
-    let mut law = peers::pauses(2_000, 200, 3);
-    let mut delay = |at| law(peers::Request { number: 0, word: 1, at });
+    let mut law = ready_made_peers::pauses(2_000, 200, 3);
+    let mut delay = |at| law(ready_made_peers::Request { number: 0, word: 1, at });
     assert_eq!([delay(0), delay(100), delay(1_999)], [3, 3, 3], "no pause before the first period is over");
     assert_eq!([delay(2_000), delay(2_150), delay(2_200), delay(4_199)], [203, 53, 3, 4]);
 }
 
 #[test]
 fn faulty_peers_behave_as_documented() {
-    assert_eq!(play(peers::wrong_every(2), 4), ["2 20000", "4 30000", "4 40000", "6 50000"]);
-    assert_eq!(play(peers::reset_after(1), 2), ["2 20000", "Reset 30000"]);
-    assert_eq!(play(peers::end_after(1), 2), ["2 20000", "end 30000", "Local 30000"]);
-    assert_eq!(play(peers::drip(1_000), 2), ["2 24000", "3 38000"]);
-    assert_eq!(play(peers::silent(), 2), [""; 0]);
+    assert_eq!(play(ready_made_peers::wrong_every(2), 4), ["2 20000", "4 30000", "4 40000", "6 50000"]);
+    assert_eq!(play(ready_made_peers::reset_after(1), 2), ["2 20000", "Reset 30000"]);
+    assert_eq!(play(ready_made_peers::end_after(1), 2), ["2 20000", "end 30000", "Local 30000"]);
+    assert_eq!(play(ready_made_peers::drip(1_000), 2), ["2 24000", "3 38000"]);
+    assert_eq!(play(ready_made_peers::silent(), 2), [""; 0]);
 }
 
 #[test]
 fn endless_data_stops_at_close() {
-    let (mut driver, conn) = connected(peers::endless(100, 1_000), &CONFIG);
+    let (mut driver, conn) = connected(ready_made_peers::endless(100, 1_000), &CONFIG);
     let mut count = 0;
     until(&mut driver, |driver, event| {
         let Event::Data(_, data) = event else { panic!("{event:?}") };
@@ -100,7 +103,7 @@ fn endless_data_stops_at_close() {
 #[test]
 fn nonreading_peer_fills_window_and_send_buffer() {
     let limit = 10_000;
-    let (mut driver, conn) = connected(peers::never_reads(), &Config { send_bytes_max: limit, ..CONFIG });
+    let (mut driver, conn) = connected(ready_made_peers::never_reads(), &Config { send_bytes_max: limit, ..CONFIG });
     let mut taken = 0;
     let error = loop {
         match driver.send(conn, &[0; 100]) {
@@ -142,7 +145,7 @@ fn full_backlog_delays_connect_by_one_second() {
     let mut driver = Sim::new(1, &Config { connections: 1, ..CONFIG }, Network::PERFECT);
     let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 0).unwrap();
     let seen: Vec<Rc<RefCell<Seen>>> = (0..3).map(|_| Rc::default()).collect();
-    seen.iter().for_each(|seen| driver.client(address.inet().unwrap(), 0, peers::client(1, 0, seen)));
+    seen.iter().for_each(|seen| driver.client(address.inet().unwrap(), 0, ready_made_peers::client(1, 0, seen)));
     let mut word = None;
     let echo = |driver: &mut Sim, event| match event {
         Event::Data(conn, data) => {
@@ -169,7 +172,7 @@ fn scripted_client_tests_server() {
     let mut driver = Sim::new(1, &CONFIG, Network::PERFECT);
     let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8).unwrap();
     let seen: Rc<RefCell<Seen>> = Rc::default();
-    driver.client(address.inet().unwrap(), 1_000, peers::client(2, 500, &seen));
+    driver.client(address.inet().unwrap(), 1_000, ready_made_peers::client(2, 500, &seen));
     while driver.turn(None).is_ok() {
         while let Some(event) = driver.next_event() {
             match event {
@@ -202,7 +205,7 @@ fn polling_loop_advances_time() {
 fn different_seed_gives_different_run() {
     let run = |seed| {
         let mut driver = Sim::new(seed, &CONFIG, Network::CHOPPY);
-        driver.serve(at(), |_| peers::ping_pong(|_| 0).into());
+        driver.serve(at(), |_| ready_made_peers::ping_pong(|_| 0).into());
         let conn = driver.connect(&at().into()).unwrap();
         driver.send(conn, &[1; 400]).unwrap();
         let mut times = Vec::new();

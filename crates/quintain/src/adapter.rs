@@ -47,7 +47,7 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
                 // The connections of a burst end one after another.
                 releases = if running.take_burst() { 5_u32 } else { releases.saturating_sub(1) };
                 if releases > 0 {
-                    net::thread::release_memory();
+                    net::thread_and_process::release_memory();
                 }
             }
             Ok(Asked::End) | Err(RecvTimeoutError::Disconnected) => break,

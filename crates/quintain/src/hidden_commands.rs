@@ -39,8 +39,8 @@ pub(crate) fn watchdog() -> Done {
 pub(crate) fn spin(cpus: Cpus) -> Done {
     let spinners = cpus.0.into_iter().map(|cpu| {
         std::thread::spawn(move || -> std::io::Result<()> {
-            net::thread::set_affinity(&[cpu])?;
-            net::thread::sched_idle()?;
+            net::thread_and_process::set_affinity(&[cpu])?;
+            net::thread_and_process::sched_idle()?;
             loop {
                 std::hint::spin_loop();
             }

@@ -53,11 +53,11 @@ impl Metrics {
         let snapshot = Arc::new(Mutex::new(Snapshot { clients, progress: Progress::default() }));
         let (shared, measuring) = (Arc::clone(&snapshot), measuring.to_vec());
         let serve = move || {
-            let others = net::thread::affinity().unwrap_or_default();
+            let others = net::thread_and_process::affinity().unwrap_or_default();
             let others = others.into_iter().filter(|cpu| !measuring.contains(cpu)).collect::<Vec<_>>();
             if !measuring.is_empty() && !others.is_empty() {
                 // If the kernel refuses, the thread stays on any CPU.
-                let _ = net::thread::set_affinity(&others);
+                let _ = net::thread_and_process::set_affinity(&others);
             }
             for stream in listener.incoming() {
                 // Errors of a scraper do not affect the load.

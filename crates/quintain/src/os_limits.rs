@@ -14,13 +14,14 @@ const PORTS_SHARE: f64 = 0.8;
 
 /// Raises the limits for a load, or fails. Returns warnings of one sentence each.
 pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
-    let others =
-        net::thread::open_files().unwrap_or(FILES_SPARE) + FILES_SPARE + FILES_A_WORKER * u64::from(spec.threads);
+    let others = net::thread_and_process::open_files().unwrap_or(FILES_SPARE)
+        + FILES_SPARE
+        + FILES_A_WORKER * u64::from(spec.threads);
     if spec.connection != Connection::KeepAlive {
         // Best effort: a connection may be closed a moment after the next one opens.
-        let _ = net::thread::raise_open_files(others + 2 * u64::from(spec.clients));
+        let _ = net::thread_and_process::raise_open_files(others + 2 * u64::from(spec.clients));
     }
-    if let Err(most) = net::thread::raise_open_files(others + u64::from(spec.clients)) {
+    if let Err(most) = net::thread_and_process::raise_open_files(others + u64::from(spec.clients)) {
         return Err(too_many_files(u64::from(spec.clients), others, most));
     }
     // The clients of journeys connect to several addresses.

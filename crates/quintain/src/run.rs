@@ -497,7 +497,7 @@ pub(crate) fn exit(carried: &Carried) -> Done {
 }
 
 pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>> {
-    let allowed = net::thread::affinity().map_err(machine)?;
+    let allowed = net::thread_and_process::affinity().map_err(machine)?;
     let Some(Cpus(asked)) = asked else { return Ok(allowed) };
     let missing = asked.iter().filter(|cpu| !allowed.contains(cpu)).map(ToString::to_string).collect::<Vec<_>>();
     if missing.is_empty() {

@@ -149,7 +149,8 @@ fn drawn() -> u64 {
 
 fn connections(asked: Option<u32>) -> Result<u32> {
     let wanted = asked.unwrap_or(CONNECTIONS);
-    let have = net::thread::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);
+    let have =
+        net::thread_and_process::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);
     let room = u32::try_from(have.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(u32::MAX);
     if asked.is_some_and(|asked| room < asked) {
         let needed = u64::from(wanted) + OTHER_DESCRIPTORS;

@@ -36,7 +36,7 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     if args.list {
         return list(&orders);
     }
-    if net::thread::raise_open_files(FILES).is_err() {
+    if net::thread_and_process::raise_open_files(FILES).is_err() {
         output::message(&format!(
             "note: fewer than {FILES} open files are allowed; cases with many connections may fail"
         ));

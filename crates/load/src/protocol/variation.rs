@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use net::{Nanos, thread};
+use net::{Nanos, thread_and_process};
 use stats::popularity::Zipf;
 use stats::random::mix;
 use stats::{Rng, ZipfRanks};
@@ -331,7 +331,9 @@ impl<'a> Values<'a> {
         Ok(match field {
             Field::Uuid => Source::Uuid,
             Field::Trace => Source::Trace,
-            Field::UnixMs => Source::UnixMs { at_zero_ns: thread::unix_ns().saturating_sub(thread::monotonic_ns()) },
+            Field::UnixMs => Source::UnixMs {
+                at_zero_ns: thread_and_process::unix_ns().saturating_sub(thread_and_process::monotonic_ns()),
+            },
             Field::Sequence { first } => Source::Sequence { first },
             Field::Integer { first, last, zipf: None } => Source::Integer { first, count: last - first + 1 },
             Field::Integer { first, last, zipf: Some(exponent) } => {

@@ -39,7 +39,7 @@ const CLOSED: Arrivals = Arrivals::Closed { think_ns: 0 };
 
 #[test]
 fn in_flight_requests_do_not_change_healthy_quantiles() {
-    let measurement = measure(&timed(S, 4, CLOSED), |_| peers::ping_pong(|_| MS).into());
+    let measurement = measure(&timed(S, 4, CLOSED), |_| ready_made_peers::ping_pong(|_| MS).into());
     let left = censored(&measurement);
     assert_eq!((left.in_flight.count, left.unsent.count, left.connections.count), (4, 0, 4));
     assert!(left.in_flight.max.unwrap() < TRIP && left.silent_ns < TRIP);
@@ -50,7 +50,7 @@ fn in_flight_requests_do_not_change_healthy_quantiles() {
 #[test]
 fn hung_server_in_closed_loop() {
     for duration_ns in LENGTHS {
-        let serve = |_| peers::ping_pong(|request| if request.number < 75 { MS } else { NEVER }).into();
+        let serve = |_| ready_made_peers::ping_pong(|request| if request.number < 75 { MS } else { NEVER }).into();
         let measurement = measure(&timed(duration_ns, 20, CLOSED), serve);
         // 20 clients get 75 responses each, then wait for the rest of the trial.
         let waited = duration_ns - 75 * TRIP;
@@ -75,12 +75,12 @@ fn hung_server_in_open_loop() {
             let hangs_at = hangs_at.clone();
             move |_| {
                 let hangs_at = hangs_at.clone();
-                let delay = move |request: peers::Request| {
+                let delay = move |request: ready_made_peers::Request| {
                     let first = hangs_at.get().unwrap_or(request.at);
                     hangs_at.set(Some(first));
                     if request.at < first + duration_ns / 4 { MS } else { NEVER }
                 };
-                peers::ping_pong(delay).into()
+                ready_made_peers::ping_pong(delay).into()
             }
         };
         let spec = timed(duration_ns, 20, Arrivals::Constant { rate_per_s: 4_000.0 });
@@ -109,8 +109,9 @@ fn hung_server_in_open_loop() {
 fn one_frozen_connection_in_closed_loop() {
     for duration_ns in LENGTHS {
         let serve = |number| {
-            let frozen = move |request: peers::Request| if number == 3 && request.number >= 10 { NEVER } else { MS };
-            peers::ping_pong(frozen).into()
+            let frozen =
+                move |request: ready_made_peers::Request| if number == 3 && request.number >= 10 { NEVER } else { MS };
+            ready_made_peers::ping_pong(frozen).into()
         };
         let measurement = measure(&timed(duration_ns, 20, CLOSED), serve);
         let (left, waited) = (censored(&measurement), duration_ns - 10 * TRIP);
@@ -127,11 +128,11 @@ fn temporary_pause_in_closed_loop_leaves_nothing_censored() {
     for duration_ns in LENGTHS {
         let stopped = |_| {
             let mut first = None;
-            let delay = move |request: peers::Request| {
+            let delay = move |request: ready_made_peers::Request| {
                 let since = request.at - *first.get_or_insert(request.at);
                 if (100 * MS..300 * MS).contains(&since) { 300 * MS - since + MS } else { MS }
             };
-            peers::ping_pong(delay).into()
+            ready_made_peers::ping_pong(delay).into()
         };
         let measurement = measure(&timed(duration_ns, 20, CLOSED), stopped);
         let (left, n) = (censored(&measurement), measurement.requests as f64);
@@ -147,8 +148,9 @@ fn temporary_pause_in_closed_loop_leaves_nothing_censored() {
 fn one_frozen_connection_in_open_loop() {
     for duration_ns in LENGTHS {
         let serve = |number| {
-            let frozen = move |request: peers::Request| if number == 3 && request.number >= 10 { NEVER } else { MS };
-            peers::ping_pong(frozen).into()
+            let frozen =
+                move |request: ready_made_peers::Request| if number == 3 && request.number >= 10 { NEVER } else { MS };
+            ready_made_peers::ping_pong(frozen).into()
         };
         let spec = timed(duration_ns, 20, Arrivals::Constant { rate_per_s: 4_000.0 });
         let measurement = measure(&spec, serve);
@@ -170,13 +172,13 @@ fn open_loop_charges_pause_to_all_due_requests() {
         let first = std::rc::Rc::new(std::cell::Cell::new(None));
         let stopped = move |_| {
             let first = first.clone();
-            let delay = move |request: peers::Request| {
+            let delay = move |request: ready_made_peers::Request| {
                 let began = first.get().unwrap_or(request.at);
                 first.set(Some(began));
                 let since = request.at - began;
                 if (100 * MS..300 * MS).contains(&since) { 300 * MS - since + MS } else { MS }
             };
-            peers::ping_pong(delay).into()
+            ready_made_peers::ping_pong(delay).into()
         };
         let spec = timed(duration_ns, 1_000, Arrivals::Constant { rate_per_s: 4_000.0 });
         let measurement = measure(&spec, stopped);
@@ -208,7 +210,7 @@ fn estimates_slow_server_without_bias() {
         let rng = std::rc::Rc::new(std::cell::RefCell::new(stats::Rng::new(5)));
         let serve = move |_| {
             let rng = rng.clone();
-            peers::ping_pong(move |_| law.sample(&mut rng.borrow_mut()) as u64).into()
+            ready_made_peers::ping_pong(move |_| law.sample(&mut rng.borrow_mut()) as u64).into()
         };
         let measurement = measure(&timed(duration_ns, clients, arrivals), serve);
         for (q, bound) in [0.5, 0.75, 0.85].into_iter().zip(quantiles(&measurement, &[0.5, 0.75, 0.85])) {
@@ -221,7 +223,7 @@ fn estimates_slow_server_without_bias() {
         }
     }
     // If latency exceeds the trial's length, only that lower bound is known.
-    let measurement = measure(&timed(S / 2, 4, CLOSED), |_| peers::ping_pong(|_| 2 * S).into());
+    let measurement = measure(&timed(S / 2, 4, CLOSED), |_| ready_made_peers::ping_pong(|_| 2 * S).into());
     assert_eq!(quantiles(&measurement, &[0.01, 0.5]), [at_least(S / 2), at_least(S / 2)]);
     assert_eq!((measurement.requests, censored(&measurement).silent_ns), (0, S / 2));
 }
@@ -230,7 +232,7 @@ fn estimates_slow_server_without_bias() {
 fn warm_up_requests_are_censored_like_their_responses() {
     let spec = LoadSpec { warmup: Warmup::DurationNs(300 * MS), ..timed(S / 2, 4, CLOSED) };
     let measurement =
-        measure(&spec, |_| peers::ping_pong(|request| if request.number < 10 { MS } else { NEVER }).into());
+        measure(&spec, |_| ready_made_peers::ping_pong(|request| if request.number < 10 { MS } else { NEVER }).into());
     let waited = 800 * MS - 10 * TRIP;
     assert_eq!((measurement.requests, censored(&measurement).in_flight.max), (0, Some(waited)));
     assert_eq!(censored(&measurement).silent_ns, waited);
@@ -241,7 +243,7 @@ fn request_limit_leaves_none_in_flight() {
     // No more requests than the limit are sent, so none is in flight after the last response.
     for requests in [1_000, 1_001] {
         let spec = LoadSpec { stop: Stop::Requests { requests, max_ns: 60 * S }, ..timed(S, 4, CLOSED) };
-        let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+        let measurement = measure(&spec, |_| ready_made_peers::ping_pong(|_| MS).into());
         let found = censored(&measurement);
         assert_eq!((measurement.requests, found.in_flight.count, found.unsent.count), (requests, 0, 0));
         assert_eq!(quantiles(&measurement, &[0.5, 0.99]), [exactly(TRIP), exactly(TRIP)]);
@@ -252,7 +254,7 @@ fn request_limit_leaves_none_in_flight() {
 fn pipeline_leaves_several_requests_per_connection() {
     let spec = LoadSpec { pipeline: 16, ..timed(S / 2, 4, CLOSED) };
     let measurement =
-        measure(&spec, |_| peers::ping_pong(|request| if request.number < 160 { MS } else { NEVER }).into());
+        measure(&spec, |_| ready_made_peers::ping_pong(|request| if request.number < 160 { MS } else { NEVER }).into());
     let left = censored(&measurement);
     assert_eq!((left.in_flight.count, left.connections.count), (64, 4));
     assert_eq!((left.in_flight.max, left.silent_ns), (left.connections.max, left.connections.max.unwrap()));
@@ -261,7 +263,7 @@ fn pipeline_leaves_several_requests_per_connection() {
 #[test]
 fn overdue_requests_are_errors_or_counted_as_overdue() {
     let spec = LoadSpec { timeout_ns: 200 * MS, ..timed(S, 20, Arrivals::Constant { rate_per_s: 1_000.0 }) };
-    let measurement = measure(&spec, |_| peers::silent().into());
+    let measurement = measure(&spec, |_| ready_made_peers::silent().into());
     let left = censored(&measurement);
     assert_eq!(errors(&measurement), [("timeout", 20)]);
     assert_eq!((left.in_flight.count, left.unsent.count), (20, 980));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use net::sim::{Answer, Network, peers};
+use net::sim::{Answer, Network, ready_made_peers};
 use study::Measurement;
 use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 
@@ -32,7 +32,7 @@ fn loads() -> Vec<LoadSpec> {
 
 #[test]
 fn each_sent_request_is_counted_once() {
-    type Delay = fn(peers::Request) -> u64;
+    type Delay = fn(ready_made_peers::Request) -> u64;
     // Healthy, sometimes late, often late, sometimes wrong, and silent from some request on.
     let behaviours: [(&str, Delay, u64); 5] = [
         ("healthy", |_| MS, u64::MAX),
@@ -47,7 +47,7 @@ fn each_sent_request_is_counted_once() {
             let counter = seen.clone();
             let serve = move |_| -> Answer {
                 let (counter, mut last) = (counter.clone(), 0);
-                peers::word_server(move |request, to| {
+                ready_made_peers::word_server(move |request, to| {
                     counter.set(counter.get() + 1);
                     last = (request.at + delay(request)).max(last);
                     let wrong = (request.number + 1).is_multiple_of(wrong_every);

@@ -39,7 +39,7 @@ fn pooling_merges_all_latencies() {
             let (log, mut rng) = (log.clone(), stats::Rng::new(next.next_u64()));
             log.borrow_mut().push(Vec::new());
             let connection = log.borrow().len() - 1;
-            peers::ping_pong(move |_| {
+            ready_made_peers::ping_pong(move |_| {
                 let delay = law.sample(&mut rng) as u64;
                 log.borrow_mut()[connection].push(delay + ROUND_TRIP);
                 delay
@@ -76,7 +76,7 @@ fn parts_of_open_loop_send_at_different_times() {
             let log = seen.clone();
             let measurement = measure(&part(first, &whole), move |_| {
                 let log = log.clone();
-                peers::ping_pong(move |request| {
+                ready_made_peers::ping_pong(move |request| {
                     log.borrow_mut().push(request.at);
                     MS
                 })
@@ -101,7 +101,7 @@ fn schedules_of_parts_add_up_to_one() {
     let whole = LoadSpec { clients: 3, threads: 3, arrivals, warmup: Warmup::DurationNs(0), ..spec() };
     let parts = [0, 1, 2].map(|first| {
         let spec = LoadSpec { threads: 1, ..part(first, &whole) };
-        measure(&spec, |_| peers::ping_pong(|_| MS).into())
+        measure(&spec, |_| ready_made_peers::ping_pong(|_| MS).into())
     });
     let due = parts.iter().map(|part| part.requests + part.unfinished + part.unsent).sum::<u64>();
     let (from, until) = (parts[0].began_ns, parts[0].began_ns + parts[0].duration_ns);
@@ -120,7 +120,8 @@ fn schedules_of_parts_add_up_to_one() {
 
 #[test]
 fn refuses_to_pool_incompatible_measurements() {
-    let [one, other] = [0, 1].map(|first| measure(&part(first, &spec()), |_| peers::ping_pong(|_| MS).into()));
+    let [one, other] =
+        [0, 1].map(|first| measure(&part(first, &spec()), |_| ready_made_peers::ping_pong(|_| MS).into()));
     assert_eq!(pool(&[]), Err("no measurements to pool".to_owned()));
     assert_eq!(pool(std::slice::from_ref(&one)).as_ref(), Ok(&one));
     let differs = Measurement { duration_ns: one.duration_ns + 1, ..other.clone() };
@@ -147,7 +148,7 @@ fn gate_delays_start_of_load() {
         let log = first.clone();
         driver.serve("10.0.0.1:7".parse().unwrap(), move |_| {
             let log = log.clone();
-            peers::ping_pong(move |request| {
+            ready_made_peers::ping_pong(move |request| {
                 log.borrow_mut().get_or_insert(request.at);
                 MS
             })

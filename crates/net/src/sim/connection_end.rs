@@ -1,3 +1,5 @@
+//! One end of a simulated connection: its owner, and the bytes in both directions.
+
 use std::collections::VecDeque;
 
 use super::peer::Peer;

@@ -1,4 +1,4 @@
-//! The queues shared with the kernel. With [`super::buffers`], argues why no operation uses freed memory.
+//! The queues shared with the kernel. With [`super::receive_buffers`], argues why no operation uses freed memory.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -11,10 +11,10 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 
-use super::buffers::Buffers;
+use super::receive_buffers::Buffers;
 use super::tag::Kind;
 use crate::driver::Nanos;
-use crate::thread::monotonic_ns;
+use crate::thread_and_process::monotonic_ns;
 
 const GROUP: u16 = 0;
 /// Waits for readiness before trying to receive.

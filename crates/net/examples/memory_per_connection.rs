@@ -1,7 +1,7 @@
 //! Measures the anonymous memory of a driver when created, with connections open, and after small and large responses.
 //!
 //! ```text
-//! cargo run --release -p net --example memory -- epoll 400
+//! cargo run --release -p net --example memory_per_connection -- epoll 400
 //! backend connections  made KiB  open KiB  small KiB  large KiB  bytes/connection
 //! ```
 //!
