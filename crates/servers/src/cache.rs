@@ -14,7 +14,7 @@
 //!   the same. `SET` keeps the old value, like Redis.
 //! - A store refused because the cache is full (`--evict none`) drops the old value in every protocol. Redis keeps it.
 
-mod connection;
+mod connection_state;
 mod executor;
 mod http;
 mod memcached;
@@ -32,12 +32,12 @@ use cache::Cache;
 use net::{Conn, Data, Driver, Nanos};
 use wire::{http1, memcached as text, resp as redis};
 
-use self::connection::{CacheState, CloseState, ProtocolState};
+use self::connection_state::{CacheState, CloseState, ProtocolState};
 use self::executor::Executor;
 use self::memory_in_transit::InFlight;
+use crate::connection_deadlines::NEVER;
 use crate::connections::{Connections, INPUT_KEPT_BYTES, Waits};
 use crate::event_loops::{Handler, Next};
-use crate::timers::NEVER;
 
 /// Bytes of pending responses that stop further requests of a connection until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;

@@ -2,7 +2,7 @@
 
 use net::{Close, Conn, Driver, Nanos, SendError};
 
-use crate::timers::{NEVER, Timers};
+use crate::connection_deadlines::{NEVER, Timers};
 
 /// Maximum capacity of an empty input buffer that is kept, in bytes.
 pub(crate) const INPUT_KEPT_BYTES: usize = 4 << 10;

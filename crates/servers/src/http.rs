@@ -16,12 +16,12 @@
 //! A connection that begins with the preface of HTTP/2 uses it, without TLS. Its streams have the same responses,
 //! in the order in which they are due. `chunk` is then the largest DATA frame.
 
-mod answers;
-mod connection;
-mod delay;
-mod exchange;
+mod connection_state;
+mod delay_distributions;
+mod http1_exchange;
 mod http2;
-mod request;
+mod parsed_request;
+mod prebuilt_responses;
 mod route;
 
 #[cfg(test)]
@@ -32,14 +32,14 @@ use stats::Histogram;
 use wire::http1::Limits;
 use wire::http2::RequestHead;
 
-use self::answers::Answers;
-use self::connection::{HttpState, Phase, Stream};
-use self::delay::{Delays, Law};
-use self::request::{Memo, ParsedRequest};
+use self::connection_state::{HttpState, Phase, Stream};
+use self::delay_distributions::{Delays, Law};
+use self::parsed_request::{Memo, ParsedRequest};
+use self::prebuilt_responses::Answers;
+use crate::connection_deadlines::NEVER;
 use crate::connections::{Connections, Waits};
 use crate::delay_queue::DelayQueue;
 use crate::event_loops::{Handler, Next};
-use crate::timers::NEVER;
 
 /// Bytes of pending responses that stop further requests of a connection until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
@@ -260,7 +260,7 @@ impl Http {
         let connection = &mut self.connections.slots[conn.index()];
         let Phase::Streaming(stream) = &mut connection.state.phase else { return };
         let sent = if stream.chunk == 0 {
-            let piece = answers::piece(stream.position, stream.left.min(PIECE_BYTES));
+            let piece = prebuilt_responses::piece(stream.position, stream.left.min(PIECE_BYTES));
             stream.position += piece.len() as u64;
             stream.left -= piece.len() as u64;
             driver.send(conn, piece)
@@ -280,7 +280,7 @@ impl Http {
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
         let reply = asked.reply(self.connections.is_ending());
-        self.answers.whole(&mut self.out, reply, "text/plain", answers::ROOT_BODY);
+        self.answers.whole(&mut self.out, reply, "text/plain", prebuilt_responses::ROOT_BODY);
         self.answered(slot, reply.keep_alive, asked.keep_alive);
         let sent = driver.send(conn, &self.out);
         self.out.clear();

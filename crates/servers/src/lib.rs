@@ -2,6 +2,7 @@
 //! with the fewest, which may be itself. A [`Handler`] serves the connections.
 
 mod cache;
+mod connection_deadlines;
 mod connections;
 mod delay_queue;
 mod event_loops;
@@ -10,7 +11,6 @@ mod http;
 mod known_delays;
 mod pingpong;
 mod response_head;
-mod timers;
 
 pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};
 pub use event_loops::{

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use net::Nanos;
 use wire::detect_cache_protocol::{Detected, detect};
 
-use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
+use super::connection_state::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
 use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
 pub(super) struct Executor {

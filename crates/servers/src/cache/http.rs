@@ -6,7 +6,7 @@ use cache::{Meta, Mode, Refusal};
 use wire::cache_http::{self, ALLOW, Operation};
 use wire::http1::{Body, BodyReader, Request, parse_request};
 
-use super::connection::{CloseState, Connection, ProtocolState};
+use super::connection_state::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
 use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, push_status};
 

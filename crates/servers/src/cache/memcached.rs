@@ -6,7 +6,7 @@ use cache::{Item, Meta, Mode, Refusal};
 use wire::decimal;
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
 
-use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
+use super::connection_state::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
 use super::executor::Executor;
 use super::statistics::MEMCACHED_VERSION;
 

@@ -7,7 +7,7 @@ use wire::resp::{
     compose_null, parse_set,
 };
 
-use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState, Redis};
+use super::connection_state::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState, Redis};
 use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
 use super::statistics::{REDIS_VERSION, redis_policy};
 

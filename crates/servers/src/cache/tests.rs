@@ -7,7 +7,7 @@ use std::rc::Rc;
 use net::sim::{Actions, Network, Peer, Sim};
 use net::{Config, Driver, Nanos};
 
-use super::connection::Connection;
+use super::connection_state::Connection;
 use super::*;
 use crate::event_loops;
 

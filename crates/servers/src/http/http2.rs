@@ -1,6 +1,6 @@
 //! HTTP/2 by prior knowledge: a connection that begins with the preface (RFC 9113 3.3).
 
-pub(super) mod frames;
+pub(super) mod response_frames;
 pub(super) mod session;
 mod stream;
 
@@ -8,7 +8,7 @@ use net::{Conn, Driver};
 use wire::http2::{ConnectionError, ErrorCode, Limits, PREFACE};
 
 use self::session::{Context, Exchanges, Session};
-use super::connection::Phase;
+use super::connection_state::Phase;
 use super::{Http, HttpLimits, LEFT_OVER_MAX};
 use crate::delay_queue::Due;
 

@@ -1,6 +1,6 @@
 //! Maps a method and a target to a route.
 
-use super::delay::{self, Law};
+use super::delay_distributions::{self, Law};
 
 /// The longest body of `/bytes/N` and `/chunked/N`: 1 TiB.
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
@@ -62,7 +62,7 @@ pub(super) fn route(method: &str, target: &str) -> Result<Route, Refusal> {
         "/json" => (GET, Ok(Route::Json)),
         "/health" => (GET, Ok(Route::Health)),
         "/echo" => (POST, Ok(Route::Echo)),
-        "/delay" => (GET, delay::law(query).map(Route::Delay).map_err(Refusal::Parameter)),
+        "/delay" => (GET, delay_distributions::law(query).map(Route::Delay).map_err(Refusal::Parameter)),
         "*" => (ANY, Err(Refusal::NotFound)),
         _ => match (path.strip_prefix("/bytes/"), path.strip_prefix("/chunked/")) {
             (Some(count), _) => (GET, body_bytes(count).map(Route::Bytes)),

@@ -210,7 +210,8 @@ fn render(sent: &[u8], seen: &Seen) -> String {
         let body = match body.len() {
             0..=60 => format!("{:?}", String::from_utf8_lossy(&body)),
             bytes => {
-                let is_pattern = body.iter().enumerate().all(|(at, &byte)| byte == answers::piece(at as u64, 1)[0]);
+                let is_pattern =
+                    body.iter().enumerate().all(|(at, &byte)| byte == prebuilt_responses::piece(at as u64, 1)[0]);
                 format!("{bytes} {}bytes", if is_pattern { "" } else { "other " })
             }
         };

@@ -10,13 +10,13 @@ use wire::http2::{
     STREAM_MAX, SendWindow, Settings, read_trailers,
 };
 
-use super::super::answers::{self, Answers};
-use super::super::delay::Law;
+use super::super::delay_distributions::Law;
+use super::super::prebuilt_responses::{self, Answers};
 use super::super::route::{Route, route};
 use super::super::{ENDING, HttpLimits, OUT_BYTES_MAX, PIECE_BYTES};
-use super::frames::{Head, Prebuilt};
+use super::response_frames::{Head, Prebuilt};
 use super::stream::{Body, FRAME_BYTES, Request, Stream};
-use crate::timers::NEVER;
+use crate::connection_deadlines::NEVER;
 
 /// Bytes of request bodies that wait to be echoed on one connection.
 const RECEIVE_BYTES: u32 = 1 << 20;
@@ -456,7 +456,7 @@ impl Exchanges {
     pub(super) fn answer_delayed(&mut self, id: u32, context: &mut Context<'_>) -> bool {
         let Some(at) = self.position(id).filter(|&at| !self.streams[at].begun) else { return false };
         let stream = self.streams.remove(at);
-        let body = answers::ROOT_BODY;
+        let body = prebuilt_responses::ROOT_BODY;
         self.respond(stream, &Head::ok("text/plain", Some(body.len() as u64)), Body::Static(body), context);
         true
     }

@@ -4,7 +4,7 @@ use net::Nanos;
 use wire::http1::MessageError;
 use wire::http2::{Incoming, ReceiveWindow, SendWindow, push_data};
 
-use super::super::answers;
+use super::super::prebuilt_responses;
 use super::super::route::{Refusal, Route};
 
 /// Bytes of a body per frame, which every client accepts.
@@ -60,7 +60,7 @@ impl Body {
     fn take(&mut self, count: u32) -> &[u8] {
         match self {
             Body::Pattern { position, left } => {
-                let piece = answers::piece(*position, count.into());
+                let piece = prebuilt_responses::piece(*position, count.into());
                 *position += u64::from(count);
                 *left -= u64::from(count);
                 piece

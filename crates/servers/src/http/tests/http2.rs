@@ -125,7 +125,7 @@ impl Responses {
             return;
         }
         let (_, status, body) = self.open.remove(&stream).unwrap();
-        let is_pattern = body.iter().enumerate().all(|(at, &byte)| byte == answers::piece(at as u64, 1)[0]);
+        let is_pattern = body.iter().enumerate().all(|(at, &byte)| byte == prebuilt_responses::piece(at as u64, 1)[0]);
         self.rendered.push(match body.len() {
             0..=60 => format!("{stream}: {status}{:?}", String::from_utf8_lossy(&body)),
             bytes => format!("{stream}: {status}{bytes} {}bytes", if is_pattern { "" } else { "other " }),
@@ -499,7 +499,7 @@ fn an_upload_of_any_length_is_echoed() {
     for (network, bytes) in [(Network::PERFECT, 3_000_000), (Network::CHOPPY, 200_000)] {
         let mut world = World::new(network, &HttpLimits::DEFAULT);
         let seen = Rc::default();
-        let body = (0..bytes).map(|at| answers::piece(at, 1)[0]).collect();
+        let body = (0..bytes).map(|at| prebuilt_responses::piece(at, 1)[0]).collect();
         let window = Settings::DEFAULT.initial_window_size;
         let client = Uploader {
             body,

@@ -1,10 +1,12 @@
+//! Requests and responses of HTTP/1.1 connections: reads requests, and answers each.
+
 use net::Nanos;
 use wire::http1::{Body, BodyReader, MessageError};
 
-use super::connection::{Incoming, Phase, Stream};
-use super::request::ParsedRequest;
+use super::connection_state::{Incoming, Phase, Stream};
+use super::parsed_request::ParsedRequest;
 use super::route::{Refusal, Route};
-use super::{ENDING, Http, OUT_BYTES_MAX, answers};
+use super::{ENDING, Http, OUT_BYTES_MAX, prebuilt_responses};
 use crate::connections::INPUT_KEPT_BYTES;
 use crate::response_head::{KeepAlive, Length, Reply};
 
@@ -72,7 +74,7 @@ impl Http {
             return self.refuse(slot, refusal, asked.head_only);
         }
         if waits {
-            self.out.extend_from_slice(answers::CONTINUE);
+            self.out.extend_from_slice(prebuilt_responses::CONTINUE);
         }
         let reader = BodyReader::new(asked.body, &self.head_limits, limit);
         let connection = &mut self.connections.slots[slot];
@@ -93,14 +95,15 @@ impl Http {
         if is_echo && !incoming.begun {
             self.answers.head(out, keep_alive, length);
         }
-        let start = if is_echo && length == Length::Chunked { Some(answers::begin_chunk(out)) } else { None };
+        let start =
+            if is_echo && length == Length::Chunked { Some(prebuilt_responses::begin_chunk(out)) } else { None };
         let progress = incoming.reader.read(bytes, |piece| {
             if is_echo {
                 out.extend_from_slice(piece);
             }
         });
         if let Some(start) = start {
-            answers::end_chunk(out, start);
+            prebuilt_responses::end_chunk(out, start);
         }
         match progress {
             Ok(None) => {
@@ -110,7 +113,7 @@ impl Http {
             Ok(Some(used)) => {
                 if is_echo {
                     if length == Length::Chunked {
-                        out.extend_from_slice(answers::LAST_CHUNK);
+                        out.extend_from_slice(prebuilt_responses::LAST_CHUNK);
                     }
                     self.answered(slot, keep_alive, asked.keep_alive);
                 } else {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use net::Nanos;
 
-use super::http2::frames::Frames;
+use super::http2::response_frames::Frames;
 use super::route::Refusal;
 use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, write};
 

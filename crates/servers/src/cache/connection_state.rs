@@ -1,3 +1,5 @@
+//! The state of a cache connection, per protocol.
+
 use wire::http1::BodyReader;
 use wire::resp::Version;
 use wire::{memcached as text, resp as redis};

@@ -1,10 +1,12 @@
+//! The state of an HTTP/1.1 connection.
+
 use net::Nanos;
 use wire::http1::BodyReader;
 
-use super::answers;
-use super::delay::Law;
+use super::delay_distributions::Law;
 use super::http2::session::Session;
-use super::request::ParsedRequest;
+use super::parsed_request::ParsedRequest;
+use super::prebuilt_responses;
 use crate::connections::State;
 use crate::response_head::KeepAlive;
 
@@ -88,9 +90,9 @@ impl Stream {
         let size = if self.chunk == 0 { budget } else { u64::from(self.chunk) };
         let begin = out.len();
         while self.left > 0 && (out.len() == begin || out.len() + size as usize <= full) {
-            let piece = answers::piece(self.position, self.left.min(size));
+            let piece = prebuilt_responses::piece(self.position, self.left.min(size));
             if self.chunk > 0 {
-                answers::chunk(out, piece);
+                prebuilt_responses::chunk(out, piece);
             } else {
                 out.extend_from_slice(piece);
             }
@@ -98,7 +100,7 @@ impl Stream {
             self.left -= piece.len() as u64;
         }
         if self.left == 0 && self.chunk > 0 {
-            out.extend_from_slice(answers::LAST_CHUNK);
+            out.extend_from_slice(prebuilt_responses::LAST_CHUNK);
         }
     }
 }
