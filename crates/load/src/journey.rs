@@ -5,11 +5,11 @@
 mod cookies;
 mod known_servers;
 mod program;
-mod reply;
+mod reply_values;
 mod sessions;
 #[cfg(test)]
 mod tests;
-mod values;
+mod values_and_templates;
 
 pub(crate) use self::known_servers::Servers;
 pub(crate) use self::sessions::{MESSAGE_BYTES_MAX, Plan, Sessions};

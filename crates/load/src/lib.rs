@@ -6,18 +6,16 @@
 //!
 //! Each worker is a thread with its own driver, connections and histograms ([`worker`]). While requests are in flight,
 //! workers share only a few numbers, such as the start and end of measuring. The [`coordinator`] sets them, each worker
-//! follows them with a [`coordinator_link`], and histograms are merged once at the end.
+//! follows them with a [`worker_phase_tracker`], and histograms are merged once at the end.
 //!
 //! Each protocol implements [`protocol::Protocol`]; arrivals and stop rules are data. Journeys,
 //! loads of several operations that depend on each other, have their own engine ([`journey`]).
 
 mod arrivals;
 mod cache_outcome;
-mod censored;
+mod censored_waits;
 mod check_spec;
 mod coordinator;
-mod coordinator_link;
-mod escape;
 mod journey;
 mod measurement;
 pub mod operation_stream;
@@ -25,14 +23,16 @@ mod protocol;
 mod query_memory_limit;
 mod recorder;
 mod run;
-mod server_address;
+mod server_endpoint;
 #[cfg(test)]
 mod simulation_tests;
 mod steadiness;
-mod stream_facts;
+mod stream_overhead;
+mod template_escaping;
 mod tls;
 mod trace_distributor;
 mod worker;
+mod worker_phase_tracker;
 mod worker_threads;
 
 pub use check_spec::check;

@@ -10,7 +10,7 @@ use study::record::{
 };
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 
-use crate::censored;
+use crate::censored_waits;
 use crate::coordinator::{Ended, add_windows};
 use crate::protocol::{Class, Shared, operations};
 use crate::recorder::{Fault, Faults, Log, OpenLoop, Operation, Recorder, StreamsRecorder, Wait};
@@ -38,7 +38,7 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         stalled_ns: worker.waits.stalled_ns(),
     });
     let last_sign_of_life = done.iter().filter_map(|worker| worker.recorder.last_sign_of_life()).max();
-    let censored = censored::merged(done.iter().map(|worker| &worker.waits), last_sign_of_life);
+    let censored = censored_waits::merged(done.iter().map(|worker| &worker.waits), last_sign_of_life);
     Measurement {
         version: SPEC_VERSION,
         protocol: spec.target.protocol(),

@@ -1,38 +1,38 @@
 //! The protocol interface of the engine: appends requests and parses responses.
 
+mod byte_difference;
 mod cache;
-mod checks;
-mod difference;
-mod expectation;
 mod http;
 mod http2;
 mod http_cache;
+mod http_expectation;
 mod memcached;
 mod miss_causes;
-mod mix;
 mod pingpong;
 mod redis;
-mod variation;
+mod request_mix;
+mod varied_requests;
+mod whole_body_checks;
 
 use net::Nanos;
 use stats::Rng;
 use study::record::LoggedSession;
 
+pub(crate) use self::byte_difference::Difference;
 pub(crate) use self::cache::{Cache, Codec};
-pub(crate) use self::difference::Difference;
 pub(crate) use self::http::Http;
 pub(crate) use self::http_cache::HttpCache;
 pub(crate) use self::http2::Http2;
 pub(crate) use self::memcached::Memcached;
 pub(crate) use self::miss_causes::Shared;
-pub(crate) use self::mix::operations;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
-pub(crate) use self::variation::Values;
+pub(crate) use self::request_mix::operations;
+pub(crate) use self::varied_requests::Values;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::{Completed, Fault};
-use crate::server_address::Server;
-pub(crate) use crate::stream_facts::StreamFacts;
+use crate::server_endpoint::Server;
+pub(crate) use crate::stream_overhead::StreamFacts;
 
 /// A response that was read.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@ use stats::random::mix;
 use study::record::{CacheCounts, LoggedRequest};
 
 use crate::cache_outcome::{CacheOutcome, Class};
-use crate::stream_facts::StreamFacts;
+use crate::stream_overhead::StreamFacts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {

@@ -18,7 +18,7 @@ use crate::measurement::build_measurement;
 use crate::operation_stream::{KEY_MAX_BYTES, WorkloadError};
 use crate::protocol::{Cache, Codec, Http, Http2, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared, Values};
 use crate::query_memory_limit::query_memory_limit;
-use crate::server_address::Server;
+use crate::server_endpoint::Server;
 use crate::tls::{Alpn, Connector};
 use crate::trace_distributor::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};

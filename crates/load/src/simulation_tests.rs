@@ -2,16 +2,16 @@
 
 mod cache;
 mod censored;
-mod counts;
-mod ending;
+mod divided_load;
 mod http;
 mod http2;
-mod junk;
-mod parts;
-mod resp;
+mod limits_and_backoff;
+mod resp_cache;
+mod sent_and_received_counts;
 mod sessions;
-mod think;
-mod trace;
+mod think_time;
+mod trace_replay;
+mod unsolicited_bytes;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,13 +24,13 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 
 use crate::check_spec::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
-use crate::coordinator_link::Usage;
 use crate::journey::Plan;
 use crate::measurement::build_measurement;
 use crate::protocol::{Pingpong, Protocol, Shared};
 use crate::recorder::Fault;
-use crate::server_address::Server;
+use crate::server_endpoint::Server;
 use crate::worker::{self, Task};
+use crate::worker_phase_tracker::Usage;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;

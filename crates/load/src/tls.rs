@@ -2,10 +2,10 @@
 //! from this machine ([`rustls_native_certs`]), so that quintain trusts whatever curl trusts here: a list in the binary
 //! would lack a company's own root. `SSL_CERT_FILE` and `SSL_CERT_DIR` work as in OpenSSL.
 
-mod certificate;
+mod certificate_verifier;
+mod session_tickets;
 #[cfg(test)]
 mod tests;
-mod tickets;
 
 use std::io::{BufRead, Write};
 use std::ops::RangeInclusive;
@@ -17,8 +17,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, PeerMisbehaved, RootCertStore};
 use study::spec::{ClientCertificate, Tls};
 
-use self::certificate::{CertificateVerifier, TrustedRoots};
-use self::tickets::Tickets;
+use self::certificate_verifier::{CertificateVerifier, TrustedRoots};
+use self::session_tickets::Tickets;
 use crate::worker::escaped_start;
 
 /// The only application protocol that a connection offers. Source: RFC 7301 section 6.
@@ -281,7 +281,7 @@ fn protocol_error(during: &str, error: &dyn std::error::Error) -> String {
 
 fn explain(error: rustls::Error, during: &str, alpn: Alpn) -> String {
     match error {
-        rustls::Error::InvalidCertificate(error) => certificate::explain(error),
+        rustls::Error::InvalidCertificate(error) => certificate_verifier::explain(error),
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => alpn.refused(""),
         rustls::Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
             alpn.refused(OTHER_PROTOCOL)

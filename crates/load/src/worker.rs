@@ -1,9 +1,9 @@
 //! A worker: one driver with its connections and budget, and one loop for all protocols, arrivals and stop rules.
 
 mod budget;
+mod client_states_and_timers;
 mod connection_lifecycle;
-mod connections;
-mod tally;
+mod request_outcomes;
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -13,14 +13,14 @@ use stats::Rng;
 use study::spec::LoadSpec;
 
 use self::budget::Budget;
-use self::connections::{Connections, Flight, State};
-use self::tally::Tally;
-use crate::censored::{Stalls, Waits};
+use self::client_states_and_timers::{Connections, Flight, State};
+use self::request_outcomes::Tally;
+use crate::censored_waits::{Stalls, Waits};
 use crate::coordinator::Control;
-use crate::coordinator_link::Usage;
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::{Fault, Recorder, Wait};
-use crate::server_address::Server;
+use crate::server_endpoint::Server;
+use crate::worker_phase_tracker::Usage;
 
 /// Longest interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;

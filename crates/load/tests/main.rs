@@ -1,4 +1,4 @@
 //! Workloads, and loads on real sockets, in one binary because linking takes longer than most tests.
 
-mod laws;
-mod seam;
+mod connection_end_events;
+mod workload_distributions;

@@ -7,10 +7,10 @@ use codecs::value::Value;
 use study::spec::{Protocol, Tls};
 use study::url::{self, Url};
 
-use crate::escape::{self, Escape};
 use crate::recorder::{Fault, OrFault};
 use crate::run::resolve;
-use crate::server_address::Server;
+use crate::server_endpoint::Server;
+use crate::template_escaping::{self, Escape};
 use crate::tls::Connector;
 use crate::worker_threads::LoadError;
 
@@ -109,7 +109,7 @@ pub(crate) fn endpoint(text: &str) -> Result<Url, String> {
 /// Path and query of a request to a resolver.
 pub(crate) fn question(url: &str) -> String {
     let mut target = "/resolve?endpoint=".to_owned();
-    escape::push(&mut target, url, Escape::Percent);
+    template_escaping::push(&mut target, url, Escape::Percent);
     target
 }
 

@@ -16,10 +16,10 @@ use study::{Journey, spec, url};
 use wire::http1::RequestMethod;
 
 use super::cookies::{self, Jar};
-use super::reply;
-use super::values::{self, Given, Names, Piece, Template, Values};
-use crate::escape::Syntax;
+use super::reply_values;
+use super::values_and_templates::{self, Given, Names, Piece, Template, Values};
 use crate::recorder::{Fault, OrFault};
+use crate::template_escaping::Syntax;
 
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -188,7 +188,7 @@ impl Program {
     /// Lists the values that a step took from its response.
     pub(crate) fn taken(&self, step: &Step, values: &Values) -> String {
         let line = |Take { slot, .. }: &Take| {
-            format!("= {}: {}\n", self.names[*slot], values::value_text(&values.slots[*slot]))
+            format!("= {}: {}\n", self.names[*slot], values_and_templates::value_text(&values.slots[*slot]))
         };
         step.take.iter().map(line).collect()
     }
@@ -269,13 +269,13 @@ impl Program {
         let wrong_value = |why: String| (Fault::Value, why);
         for (path, words, given) in &step.expect {
             let expected = values.value(given);
-            reply::expect(path, words, &expected, &said).map_err(wrong_value)?;
+            reply_values::expect(path, words, &expected, &said).map_err(wrong_value)?;
         }
         for Take { slot, source, is_optional, words } in &step.take {
             let text =
                 |found: Option<&str>| found.map(Value::from).ok_or_else(|| format!("`{words}` is not in the response"));
             let found = match source {
-                Source::Reply(path) => reply::extract(path, words, &said, &mut |count| values.pick(count)),
+                Source::Reply(path) => reply_values::extract(path, words, &said, &mut |count| values.pick(count)),
                 Source::Header(name) => text(
                     cookies::fields(answer.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
                 ),

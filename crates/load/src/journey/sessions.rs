@@ -22,11 +22,11 @@ use wire::http1::{Limits, Memo, MessageError, RequestMethod, Response, ResponseR
 use super::cookies::Jar;
 use super::known_servers::{self, Servers};
 use super::program::{Answer, Program, Step};
-use super::values::Values;
+use super::values_and_templates::Values;
 use crate::measurement::{merged, operation};
 use crate::protocol::{CacheOutcome, Last, Parsed, Protocol, http_fault};
 use crate::recorder::{Completed, Fault, OrFault};
-use crate::server_address::Server;
+use crate::server_endpoint::Server;
 use crate::worker::Done;
 use crate::worker_threads::LoadError;
 

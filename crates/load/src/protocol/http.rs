@@ -7,9 +7,9 @@ use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Limits, Memo, MessageError, ResponseReader};
 
-use super::expectation::{Body, Expectation};
-use super::mix::{Mix, Sent};
-use super::variation::{Values, Varied};
+use super::http_expectation::{Body, Expectation};
+use super::request_mix::{Mix, Sent};
+use super::varied_requests::{Values, Varied};
 use super::{CacheOutcome, Last, Parsed, Protocol};
 use crate::recorder::Fault;
 

@@ -12,12 +12,12 @@ use wire::http2::{
     ResponseDecoder, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX, read_trailers,
 };
 
-use super::expectation::{Body, Expectation};
-use super::mix::{Mix, Sent};
-use super::variation::{Values, Varied};
+use super::http_expectation::{Body, Expectation};
+use super::request_mix::{Mix, Sent};
+use super::varied_requests::{Values, Varied};
 use super::{Last, Parsed, Protocol, StreamFacts};
-use crate::escape::Syntax;
 use crate::recorder::Fault;
+use crate::template_escaping::Syntax;
 
 /// Settings of the client: no push, and windows that never throttle.
 const OWN: Settings = Settings { enable_push: false, initial_window_size: WINDOW_MAX, ..Settings::DEFAULT };

@@ -8,11 +8,11 @@ use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup, even_share};
 
 use super::Task;
 use crate::arrivals::Timetable;
-use crate::censored::Waits;
+use crate::censored_waits::Waits;
 use crate::coordinator::{Control, Gauge, NEVER};
-use crate::coordinator_link::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
+use crate::worker_phase_tracker::PhaseTracker;
 
 /// Every stop rule is a budget: unlimited, or the rest of a number of requests, a trace or a round (volley's rule).
 #[derive(Default)]

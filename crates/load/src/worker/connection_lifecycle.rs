@@ -4,7 +4,7 @@ use std::io;
 
 use net::{Close, CloseReason, Conn, Data, Driver, Nanos};
 
-use super::connections::State;
+use super::client_states_and_timers::State;
 use super::{Source, Worker};
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::Fault;

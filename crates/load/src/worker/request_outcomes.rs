@@ -1,13 +1,15 @@
+//! Records the outcome of each request of a worker: valid, invalid, late or failed.
+
 use net::Nanos;
 use study::record::LoggedRequest;
 use study::spec::{Stop, Target};
 
 use super::Task;
-use super::connections::{Connections, Flight, State};
-use crate::censored::Waits;
-use crate::coordinator_link::PhaseTracker;
+use super::client_states_and_timers::{Connections, Flight, State};
+use crate::censored_waits::Waits;
 use crate::protocol::{CacheOutcome, Protocol};
 use crate::recorder::{Answered, Fault, Log, Recorder, StreamsRecorder};
+use crate::worker_phase_tracker::PhaseTracker;
 
 /// Maximum number of requests in a log, over all workers: about 100 MB.
 const LOG_MAX: usize = 1_000_000;

@@ -11,7 +11,7 @@ use stats::{Rng, ZipfRanks};
 use study::request_values::{Field, Part, RowOrder, has_values};
 use wire::decimal;
 
-use crate::escape::{self, Escape, Syntax};
+use crate::template_escaping::{self, Escape, Syntax};
 
 const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -231,7 +231,7 @@ impl Varied {
                     // Each header has its own quotes.
                     let line = before.rsplit("\r\n").next().unwrap_or_default();
                     let in_header = syntax == Syntax::Header;
-                    let escape = escape::escape_after(syntax, if in_header { line } else { &before });
+                    let escape = template_escaping::escape_after(syntax, if in_header { line } else { &before });
                     let is_bare = escape == Escape::JsonValue
                         && matches!(field, Field::Uuid | Field::Trace | Field::Letters { .. });
                     self.values.push(values.value(text, field, escape, in_header)?);
@@ -324,7 +324,7 @@ impl<'a> Values<'a> {
         let mut table = Table::default();
         let mut add = |text: &str| {
             let mut escaped = String::new();
-            escape::push(&mut escaped, text, escape);
+            template_escaping::push(&mut escaped, text, escape);
             table.bytes.extend_from_slice(escaped.as_bytes());
             table.ends.push(table.bytes.len());
         };

@@ -1,3 +1,5 @@
+//! A cache over RESP2 on the simulated network: hits and misses.
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

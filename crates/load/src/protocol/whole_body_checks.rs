@@ -9,7 +9,7 @@ use stats::random::mix;
 use study::request_values::has_values;
 use study::spec::Expect;
 
-use super::variation::{Values, Varied};
+use super::varied_requests::{Values, Varied};
 
 /// Maximum number of body bytes that a check reads.
 pub(super) const BODY_MAX_BYTES: usize = 16 << 20;

@@ -1,3 +1,5 @@
+//! A store of TLS tickets, to resume sessions on new connections.
+
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,3 +1,5 @@
+//! A server that a load connects to: address, TLS and host name.
+
 use net::Address;
 
 use crate::tls::Connector;

@@ -7,7 +7,7 @@ use codecs::value::Value;
 use stats::{Distribution, Rng};
 use study::journey::{Argument, placeholders};
 
-use crate::escape::{self, Escape, Syntax};
+use crate::template_escaping::{self, Escape, Syntax};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Piece>);
@@ -19,7 +19,7 @@ impl Template {
         for piece in &mut self.0 {
             match piece {
                 Piece::Text(text) => before.push_str(text),
-                Piece::Slot(_, escape) => *escape = escape::escape_after(syntax, &before),
+                Piece::Slot(_, escape) => *escape = template_escaping::escape_after(syntax, &before),
                 Piece::Number(_) | Piece::Random(_) => {}
             }
         }
@@ -128,7 +128,7 @@ impl Values {
                 Piece::Text(piece) => text.push_str(piece),
                 Piece::Slot(slot, escape) => match (&self.slots[*slot], escape) {
                     (Value::Null, Escape::JsonValue) => text.push_str("null"),
-                    (value, escape) => escape::push(&mut text, &value_text(value), *escape),
+                    (value, escape) => template_escaping::push(&mut text, &value_text(value), *escape),
                 },
                 Piece::Number(times) => {
                     let _ = write!(text, "{}", self.number.wrapping_mul(*times));
