@@ -4,11 +4,11 @@
 pub mod doctor;
 pub mod file;
 pub mod join;
-mod launch;
-mod launch_together;
-mod network_paths;
-pub mod node;
+mod launch_by_mpirun;
+mod launch_nodes;
+mod measure_network_paths;
 mod node_channel;
+pub mod node_process;
 mod remote_sides;
 
 use std::net::IpAddr;
@@ -23,13 +23,13 @@ use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Mea
 use study::spec::{LoadSpec, Part, Protocol, Stop, Warmup};
 
 use crate::load_side::{Engine, Event, Load, broken};
-pub use crate::process::TICKET;
-use crate::process::{Supervisor, wait_readable};
 use crate::server_side::NotStarted;
-use crate::trial_end::{End, failed};
-use crate::{clock, generator};
+pub use crate::supervised_processes::TICKET;
+use crate::supervised_processes::{Supervisor, wait_readable};
+use crate::trial_end_reason::{End, failed};
+use crate::{generator_process, lab_clocks};
 use file::{Hosts, Launcher};
-pub use launch_together::rank;
+pub use launch_by_mpirun::rank;
 use node_channel::Link;
 
 const MARGIN: Duration = Duration::from_secs(30);
@@ -52,7 +52,7 @@ pub struct Generators {
     /// Declared before the nodes, so that the beats stop first.
     _beats: mpsc::Sender<()>,
     /// Ends by itself after its nodes.
-    _gang: Option<launch_together::Gang>,
+    _gang: Option<launch_by_mpirun::Gang>,
     /// Dropped last: it owns the processes that run the nodes.
     _supervisor: Supervisor,
 }
@@ -101,11 +101,11 @@ pub enum ClusterError {
 fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators), ClusterError> {
     let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
     let mut hosts = hosts.clone();
-    launch::resolve(&mut hosts, reach);
+    launch_nodes::resolve(&mut hosts, reach);
     if hosts.deploy {
-        launch::deploy(&hosts, reach, &supervisor)?;
+        launch_nodes::deploy(&hosts, reach, &supervisor)?;
     }
-    let (mut members, gang, beats) = launch::all(&hosts, reach, &supervisor)?;
+    let (mut members, gang, beats) = launch_nodes::all(&hosts, reach, &supervisor)?;
     let at = members.iter().position(|(role, _)| *role == Role::Subject);
     let subject = at.map(|at| members.remove(at).1);
     let members = members.into_iter().map(|(_, member)| member).collect();
@@ -121,7 +121,7 @@ impl Cluster {
             return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
         };
         let mut cluster = Self { subject, generators };
-        let paths = network_paths::measure(&cluster, reach.interrupted).map_err(|end| match end {
+        let paths = measure_network_paths::measure(&cluster, reach.interrupted).map_err(|end| match end {
             End::Interrupted => ClusterError::Interrupted,
             End::Lost(text) => ClusterError::Machines(vec![cluster.explain_loss(&text)]),
             end => ClusterError::Machines(vec![end.text()]),
@@ -165,7 +165,7 @@ impl Cluster {
     /// Compares clocks, paths and configurations. Fails with one line if a machine was lost, or if interrupted.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
-            let one = |(_, member): (Role, &Member)| Ok((clock::monotonic_ns(), member.link.offset(interrupted)?));
+            let one = |(_, member): (Role, &Member)| Ok((lab_clocks::monotonic_ns(), member.link.offset(interrupted)?));
             self.members().map(one).collect::<Result<Vec<_>, End>>().map_err(End::text)
         };
         let first = look()?;
@@ -258,7 +258,7 @@ impl Generators {
         progress: &mut dyn FnMut(generator_messages::Progress),
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(Measurement, Vec<Agent>), Option<Failure>> {
-        let patience = generator::patience(spec, MARGIN);
+        let patience = generator_process::patience(spec, MARGIN);
         let done = self.load(Some(spec.threads), spec, interrupted);
         done.and_then(|load| finish(load, patience, progress, interrupted)).map_err(|end| match end {
             End::Interrupted => None,
@@ -289,7 +289,7 @@ impl Generators {
             let spec = LoadSpec {
                 threads,
                 cpus: member.cpus.iter().map(|cpu| cpu.index).collect(),
-                spin_ns: generator::spin_ns(threads <= fewest, whole.arrivals),
+                spin_ns: generator_process::spin_ns(threads <= fewest, whole.arrivals),
                 part,
                 gate: part.is_some(),
                 ..whole.clone()
@@ -325,12 +325,12 @@ fn finish(
     progress: &mut dyn FnMut(generator_messages::Progress),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Measurement, Vec<Agent>), End> {
-    let deadline = clock::now() + patience;
+    let deadline = lab_clocks::now() + patience;
     while !load.is_done() {
         if interrupted() {
             return Err(End::Interrupted);
         }
-        if clock::now() >= deadline {
+        if lab_clocks::now() >= deadline {
             return Err(failed(FailureKind::Generator, "the generators did not end in time"));
         }
         let readable = wait_readable(&load.handles(), Duration::from_millis(50));

@@ -7,7 +7,7 @@ use study::plan::CompanionPlan;
 use study::record::{FailureKind, ProxyUse};
 
 use crate::start_server::{Companion, Ground, Kept, Server};
-use crate::trial_end::End;
+use crate::trial_end_reason::End;
 
 /// Companions of a trial, in the order of the plan. Those for later trials return to [`Kept`] when it is dropped.
 pub(crate) struct Companions<'a> {

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use stats::random::xorshift;
 use study::record::Probe;
 
-use crate::clock;
 use crate::exec::on_each_cpu;
+use crate::lab_clocks;
 
 /// Steps of the work: 10 ms at 3 billion dependent operations per second. It must never change, as
 /// probes are compared between runs; another number needs another field in the record.
@@ -23,10 +23,10 @@ pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
 }
 
 fn probe(number: u32) -> Probe {
-    let (begun, cpu_begun) = (clock::now(), clock::thread_cpu_time());
+    let (begun, cpu_begun) = (lab_clocks::now(), lab_clocks::thread_cpu_time());
     black_box(xorshift(black_box(1), STEPS));
-    let (cpu, wall) = (clock::thread_cpu_time() - cpu_begun, clock::now() - begun);
-    Probe { cpu: number, wall_ns: clock::nanos(wall), cpu_ns: clock::nanos(cpu) }
+    let (cpu, wall) = (lab_clocks::thread_cpu_time() - cpu_begun, lab_clocks::now() - begun);
+    Probe { cpu: number, wall_ns: lab_clocks::nanos(wall), cpu_ns: lab_clocks::nanos(cpu) }
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn omits_missing_cpus() {
-        let cpus = crate::host::read(std::path::Path::new("/")).cpus;
+        let cpus = crate::host_facts::read(std::path::Path::new("/")).cpus;
         let probes = run(&[cpus[0].index, 1_000_000], &[cpus[0].index, 1_000]);
         assert_eq!(probes.iter().map(|probe| probe.cpu).collect::<Vec<_>>(), [cpus[0].index]);
         assert!(probes[0].cpu_ns > 0, "{probes:?}");

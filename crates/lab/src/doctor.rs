@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use study::record::{Finding, FindingState, Host};
 
-use crate::clock;
 use crate::exec::on_each_cpu;
+use crate::lab_clocks;
 use crate::other_labs::{self, Lab};
 
 use FindingState::{Bad, Good, NotChecked, Warning};
@@ -52,9 +52,9 @@ pub struct Noise {
 }
 
 fn measure_noise(cpu: u32, duration: Duration) -> Noise {
-    let begun = clock::now();
-    let length = clock::nanos(duration);
-    let steps = std::iter::repeat_with(|| clock::nanos(clock::now() - begun));
+    let begun = lab_clocks::now();
+    let length = lab_clocks::nanos(duration);
+    let steps = std::iter::repeat_with(|| lab_clocks::nanos(lab_clocks::now() - begun));
     let mut ended = false;
     // Includes the first reading after the end, to count an interruption across it.
     let steps = steps.take_while(|at| !std::mem::replace(&mut ended, *at >= length));
@@ -488,7 +488,7 @@ mod tests {
 
     #[test]
     fn examines_this_machine() {
-        let host = crate::host::read(std::path::Path::new("/"));
+        let host = crate::host_facts::read(std::path::Path::new("/"));
         let limits = measure(&host, None);
         assert!(limits.noise.len() <= host.cpus.len());
         assert!(examine(&host, &limits).iter().all(|finding| !finding.text.is_empty()));
@@ -512,7 +512,8 @@ mod tests {
 
     #[test]
     fn noise_omits_missing_cpus() {
-        let cpus: Vec<u32> = crate::host::read(std::path::Path::new("/")).cpus.iter().map(|cpu| cpu.index).collect();
+        let cpus: Vec<u32> =
+            crate::host_facts::read(std::path::Path::new("/")).cpus.iter().map(|cpu| cpu.index).collect();
         let heard = on_each_cpu(&[cpus[0], 1_000_000], |cpu| measure_noise(cpu, Duration::from_millis(5)));
         assert_eq!(heard.iter().map(|noise| noise.cpu).collect::<Vec<_>>(), [cpus[0]]);
         assert!((0.0..=1.0).contains(&heard[0].lost), "{heard:?}");

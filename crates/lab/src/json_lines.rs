@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use study::Json;
 
-use crate::clock;
+use crate::lab_clocks;
 
 /// Maximum length of a line, bytes: a hundred times the histograms of all windows of a long trial.
 const LINE_MAX: usize = 256 * 1024 * 1024;
@@ -86,7 +86,7 @@ impl Writer {
         // A thread that panicked during a write has ended the process.
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let text = [text, b"\n"].concat();
-        let (mut rest, deadline) = (text.as_slice(), clock::now() + self.patience);
+        let (mut rest, deadline) = (text.as_slice(), lab_clocks::now() + self.patience);
         while !rest.is_empty() {
             match output.write(rest) {
                 Ok(count) => rest = &rest[count..],
@@ -101,7 +101,7 @@ impl Writer {
 
 fn wait_writable(output: BorrowedFd<'_>, deadline: std::time::Instant) -> io::Result<()> {
     let mut polled = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
-    match rustix::event::poll(&mut polled, Some(&clock::left(deadline))) {
+    match rustix::event::poll(&mut polled, Some(&lab_clocks::left(deadline))) {
         Ok(0) => Err(io::ErrorKind::TimedOut.into()),
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),

@@ -1,6 +1,6 @@
 //! Runs experiments: carries out a [`study::Plan`] on this machine and produces [`study::Record`]s.
 //! ```text
-//! let host = lab::host::facts(&directory);
+//! let host = lab::host_facts::facts(&directory);
 //! let builds = lab::build_all(&plan, &options, &mut progress, &interrupted)?;
 //! let ended = lab::run(&plan, &builds, &done, &options, &mut hooks)?;
 //! ```
@@ -8,54 +8,54 @@
 //! then loads it while the lab samples its usage. The lab stops it and passes the record to [`Hooks`], which decide
 //! when there are enough. No process outlives the lab, however either ends: see [`exec`] and [`watchdog`].
 
-mod build;
-mod cgroup;
-pub mod clock;
+mod build_servers;
+mod cgroup_usage;
 pub mod cluster;
 mod companion;
 mod container;
 pub mod cpu_list;
 pub mod cpu_probe;
-mod cpu_profile;
+mod cpu_profile_trial;
 pub mod divide_cpus;
 pub mod doctor;
 pub mod exec;
-mod files;
 pub mod fold_stacks;
-mod generator;
-mod hooks;
-pub mod host;
+mod generator_process;
+pub mod git_revision;
+pub mod git_worktrees;
+pub mod host_facts;
 mod json_lines;
+pub mod lab_clocks;
 mod load_side;
+mod load_target;
 mod network_counters;
+mod options_and_hooks;
 pub mod other_labs;
 pub mod other_processes;
 mod output_tail;
-mod perf;
-mod process;
+mod perf_sampling;
+mod ports_and_readiness;
 mod procfs;
 mod proxy;
-mod ready;
-pub mod revision;
+mod resource_sampler;
 mod run;
-mod sample;
 mod server_side;
 mod shared_builds;
+mod size_limited_reads;
 mod spinner;
 mod start_server;
-mod target;
+mod supervised_processes;
 mod tcp_byte_counts;
 #[cfg(test)]
 mod tests;
 mod thread_counters;
 mod trial;
-mod trial_end;
+mod trial_end_reason;
 pub mod verify;
 pub mod watchdog;
-pub mod worktree;
 
-pub use build::build_all;
-pub use cpu_profile::{no_profile, profile};
-pub use hooks::{Cause, Ended, Hooks, LabError, Live, Options, Phase, Progress};
+pub use build_servers::build_all;
+pub use cpu_profile_trial::{no_profile, profile};
+pub use load_target::missing_files;
+pub use options_and_hooks::{Cause, Ended, Hooks, LabError, Live, Options, Phase, Progress};
 pub use run::run;
-pub use target::missing_files;

@@ -8,8 +8,8 @@ use study::pool_measurements;
 use study::record::{Agent, FailureKind, Measurement, NetworkCounters, NodeClock};
 use study::spec::Part;
 
-use crate::clock;
-use crate::trial_end::{End, failed};
+use crate::lab_clocks;
+use crate::trial_end_reason::{End, failed};
 
 /// Minimum notice that generators get before they start together.
 const LEAD: Duration = Duration::from_millis(100);
@@ -108,7 +108,7 @@ impl<'a> Load<'a> {
             Told::Connected(_) => {
                 part.connected = true;
                 if self.parts.iter().all(|part| part.connected) {
-                    self.tell(Heard::Go { at_ns: clock::monotonic_ns() + clock::nanos(self.lead) })?;
+                    self.tell(Heard::Go { at_ns: lab_clocks::monotonic_ns() + lab_clocks::nanos(self.lead) })?;
                 }
             }
             // All generators announce the same moments, within the error of their clocks.

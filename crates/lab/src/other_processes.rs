@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::clock;
+use crate::lab_clocks;
 use crate::procfs::{self, Stat};
 
 /// Total share of one CPU above which other processes make the machine busy.
@@ -25,9 +25,9 @@ type Processes = BTreeMap<u32, Stat>;
 
 /// Other processes that used a CPU within `duration`, highest share first.
 pub fn users(duration: Duration) -> Vec<User> {
-    let (before, begun) = (other_processes(), clock::now());
+    let (before, begun) = (other_processes(), lab_clocks::now());
     std::thread::sleep(duration);
-    let seconds = (clock::now() - begun).as_secs_f64();
+    let seconds = (lab_clocks::now() - begun).as_secs_f64();
     between(&before, &other_processes(), seconds)
 }
 

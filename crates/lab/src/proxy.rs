@@ -11,11 +11,11 @@ use study::proxy::ProxyPlan;
 use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind};
 
-use crate::files::read_text;
-use crate::ready;
+use crate::ports_and_readiness;
+use crate::size_limited_reads::read_text;
 use crate::start_server::{Fill, Ground, Server, Started};
 use crate::tcp_byte_counts::{self, Table};
-use crate::trial_end::{End, failed};
+use crate::trial_end_reason::{End, failed};
 
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
 const CALLS_MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -76,7 +76,7 @@ fn start_one(
     used.used.cpus = cpus.to_vec();
     let folder = tempfile::Builder::new().prefix("quintain-proxy-").tempdir();
     let folder = folder.map_err(|error| broken(format!("cannot create its directory: {error}")))?;
-    let free_port = || ready::free_port().map_err(|error| broken(format!("no free port: {error}")));
+    let free_port = || ports_and_readiness::free_port().map_err(|error| broken(format!("no free port: {error}")));
     let (admin_port, peer_port, second_peer_port) = (free_port()?, free_port()?, free_port()?);
     let has_admin = Cell::new(false);
     let names = |name: &str| match name {

@@ -6,11 +6,11 @@ use study::plan::{Plan, Point};
 use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
 use study::{Next, shell_words};
 
-use crate::hooks::{Cause, Ended, Hooks, LabError, Options};
+use crate::options_and_hooks::{Cause, Ended, Hooks, LabError, Options};
 use crate::spinner::Spinner;
 use crate::trial::{self, Bench, Trial};
-use crate::trial_end::End;
-use crate::{clock, cpu_list, revision};
+use crate::trial_end_reason::End;
+use crate::{cpu_list, git_revision, lab_clocks};
 
 /// Consecutive failures after which a design point is abandoned.
 const FAILURES_MAX: usize = 3;
@@ -25,7 +25,7 @@ pub fn run(
     options: &Options,
     hooks: &mut Hooks<'_>,
 ) -> Result<Ended, LabError> {
-    let begun = clock::now();
+    let begun = lab_clocks::now();
     let bench = Bench::start(plan, options, hooks.interrupted)?;
     let mut ends = not_runnable(plan, builds);
     let mut spinner = Spinners::start(&bench, &ends)?;
@@ -41,8 +41,9 @@ pub fn run(
             let of_stage = |point: &usize| plan.comes_first(*point) == stage;
             let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
             for block in 0..blocks {
-                if limit.is_some_and(|limit| (block > 0 || !done.is_empty()) && spent + (clock::now() - begun) >= limit)
-                {
+                if limit.is_some_and(|limit| {
+                    (block > 0 || !done.is_empty()) && spent + (lab_clocks::now() - begun) >= limit
+                }) {
                     break 'run Cause::OutOfTime;
                 }
                 for point in plan.order_of_block(block).into_iter().filter(of_stage) {
@@ -143,10 +144,10 @@ type Revisions = BTreeMap<PathBuf, Option<String>>;
 
 fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option<String> {
     if let Some(commit) = &point.subject.revision {
-        return Some(revision::short(commit).to_owned());
+        return Some(git_revision::short(commit).to_owned());
     }
     let folder = subject_folder(point, directory)?;
-    known.entry(folder).or_insert_with_key(|folder| revision::of(folder)).clone()
+    known.entry(folder).or_insert_with_key(|folder| git_revision::of(folder)).clone()
 }
 
 /// Directory of a server: that of the first file in its command, or the one that its build changes to (`make -C`).

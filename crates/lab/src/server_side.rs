@@ -12,10 +12,10 @@ use study::record::{Failure, FailureKind, Sample, SubjectUse};
 
 use crate::companion::{self, Companions};
 use crate::proxy::{self, Proxy};
-use crate::sample::{Reading, Sampler};
+use crate::resource_sampler::{Reading, Sampler};
 use crate::start_server::{Companion, Ground, Server, Started};
-use crate::trial_end::{End, failed};
-use crate::{clock, network_counters, ready, tcp_byte_counts};
+use crate::trial_end_reason::{End, failed};
+use crate::{lab_clocks, network_counters, ports_and_readiness, tcp_byte_counts};
 
 /// Interval of reading the proxies' connection tables: with very many connections one read takes milliseconds.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
@@ -91,8 +91,8 @@ impl<'a> Subject<'a> {
     fn start_all(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
         known.subject.cpus.clone_from(&order.cpus);
         // Unlike the main port, it is not retried, as few servers have a second one.
-        let second_port =
-            ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
+        let second_port = ports_and_readiness::free_port()
+            .map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
         let companions = companion::start(order, ground, &mut known.companions)?;
         let server = start_server(order, ground, second_port, &companions.running, known)?;
         let proxies = proxy::start(order, ground, (server.port, second_port), &mut known.proxies)?;
@@ -124,7 +124,7 @@ impl<'a> Subject<'a> {
     }
 
     fn take_due(&mut self) {
-        if self.readings.due().is_none_or(|due| clock::now() < due) {
+        if self.readings.due().is_none_or(|due| lab_clocks::now() < due) {
             return;
         }
         if self.readings.begin.is_none() {
@@ -166,12 +166,12 @@ impl Side for Subject<'_> {
     }
 
     fn prepare(&mut self) -> Option<Instant> {
-        let is_near = |due: Instant| due.saturating_duration_since(clock::now()) < NEAR;
+        let is_near = |due: Instant| due.saturating_duration_since(lab_clocks::now()) < NEAR;
         if self.readings.due().is_some_and(is_near) {
             self.samplers.iter_mut().for_each(Sampler::prepare);
             return self.readings.due();
         }
-        self.readings.look_between(clock::now());
+        self.readings.look_between(lab_clocks::now());
         self.samplers.iter_mut().for_each(Sampler::tick);
         self.samplers.iter().map(|sampler| sampler.next).chain(self.readings.due()).min()
     }
@@ -185,14 +185,14 @@ impl Side for Subject<'_> {
     }
 
     fn announce(&mut self, moments: Announced) -> Result<(), End> {
-        self.readings.begins = Some(clock::at_monotonic(moments.from_ns));
-        self.readings.ends = moments.until_ns.map(clock::at_monotonic);
+        self.readings.begins = Some(lab_clocks::at_monotonic(moments.from_ns));
+        self.readings.ends = moments.until_ns.map(lab_clocks::at_monotonic);
         self.take_due();
         Ok(())
     }
 
     fn measured(&mut self, span: Span) -> Result<(), End> {
-        self.readings.span = Some((clock::at_monotonic(span.from_ns), clock::at_monotonic(span.until_ns)));
+        self.readings.span = Some((lab_clocks::at_monotonic(span.from_ns), lab_clocks::at_monotonic(span.until_ns)));
         self.take_due();
         self.take_end();
         Ok(())

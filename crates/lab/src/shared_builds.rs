@@ -2,7 +2,7 @@
 
 use study::record::{Build, BuildOutcome};
 
-use crate::clock;
+use crate::lab_clocks;
 
 /// Builds with their keys. Equal keys with equal commands share one.
 #[derive(Default)]
@@ -21,9 +21,9 @@ impl<K: PartialEq> Builds<K> {
             Some((_, build)) if build.points.last() == Some(&point) => {}
             Some((_, build)) => build.points.push(point),
             None => {
-                let begun = clock::now();
+                let begun = lab_clocks::now();
                 let Some(outcome) = make() else { return false };
-                let elapsed_ns = clock::nanos(clock::now() - begun);
+                let elapsed_ns = lab_clocks::nanos(lab_clocks::now() - begun);
                 self.0.push((key, Build { command: command.to_owned(), points: vec![point], outcome, elapsed_ns }));
             }
         }

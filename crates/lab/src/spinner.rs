@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process::{Child, Launch, Supervisor};
+use crate::supervised_processes::{Child, Launch, Supervisor};
 
 pub(crate) struct Spinner {
     child: Child,

@@ -8,11 +8,11 @@ use study::record::{Failure, FailureKind, SubjectUse};
 use study::{Warning, WarningKind, shell_words};
 
 use crate::container::Images;
-use crate::process::{Child, Launch, Supervisor};
-use crate::ready::{self, NotReady};
-use crate::sample::Sampler;
-use crate::trial_end::{End, failed, unrunnable};
-use crate::{clock, procfs};
+use crate::ports_and_readiness::{self, NotReady};
+use crate::resource_sampler::Sampler;
+use crate::supervised_processes::{Child, Launch, Supervisor};
+use crate::trial_end_reason::{End, failed, unrunnable};
+use crate::{lab_clocks, procfs};
 
 const PORT_TRIES: u32 = 3;
 
@@ -124,11 +124,13 @@ impl<'a> Server<'a> {
         let mut tries = 1;
         loop {
             let port = match plan.port {
-                Some(port) if !ready::is_free(port) => {
+                Some(port) if !ports_and_readiness::is_free(port) => {
                     return Err(start_failed(format!("port {port} is in use by another process")));
                 }
                 Some(port) => port,
-                None => ready::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?,
+                None => {
+                    ports_and_readiness::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?
+                }
             };
             let address = SocketAddr::new(self.address, port);
             let fill = |text: &str| self.fill(text, port);
@@ -144,7 +146,7 @@ impl<'a> Server<'a> {
             used.port = Some(port);
             let container = image.as_ref().map(|(_, image)| image.job(&name));
             let launch = Launch::new(&words, &directory);
-            let at = clock::now();
+            let at = lab_clocks::now();
             let child = supervisor.spawn(Launch { cpus: self.cpus, environment: &environment, container, ..launch });
             let what = plan.container.as_ref().map_or(&plan.command, |container| &container.image);
             let mut child = child.map_err(|error| start_failed(format!("cannot start `{what}`: {error}")))?;
@@ -152,9 +154,9 @@ impl<'a> Server<'a> {
             let first_inside = || image.as_ref().and_then(|(_, image)| image.pid(&name));
             let port_inside = image.as_ref().map(|(container, _)| container.publish.unwrap_or(port));
             let inside = port_inside.map(|port| (port, &first_inside as _));
-            let reason = match ready::wait(&mut child, address, inside, timeout, interrupted) {
+            let reason = match ports_and_readiness::wait(&mut child, address, inside, timeout, interrupted) {
                 Ok(()) => {
-                    let ready_ns = clock::nanos(clock::now() - at);
+                    let ready_ns = lab_clocks::nanos(lab_clocks::now() - at);
                     child.contained = first_inside();
                     let pid = child.contained.unwrap_or(child.pid());
                     let (kind, who) = (self.kind, self.who.to_owned());

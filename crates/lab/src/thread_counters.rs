@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::clock;
+use crate::lab_clocks;
 use crate::procfs::{number, value};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(crate) struct Threads {
 
 impl Threads {
     pub(crate) fn look(&mut self, proc: &Path, processes: &[u32]) {
-        let (mut now, at) = (BTreeMap::new(), clock::now());
+        let (mut now, at) = (BTreeMap::new(), lab_clocks::now());
         for pid in processes {
             let Ok(threads) = fs::read_dir(proc.join(pid.to_string()).join("task")) else { continue };
             for thread in threads.flatten() {
@@ -101,11 +101,11 @@ impl Threads {
         let ready = |thread: &Thread| thread.ready.clone().map(|(path, since)| (thread.counts, path, since));
         let mut left = self.alive.values().filter_map(ready).collect::<Vec<_>>();
         loop {
-            let now = clock::now();
+            let now = lab_clocks::now();
             left.retain(|(before, path, _)| {
                 let Some((counts, is_ready)) = Counts::of(path) else { return false };
                 let waited_ns = counts.wait_ns.saturating_sub(before.wait_ns);
-                add(waited_ns.saturating_sub(clock::nanos(now - at)));
+                add(waited_ns.saturating_sub(lab_clocks::nanos(now - at)));
                 // The kernel updates the time of a running thread at every tick.
                 waited_ns == 0 && counts.run_ns == before.run_ns && is_ready
             });
@@ -114,7 +114,7 @@ impl Threads {
             }
             std::thread::sleep(STEP);
         }
-        left.iter().for_each(|(.., since)| add(clock::nanos(at.saturating_duration_since(*since))));
+        left.iter().for_each(|(.., since)| add(lab_clocks::nanos(at.saturating_duration_since(*since))));
         waits
     }
 
@@ -190,12 +190,12 @@ mod tests {
         let mut threads = Threads::default();
         look(&mut threads, proc, "S (sleeping)", "1000000 2000000 1");
         look(&mut threads, proc, "R (running)", "1000000 2000000 1");
-        let first = clock::now();
+        let first = lab_clocks::now();
         std::thread::sleep(20 * MS);
         look(&mut threads, proc, "R (running)", "1000000 2000000 1");
-        let at = clock::now();
+        let at = lab_clocks::now();
         let lasting = threads.waits(at, 10 * MS);
-        let expected = clock::nanos(at - first);
+        let expected = lab_clocks::nanos(at - first);
         assert!(lasting.longest_ns >= expected && lasting.longest_ns < expected + 50_000_000, "{lasting:?}");
         assert_eq!(lasting.total_ns, lasting.longest_ns);
 
@@ -206,7 +206,7 @@ mod tests {
         let mut running = Threads::default();
         look(&mut running, proc, "R (running)", "1000000 2000000 1");
         fs::write(proc.join("70/task/71/schedstat"), "5000000 2000000 1").unwrap();
-        assert_eq!(running.waits(clock::now(), 10 * MS), Waits::default(), "it was on a CPU");
+        assert_eq!(running.waits(lab_clocks::now(), 10 * MS), Waits::default(), "it was on a CPU");
     }
 
     #[test]
@@ -216,12 +216,12 @@ mod tests {
             let mut threads = Threads::default();
             look(&mut threads, folder.path(), state, "1000000 2000000 1");
             look(&mut threads, folder.path(), state, "1000000 2000000 1");
-            assert_eq!(threads.waits(clock::now(), Duration::ZERO), Waits::default(), "{state}");
+            assert_eq!(threads.waits(lab_clocks::now(), Duration::ZERO), Waits::default(), "{state}");
         }
         let mut threads = Threads::default();
         look(&mut threads, folder.path(), "S (sleeping)", "1000000 2000000 1");
         look(&mut threads, folder.path(), "S (sleeping)", "1000000 302000000 2");
-        let waits = threads.waits(clock::now(), Duration::ZERO);
+        let waits = threads.waits(lab_clocks::now(), Duration::ZERO);
         assert_eq!(waits, Waits { total_ns: 0, longest_ns: 300_000_000 }, "a wait that ended just before");
     }
 

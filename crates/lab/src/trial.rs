@@ -11,15 +11,15 @@ use study::record::{
 
 use crate::cluster::Cluster;
 use crate::divide_cpus::{self, Share};
-use crate::generator::{self, Generator};
-use crate::hooks::{LabError, Live, Options, Phase, Progress};
+use crate::generator_process::{self, Generator};
 use crate::load_side::{self, Event, Load};
-use crate::perf::Perf;
-use crate::process::{Supervisor, wait_readable};
+use crate::options_and_hooks::{LabError, Live, Options, Phase, Progress};
+use crate::perf_sampling::Perf;
 use crate::server_side::{Seen, Side, Subject};
 use crate::start_server::{Ground, Kept};
-use crate::trial_end::{End, failed};
-use crate::{clock, target};
+use crate::supervised_processes::{Supervisor, wait_readable};
+use crate::trial_end_reason::{End, failed};
+use crate::{lab_clocks, load_target};
 
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
@@ -76,7 +76,7 @@ impl Trial<'_> {
         let mut say = |phase, live: Option<&Live>| {
             progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
         };
-        let begun = clock::now();
+        let begun = lab_clocks::now();
         let mut record = Record {
             version: RECORD_VERSION,
             point,
@@ -85,7 +85,7 @@ impl Trial<'_> {
             order,
             seed: self.bench.plan.trial_seed(block),
             step,
-            started: clock::rfc3339(),
+            started: lab_clocks::rfc3339(),
             idle: self.bench.options.idle,
             subject: SubjectUse { revision: self.revision.clone(), ..SubjectUse::default() },
             ..Record::default()
@@ -99,7 +99,7 @@ impl Trial<'_> {
             Err(End::Interrupted) => return Err(End::Interrupted),
         };
         record.probes.after = self.probe(&record)?;
-        record.elapsed_ns = clock::nanos(clock::now() - begun);
+        record.elapsed_ns = lab_clocks::nanos(lab_clocks::now() - begun);
         Ok(record)
     }
 
@@ -180,9 +180,9 @@ impl Trial<'_> {
     ) -> Result<(Measurement, Vec<Agent>), End> {
         let Bench { options, supervisor, interrupted, .. } = self.bench;
         let plan = self.point().load.at(self.step);
-        let target = target::target(&plan, host, side.standing(), &options.directory);
+        let target = load_target::target(&plan, host, side.standing(), &options.directory);
         let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
-        let spec = generator::load_spec(&plan, target, share, record.seed);
+        let spec = generator_process::load_spec(&plan, target, share, record.seed);
         let mut load = match self.cluster() {
             None => {
                 let generator = Generator::start(supervisor, &spec, &share.generator, &options.directory);
@@ -193,8 +193,8 @@ impl Trial<'_> {
             Some(cluster) => cluster.generators.load(plan.threads, &spec, interrupted)?,
         };
         say(Phase::Warmup, None);
-        let patience = generator::patience(&spec, self.bench.margin);
-        let deadline = clock::now() + patience;
+        let patience = generator_process::patience(&spec, self.bench.margin);
+        let deadline = lab_clocks::now() + patience;
         let mut watch = Watch::new(Duration::from_nanos(spec.timeout_ns));
         let mut seen = Seen::default();
         let result = loop {
@@ -202,7 +202,7 @@ impl Trial<'_> {
                 return Err(End::Interrupted);
             }
             let due = side.prepare();
-            let now = clock::now();
+            let now = lab_clocks::now();
             if now >= deadline {
                 break Err(watch.overdue(patience));
             }
@@ -298,21 +298,21 @@ struct Watch {
 
 impl Watch {
     fn new(timeout: Duration) -> Self {
-        Self { live: None, heard: clock::now(), changed: clock::now(), timeout }
+        Self { live: None, heard: lab_clocks::now(), changed: lab_clocks::now(), timeout }
     }
 
     fn see(&mut self, live: study::generator_messages::Progress) {
-        self.heard = clock::now();
+        self.heard = lab_clocks::now();
         if self.live.as_ref().is_none_or(|before| before.requests != live.requests) {
-            self.changed = clock::now();
+            self.changed = lab_clocks::now();
         }
         self.live = Some(live);
     }
 
     fn overdue(&self, patience: Duration) -> End {
-        let silent = clock::now() - self.changed;
+        let silent = lab_clocks::now() - self.changed;
         if silent > self.timeout
-            && clock::now() - self.heard <= PROGRESS
+            && lab_clocks::now() - self.heard <= PROGRESS
             && let Some(live) = &self.live
         {
             let (silent_s, requests) = (silent.as_secs(), live.requests);
@@ -400,7 +400,7 @@ mod tests {
         let overdue = |silent: Duration, quiet: Duration| {
             let mut watch = Watch::new(Duration::from_secs(1));
             watch.see(study::generator_messages::Progress::default());
-            let before = |time: Duration| clock::now().checked_sub(time).unwrap();
+            let before = |time: Duration| lab_clocks::now().checked_sub(time).unwrap();
             (watch.changed, watch.heard) = (before(silent), before(quiet));
             match watch.overdue(Duration::from_secs(9)) {
                 End::Failed(failure) => failure.kind,

@@ -2,17 +2,17 @@
 //! cannot express. Servers are started, awaited and stopped as in trials. A client is a blocking socket. Every connect,
 //! read, write and case has a time limit, so a hostile server can at worst fail its cases.
 
-mod cache;
-mod check;
+mod cache_checks;
+mod check_definition;
+mod client_receive;
 mod common_checks;
 mod conversation;
-mod expected_response;
+mod expected_page;
 mod failure;
-mod http;
-mod pingpong;
-mod receive;
-mod response;
-mod server;
+mod http_checks;
+mod http_response_parser;
+mod pingpong_checks;
+mod server_and_client;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,15 +22,15 @@ use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
 use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
-use crate::clock;
-use crate::hooks::Options;
-use crate::process::Supervisor;
+use crate::lab_clocks;
+use crate::options_and_hooks::Options;
 use crate::shared_builds::Builds;
 use crate::start_server::Kept;
-use check::Check;
+use crate::supervised_processes::Supervisor;
+use check_definition::Check;
 pub use failure::NotStarted;
 use failure::Trouble;
-use server::{Home, Server, quoted};
+use server_and_client::{Home, Server, quoted};
 
 /// What to verify.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub fn verify(
         if interrupted() {
             return Err(NotStarted::Interrupted);
         }
-        let begun = clock::now();
+        let begun = lab_clocks::now();
         let outcome = match run(&check, order, &home) {
             Ok(()) => CaseOutcome::Ok,
             Err(Trouble::Failed(miss)) => CaseOutcome::Failed(miss),
@@ -97,7 +97,7 @@ pub fn verify(
             }
             Err(Trouble::NotStarted(why)) => return Err(why),
         };
-        let elapsed_ns = clock::nanos(clock::now() - begun);
+        let elapsed_ns = lab_clocks::nanos(lab_clocks::now() - begun);
         let result = CaseResult { name: check.name, promise: check.promise, outcome, elapsed_ns };
         told(&result);
         match result.outcome {

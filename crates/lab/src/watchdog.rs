@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
-use crate::process::{Job, SCRATCH, kill_marked};
-use crate::worktree;
+use crate::git_worktrees;
+use crate::supervised_processes::{Job, SCRATCH, kill_marked};
 
 /// Reads `input` to its end, then kills everything registered, even if `input` cannot be read, the only error. Starts
 /// its own session, safe from Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.
@@ -30,7 +30,7 @@ pub fn run(input: impl Read) -> io::Result<()> {
     }
     of("mark ").filter(|mark| mark.contains('=')).for_each(kill_marked);
     of("scratch ").filter_map(scratch).for_each(|folder| remove_scratch(&folder));
-    of("worktrees ").for_each(worktree::remove_all);
+    of("worktrees ").for_each(git_worktrees::remove_all);
     of("container ").filter_map(Job::parse).for_each(|job| _ = job.remove(true));
     read
 }
@@ -62,7 +62,7 @@ fn remove_scratch(folder: &Path) {
     }
 }
 
-/// Accepts only directories created by [`crate::process::Supervisor::scratch`].
+/// Accepts only directories created by [`crate::supervised_processes::Supervisor::scratch`].
 fn scratch(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(path);
     let is_ours = path.file_name()?.to_str()?.starts_with(SCRATCH);

@@ -77,7 +77,7 @@ pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
 }
 
 pub(crate) fn warmup(rule: Option<WarmupRule>, is_cache: bool, count: Option<u64>, mistakes: &mut Mistakes) -> Warmup {
-    let time = |time: Duration| Warmup::DurationNs(lab::clock::nanos(time));
+    let time = |time: Duration| Warmup::DurationNs(lab::lab_clocks::nanos(time));
     match (rule, count) {
         (None, _) if !is_cache => time(WARMUP),
         (Some(WarmupRule::Time(given)), _) => time(given),

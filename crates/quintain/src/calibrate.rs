@@ -69,7 +69,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     }
     let store = Store::open(&args.store.store)?;
     let _presence = lab::other_labs::announce("calibrate").ok();
-    let host = lab::host::read(std::path::Path::new("/"));
+    let host = lab::host_facts::read(std::path::Path::new("/"));
     let mut servers = args.protocols.clone();
     if servers.is_empty() {
         let known = if cluster.is_some() { OF_CLUSTERS } else { NULL_SERVERS.len() };
@@ -173,7 +173,7 @@ fn calibration(records: &[Record], idle: IdlePolicy, server: NullServer) -> Resu
     let latency = stats::Histogram::try_from(&one.service).map_err(|error| Problem::text(Exit::Machine, error))?;
     let quantile = |q| latency.quantile(q).unwrap_or(f64::NAN);
     Ok(Calibration {
-        measured: lab::clock::rfc3339(),
+        measured: lab::lab_clocks::rfc3339(),
         protocol: one.protocol,
         server: format!("`quintain {command}`"),
         backend: best.backend.clone(),

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::revision::short;
-use lab::worktree::{Repository, WorktreeError, Worktrees};
+use lab::git_revision::short;
+use lab::git_worktrees::{Repository, WorktreeError, Worktrees};
 use store::{Owner, Store};
 use study::gate::{COMPARED, FailIf, Gate};
 use study::plan::{EffectsPlan, TrialRule};

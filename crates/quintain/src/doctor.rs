@@ -12,7 +12,7 @@ pub(crate) fn doctor(wants_json: bool, cluster: &ClusterArgs) -> Done {
     if cluster.is_given() {
         return of_cluster(wants_json, cluster);
     }
-    let host = lab::host::facts(Path::new("."));
+    let host = lab::host_facts::facts(Path::new("."));
     let findings = examine(&host);
     let json = serde_json::json!({ "host": host, "findings": findings });
     output::json_or(wants_json, &json, || text(&host, &findings))?;

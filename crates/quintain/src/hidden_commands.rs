@@ -72,22 +72,22 @@ pub(crate) fn node(args: &NodeArgs) -> Done {
             (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?, None)
         }
     };
-    let lab = lab::cluster::node::Lab::new(input, output).map_err(machine)?;
+    let lab = lab::cluster::node_process::Lab::new(input, output).map_err(machine)?;
     let is_built_in = args.directory == Path::new(built_in::DIRECTORY);
     let directory = if is_built_in { built_in::unpack()? } else { args.directory.clone() };
-    let host = lab::host::facts(&directory);
+    let host = lab::host_facts::facts(&directory);
     let hello = Hello {
         protocol: PROTOCOL,
         rank,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         build: build(&exe)?,
         doctor: doctor::examine(&host),
-        interfaces: lab::host::interfaces(),
+        interfaces: lab::host_facts::interfaces(),
         boot_id: lab::cluster::boot_id(),
         host,
     };
-    let options = lab::cluster::node::Options { exe, directory, probe: lab::cpu_probe::run };
-    lab::cluster::node::serve(lab, &options, hello).map_err(machine)?;
+    let options = lab::cluster::node_process::Options { exe, directory, probe: lab::cpu_probe::run };
+    lab::cluster::node_process::serve(lab, &options, hello).map_err(machine)?;
     Ok(Exit::Fine)
 }
 

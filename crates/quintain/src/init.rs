@@ -267,7 +267,7 @@ fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<St
         }
     }
     plan.points = tried;
-    let host = lab::host::read(std::path::Path::new("/"));
+    let host = lab::host_facts::read(std::path::Path::new("/"));
     let options = lab::Options::new(exe()?, directory.to_path_buf(), &host, cpus);
     let options = lab::Options { probe: |_, _| Vec::new(), ..options };
     output::message("trying it once ...");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use analysis::LoadLimitOutcome;
-use lab::clock::nanos;
+use lab::lab_clocks::nanos;
 use load::Progress;
 use study::gate::FailIf;
 use study::limits::WINDOW_NS;
@@ -99,7 +99,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     if let Some((path, kind)) = &args.hdr {
         // The measurement has just ended.
-        let start_s = lab::clock::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
+        let start_s = lab::lab_clocks::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
         let start = Duration::from_secs(start_s);
         match report::exports::latency_file(&measurement, *kind, &name, start) {
             Some(text) => output::file(path, text)?,

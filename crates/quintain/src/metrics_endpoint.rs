@@ -79,13 +79,13 @@ fn lock(snapshot: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
 }
 
 fn answer(mut stream: TcpStream, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {
-    let deadline = lab::clock::now() + PATIENCE;
+    let deadline = lab::lab_clocks::now() + PATIENCE;
     let mut head = Vec::new();
     let answer = loop {
         if let Some(answer) = answer_to(&head, snapshot) {
             break answer;
         }
-        let left = deadline.saturating_duration_since(lab::clock::now());
+        let left = deadline.saturating_duration_since(lab::lab_clocks::now());
         if left.is_zero() {
             return Ok(());
         }

@@ -298,20 +298,20 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
     if let Some(backend) = how.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend);
     }
-    let mut host = lab::host::read(Path::new("/"));
+    let mut host = lab::host_facts::read(Path::new("/"));
     if plan.points.iter().flat_map(Point::processes).any(ProcessPlan::may_use_tools) {
-        host.versions = lab::host::versions(&opened.source.directory);
+        host.versions = lab::host_facts::versions(&opened.source.directory);
     }
     let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
         version: study::record::RECORD_VERSION,
-        id: format!("{}-{}", plan.study, lab::clock::stamp()),
-        started: lab::clock::rfc3339(),
+        id: format!("{}-{}", plan.study, lab::lab_clocks::stamp()),
+        started: lab::lab_clocks::rfc3339(),
         profile: opened.profile.name().to_owned(),
         command: std::env::args().collect(),
         quintain: env!("CARGO_PKG_VERSION").to_owned(),
         revision,
-        commit: lab::revision::commit(Path::new(".")),
+        commit: lab::git_revision::commit(Path::new(".")),
         doctor: doctor::examine(&host),
         calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, how.idle)).transpose()?.flatten(),
         builds: Vec::new(),
@@ -350,7 +350,7 @@ fn resume(
         return Err(usage(text));
     }
     let owner = owner.map_or_else(|| own(store, &run.id), Ok)?;
-    let here = lab::host::read(Path::new("/"));
+    let here = lab::host_facts::read(Path::new("/"));
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let [(there, of_there), (here, of_here)] = [&run.host, &here].map(|host| (&host.name, host.cpus.len()));
         let text =

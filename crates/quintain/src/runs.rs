@@ -116,7 +116,9 @@ pub(crate) fn since(text: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     match config::units::long_duration_ns(text) {
-        Ok(ns) => Ok(lab::clock::format_rfc3339(lab::clock::unix_seconds().saturating_sub(ns / 1_000_000_000))),
+        Ok(ns) => {
+            Ok(lab::lab_clocks::format_rfc3339(lab::lab_clocks::unix_seconds().saturating_sub(ns / 1_000_000_000)))
+        }
         Err(_) => Err(usage(format!("invalid time `{text}` for `--since`"))
             .hint("a time like `7d` or `12h`, or a date like `2026-11-20`")),
     }
@@ -213,7 +215,7 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Result<()
         return Err(usage(format!("`{}` is a directory, but a run is a file", file.display())));
     }
     let opened = File::open(file).map_err(cannot(Exit::Usage, "read", file))?;
-    let imported = Store::open(path)?.import(opened, name, &lab::clock::rfc3339());
+    let imported = Store::open(path)?.import(opened, name, &lab::lab_clocks::rfc3339());
     let run = match imported {
         Ok(run) => run,
         Err(StoreError::RunFile(error)) => {
@@ -297,7 +299,7 @@ mod tests {
             assert_eq!(since(date).unwrap(), date);
         }
         let week = since("7d").unwrap();
-        assert!(week < lab::clock::rfc3339() && since("36h").unwrap() > week, "{week}");
+        assert!(week < lab::lab_clocks::rfc3339() && since("36h").unwrap() > week, "{week}");
         assert!(since("99999d").unwrap().as_str() <= "1971", "before there were clocks");
         for wrong in ["", "yesterday", "7", "2026-1-1", "-1d", "2026-11-20 "] {
             assert!(since(wrong).is_err(), "{wrong}");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab::clock::nanos;
+use lab::lab_clocks::nanos;
 use mocks::{Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Service, Shop, Twitter, serve_mock};
 use serde_json::json;
 use servers::{
@@ -89,7 +89,7 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<()> {
     };
     let listen = limited(args.listen, args.connections, args.drain)?;
     let minimal = args.minimal;
-    let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds).minimal(minimal);
+    let handler = |thread| Http::new(&limits, args.seed, thread, lab::lab_clocks::unix_seconds).minimal(minimal);
     let handlers = servers::serve_http(&listen, &handler, shutdown, ready)?;
     let Some(path) = args.log else { return Ok(()) };
     let times = true_times(handlers.iter().map(Http::service_ns));
@@ -129,7 +129,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
         send_ns: nanos(stall),
         ..CacheLimits::DEFAULT
     };
-    let shared = CacheShared::new(config, args.protocol, limits, lab::clock::unix_nanos);
+    let shared = CacheShared::new(config, args.protocol, limits, lab::lab_clocks::unix_nanos);
     let shared = Arc::new(shared.map_err(|error| Problem::new(Exit::Usage, error))?);
     let listen = limited(args.listen, args.connections, args.drain)?;
     servers::serve_cache(&listen, &|_| CacheServer::new(Arc::clone(&shared)), shutdown, ready)?;

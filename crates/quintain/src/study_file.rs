@@ -61,7 +61,7 @@ impl Source {
     pub(crate) fn revision(&self) -> Option<String> {
         match self.is_built_in {
             true => Some(format!("built-in-{}", built_in::HASH)),
-            false => lab::revision::of(self.repository.as_deref()?),
+            false => lab::git_revision::of(self.repository.as_deref()?),
         }
     }
 

@@ -180,7 +180,7 @@ fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more
         cases: more.iter().chain(own).cloned().collect(),
         names: args.names.clone(),
         path: args.path.clone().unwrap_or_else(|| path.to_owned()),
-        seed: args.seed.unwrap_or_else(|| lab::clock::monotonic_ns() % 1_000_000),
+        seed: args.seed.unwrap_or_else(|| lab::lab_clocks::monotonic_ns() % 1_000_000),
         seen_by_clients: false,
     }
 }
@@ -247,7 +247,7 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
     opened.plan.points.iter_mut().for_each(|point| point.proxies.clear());
     // The servers are verified later, all together, rather than at the end of the build.
     let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
-    let host = lab::host::read(Path::new("/"));
+    let host = lab::host_facts::read(Path::new("/"));
     let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &cpus);
     let mut progress = |progress: &lab::Progress| {
         output::message(&format!("building {} of {}", progress.point + 1, seen.len()));

@@ -4,21 +4,21 @@
 //! joining, both sides have [`Pipes`], whose users do not handle TLS.
 
 mod certificate;
+mod handshake_and_first_line;
 mod listener;
 mod node_side;
-mod opening;
-mod pump;
 #[cfg(test)]
 mod tests;
+mod tls_pipe_pump;
 
 use std::fs::File;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use certificate::fingerprint;
+pub use handshake_and_first_line::Why;
 pub use listener::{Event, Joining, Listener, REFUSALS_TOLD};
 pub use node_side::{JoinError, join};
-pub use opening::Why;
 
 /// Two pipes in place of a connection. Closing both, or `input`, ends the other side once everything written has been
 /// sent. If the other side ends or is unreachable for 5 s, `input` ends and writes to `output` fail.

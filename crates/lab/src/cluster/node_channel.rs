@@ -1,3 +1,5 @@
+//! The lab's channel to a node: orders, replies, pings, and the offset between the clocks of both.
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
@@ -6,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use study::node_messages::{Order, SILENCE_MAX, Said};
 
-use crate::clock;
 use crate::json_lines::{Lines, Writer};
-use crate::process::{Child, wait_readable};
-use crate::trial_end::{End, saying};
+use crate::lab_clocks;
+use crate::supervised_processes::{Child, wait_readable};
+use crate::trial_end_reason::{End, saying};
 
 const LOOK: Duration = Duration::from_millis(50);
 const ENDED: &str = "its connection ended";
@@ -72,7 +74,7 @@ impl Link {
             lines: RefCell::new(Lines::of(output)),
             handle,
             said: RefCell::default(),
-            heard: Cell::new(clock::now()),
+            heard: Cell::new(lab_clocks::now()),
             process: process.map(RefCell::new),
         })
     }
@@ -92,7 +94,7 @@ impl Link {
     fn read(&self) -> Result<(), End> {
         let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
         let Some(said) = said else { return Err(self.lost(ENDED)) };
-        self.heard.set(clock::now());
+        self.heard.set(lab_clocks::now());
         for said in said {
             match said {
                 Said::Alive {} => {}
@@ -112,7 +114,7 @@ impl Link {
     }
 
     pub(crate) fn watch(&self) -> Result<(), End> {
-        let silent = clock::now() - self.heard.get();
+        let silent = lab_clocks::now() - self.heard.get();
         if silent > SILENCE_MAX && !self.is_readable(Duration::ZERO) {
             return Err(self.lost(&format!("no word for {:.1} s", silent.as_secs_f64())));
         }
@@ -120,7 +122,7 @@ impl Link {
     }
 
     pub(crate) fn silent(&self) -> Duration {
-        if self.is_readable(Duration::ZERO) { Duration::ZERO } else { clock::now() - self.heard.get() }
+        if self.is_readable(Duration::ZERO) { Duration::ZERO } else { lab_clocks::now() - self.heard.get() }
     }
 
     fn is_readable(&self, timeout: Duration) -> bool {
@@ -153,7 +155,7 @@ impl Link {
             if interrupted() {
                 return Err(End::Interrupted);
             }
-            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
+            if deadline.is_some_and(|deadline| lab_clocks::now() >= deadline) {
                 return Err(self.lost("it did not respond in time"));
             }
             self.is_readable(LOOK);
@@ -163,12 +165,12 @@ impl Link {
     pub(crate) fn offset(&self, interrupted: &dyn Fn() -> bool) -> Result<Offset, End> {
         let mut best: Option<Offset> = None;
         for _ in 0..PINGS {
-            let asked_ns = clock::monotonic_ns();
+            let asked_ns = lab_clocks::monotonic_ns();
             let there_ns = self.ask(&Order::Ping { at_ns: asked_ns }, interrupted, |said| match said {
                 Said::Pong { at_ns, here_ns } if at_ns == asked_ns => Some(here_ns),
                 _ => None,
             })?;
-            let offset = Offset::of(asked_ns, there_ns, clock::monotonic_ns());
+            let offset = Offset::of(asked_ns, there_ns, lab_clocks::monotonic_ns());
             best = best.filter(|best| best.error_ns <= offset.error_ns).or(Some(offset));
         }
         Ok(best.unwrap_or_default())

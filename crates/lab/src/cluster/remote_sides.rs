@@ -6,12 +6,12 @@ use study::node_messages::{Order, Said, Serve, Standing, Stopped};
 use study::record::NodeClock;
 use study::spec::LoadSpec;
 
-use crate::clock;
 use crate::cluster::Member;
 use crate::cluster::node_channel::{Link, Offset};
+use crate::lab_clocks;
 use crate::load_side::{Engine, RemoteFacts, broken};
 use crate::server_side::{NotStarted, Seen, Side};
-use crate::trial_end::End;
+use crate::trial_end_reason::End;
 
 pub(crate) struct RemoteServer<'a> {
     link: &'a Link,
@@ -158,7 +158,7 @@ impl Engine for RemoteGenerator<'_> {
 
     fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End> {
         self.has_ended = true;
-        let order = Order::Unload { patience_ns: clock::nanos(patience) };
+        let order = Order::Unload { patience_ns: lab_clocks::nanos(patience) };
         let pick = |said| if let Said::Unloaded { network } = said { Some(network) } else { None };
         let network = self.member.link.ask(&order, self.interrupted, pick)?;
         let after = self.member.link.offset(self.interrupted)?;

@@ -43,7 +43,10 @@ fn keeps_companions_unless_they_are_fresh() {
         assert_eq!(record.subject.command.last(), kept.used.port.map(|port| port.to_string()).as_ref());
         assert_eq!((kept.used.exit.as_deref(), fresh.used.exit.as_deref()), (None, Some("signal 15")));
         assert!([kept, fresh].iter().all(|one| one.used.measured_ns > 0 && !one.used.samples.is_empty()));
-        assert!(!crate::ready::answers(here(kept.used.port.unwrap()), Duration::from_secs(1)), "it ends with the run");
+        assert!(
+            !crate::ports_and_readiness::answers(here(kept.used.port.unwrap()), Duration::from_secs(1)),
+            "it ends with the run"
+        );
     }
     let ports = |at: usize| [first, second].map(|record| record.companions[at].used.port);
     assert_eq!(ports(0)[0], ports(0)[1]);

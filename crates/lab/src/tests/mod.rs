@@ -1,4 +1,4 @@
-//! The lab with real processes: `examples/stand_in.rs` replaces the quintain binary.
+//! The lab with real processes: `examples/stand_in_quintain.rs` replaces the quintain binary.
 
 mod companions;
 mod processes;
@@ -17,7 +17,7 @@ use crate::Options;
 
 pub(crate) fn stand_in(folder: &Path, name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let exe = tests.ancestors().nth(2).unwrap().join("examples/stand_in");
+    let exe = tests.ancestors().nth(2).unwrap().join("examples/stand_in_quintain");
     assert!(exe.exists(), "{} is built by `cargo test` without `--lib`", exe.display());
     let link = folder.join(name);
     std::os::unix::fs::symlink(exe, &link).unwrap();
@@ -25,7 +25,7 @@ pub(crate) fn stand_in(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn options(exe: PathBuf) -> Options {
-    let cpus = crate::host::read(Path::new("/")).cpus;
+    let cpus = crate::host_facts::read(Path::new("/")).cpus;
     Options {
         exe,
         directory: PathBuf::from("/"),

@@ -3,8 +3,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{alive, eventually, here, number_in, stand_in};
-use crate::process::{Child, Exit, Launch, Supervisor, command, hears_sigterm};
-use crate::ready::{self, NotReady};
+use crate::ports_and_readiness::{self, NotReady};
+use crate::supervised_processes::{Child, Exit, Launch, Supervisor, command, hears_sigterm};
 use study::shell_words;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -21,7 +21,7 @@ fn supervisor(folder: &Path) -> Supervisor {
 fn process_is_pinned_tied_and_captured() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
-    let cpu = crate::host::read(Path::new("/")).cpus.last().unwrap().index;
+    let cpu = crate::host_facts::read(Path::new("/")).cpus.last().unwrap().index;
     let words = shell_words::split(
         "/bin/sh -c 'grep Cpus_allowed_list: /proc/self/status; echo $X; pwd; echo last >&2; exit 3'",
     )
@@ -91,9 +91,9 @@ fn stopped_process_is_killed() {
 fn endless_output_neither_blocks_nor_fills_memory() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
-    let port = ready::free_port().unwrap();
+    let port = ports_and_readiness::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve chatty {port}"));
-    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
+    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
     assert!(eventually(|| child.last_words().len() > 4000));
     let stopped = child.stop(LONG);
     assert_eq!((stopped.to_string().as_str(), stopped.ignored_sigterm()), ("signal 15", None));
@@ -104,34 +104,40 @@ fn endless_output_neither_blocks_nor_fills_memory() {
 fn readiness_wait_ends_on_response_exit_or_timeout() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
-    let port = ready::free_port().unwrap();
+    let port = ports_and_readiness::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve well {port}"));
-    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
+    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
     assert_eq!(crate::procfs::listening_addresses(Path::new("/proc"), &child.family()), [here(port)]);
     drop(child);
-    assert!(ready::is_free(port));
+    assert!(ports_and_readiness::is_free(port));
     let mut child = spawn(&supervisor, &format!("quintain serve early-exit {port}"));
-    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Err(NotReady::Exited(Exit::Code(7))));
+    assert_eq!(
+        ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false),
+        Err(NotReady::Exited(Exit::Code(7)))
+    );
     assert_eq!(child.last_words(), "bind: permission denied");
     let mut child = spawn(&supervisor, &format!("quintain serve deaf {port}"));
     assert_eq!(
-        ready::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false),
+        ports_and_readiness::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false),
         Err(NotReady::TimedOut)
     );
     let somebody_else = std::net::TcpListener::bind(here(port)).unwrap();
-    assert_eq!(ready::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false), Err(NotReady::Foreign));
+    assert_eq!(
+        ports_and_readiness::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false),
+        Err(NotReady::Foreign)
+    );
     drop(somebody_else);
-    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| true), Err(NotReady::Interrupted));
+    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| true), Err(NotReady::Interrupted));
 }
 
 #[test]
 fn dropping_a_child_kills_its_descendants() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
-    let (port, file) = (ready::free_port().unwrap(), folder.path().join("stray"));
+    let (port, file) = (ports_and_readiness::free_port().unwrap(), folder.path().join("stray"));
     let mut child = spawn(&supervisor, &format!("quintain serve with-stray {port} {}", file.display()));
     let bystander = spawn(&supervisor, "quintain serve deaf 0");
-    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
+    assert_eq!(ports_and_readiness::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
     assert!(eventually(|| file.exists()));
     let (pid, stray) = (child.pid(), number_in(&file));
     assert!(alive(pid) && alive(stray));

@@ -53,7 +53,7 @@ fn measures_usage_and_bytes_of_a_proxy() {
     // Each request has four bytes per direction, sent to the server twice. The last may be acknowledged late.
     let wire = proxy.wire.unwrap();
     assert!((120..=160).contains(&wire.front_bytes) && (280..=320).contains(&wire.back_bytes), "{wire:?}");
-    assert!(!crate::ready::answers(here(own), std::time::Duration::from_secs(1)));
+    assert!(!crate::ports_and_readiness::answers(here(own), std::time::Duration::from_secs(1)));
 }
 
 #[test]
@@ -122,7 +122,10 @@ fn failing_proxies_are_named() {
         let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
         assert_eq!(failure.kind, FailureKind::Proxy, "{failure:?}");
         assert!(failure.message.starts_with(message), "{failure:?}");
-        assert!(!crate::ready::answers(here(record.subject.port.unwrap()), std::time::Duration::from_secs(1)));
+        assert!(!crate::ports_and_readiness::answers(
+            here(record.subject.port.unwrap()),
+            std::time::Duration::from_secs(1)
+        ));
     }
 }
 

@@ -8,7 +8,7 @@ use study::spec::{Arrivals, Protocol};
 use study::{Next, WarningKind};
 
 use super::{alive, eventually, here, number_in, options, plan, point, stand_in};
-use crate::process::command;
+use crate::supervised_processes::command;
 use crate::trial::{Bench, Trial};
 use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
 
@@ -111,7 +111,7 @@ fn probes_cpus_around_a_trial() {
 }
 
 fn alive_on(port: u16) -> bool {
-    crate::ready::answers(here(port), Duration::from_secs(1))
+    crate::ports_and_readiness::answers(here(port), Duration::from_secs(1))
 }
 
 #[test]

@@ -5,17 +5,17 @@ use std::time::Duration;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use study::verification::Suite;
 
-use super::check::{Check, code};
+use super::check_definition::{Check, code};
 use super::failure::{NotStarted, Trouble};
-use super::server::{PATIENCE, Server};
-use super::{cache, http, pingpong};
-use crate::clock;
+use super::server_and_client::{PATIENCE, Server};
+use super::{cache_checks, http_checks, pingpong_checks};
+use crate::lab_clocks;
 
 pub(super) fn checks(suite: Suite) -> Vec<Check> {
     let mut all = match suite {
-        Suite::Pingpong => pingpong::checks(),
-        Suite::Http => http::checks(),
-        Suite::Cache => cache::checks(),
+        Suite::Pingpong => pingpong_checks::checks(),
+        Suite::Http => http_checks::checks(),
+        Suite::Cache => cache_checks::checks(),
     };
     all.extend([
         code("connections", "1,000 connections at once are served", connections),
@@ -27,7 +27,7 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
     ]);
     if suite == Suite::Pingpong {
         let promise = "a zero word ends it within 1 s, and all it has started";
-        all.push(code("zero", promise, pingpong::zero).ending());
+        all.push(code("zero", promise, pingpong_checks::zero).ending());
     }
     all.push(code("restart", "a new process can listen on the port of the one that just ended", restart).of_process());
     all
@@ -95,9 +95,9 @@ fn churn(server: &mut Server<'_>) -> Result<(), Trouble> {
     come_and_go(20)?;
     let before = server.sockets().len();
     come_and_go(300)?;
-    let deadline = clock::now() + PATIENCE;
+    let deadline = lab_clocks::now() + PATIENCE;
     while server.sockets().len() > before + SLACK {
-        if clock::now() < deadline {
+        if lab_clocks::now() < deadline {
             thread::sleep(Duration::from_millis(2));
             continue;
         }

@@ -7,10 +7,10 @@ use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, V
 use study::cases::{Cut, cuts};
 use study::verification::Miss;
 
-use super::expected_response::{differ, miss};
+use super::expected_page::{differ, miss};
 use super::failure::{Trouble, excerpt};
-use super::response::Response;
-use super::server::{Client, Noise, Server};
+use super::http_response_parser::Response;
+use super::server_and_client::{Client, Noise, Server};
 
 /// Silence required after a piece and after the last response; then shorter after the first connection of a case.
 const BETWEEN: Duration = Duration::from_millis(3);

@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::certificate::{self, hex};
-use super::opening::{Opening, Why};
+use super::handshake_and_first_line::{Opening, Why};
 use super::{Join, Pipes};
-use crate::clock;
+use crate::lab_clocks;
 
 pub(super) const HALF_OPEN_MAX: usize = 64;
 const OPENING_MAX: Duration = Duration::from_secs(2);
@@ -64,7 +64,7 @@ impl Listener {
             socket: self.socket,
             config: self.config,
             ranks: expected.into_iter().map(|address| Rank { address, is_here: false, is_told: false }).collect(),
-            deadline: clock::now() + window,
+            deadline: lab_clocks::now() + window,
             half_open: Vec::new(),
             paused: None,
             refused: 0,
@@ -135,7 +135,7 @@ struct Door {
 
 impl Door {
     fn run(mut self) {
-        while self.ranks.iter().any(|rank| !rank.is_here) && clock::now() < self.deadline {
+        while self.ranks.iter().any(|rank| !rank.is_here) && lab_clocks::now() < self.deadline {
             let Some(ready) = self.wait() else { return };
             self.advance(&ready[1..]);
             self.expire();
@@ -150,7 +150,7 @@ impl Door {
 
     /// Polls the socket and all half-open connections. `None`: the lab has given up.
     fn wait(&self) -> Option<Vec<bool>> {
-        let now = clock::now();
+        let now = lab_clocks::now();
         let is_open = self.has_room(now) && self.paused.is_none_or(|paused| paused <= now);
         let knocks = if is_open { PollFlags::IN } else { PollFlags::empty() };
         let mut polled = vec![
@@ -162,7 +162,7 @@ impl Door {
             PollFd::from_borrowed_fd(stream, interest)
         }));
         // An interrupted poll reports nothing ready; the caller loops.
-        let _ = poll(&mut polled, Some(&clock::left(self.deadline.min(now + TICK))));
+        let _ = poll(&mut polled, Some(&lab_clocks::left(self.deadline.min(now + TICK))));
         let ready = polled.iter().map(|polled| !polled.revents().is_empty()).collect::<Vec<_>>();
         (!ready[0]).then(|| ready[1..].to_vec())
     }
@@ -174,7 +174,7 @@ impl Door {
     fn accept(&mut self) {
         // Bounded, so that half-open connections are served in between.
         for _ in 0..HALF_OPEN_MAX {
-            if !self.has_room(clock::now()) {
+            if !self.has_room(lab_clocks::now()) {
                 return;
             }
             match self.socket.accept() {
@@ -182,7 +182,7 @@ impl Door {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
                 Err(_) => {
-                    self.paused = Some(clock::now() + Duration::from_millis(100));
+                    self.paused = Some(lab_clocks::now() + Duration::from_millis(100));
                     return;
                 }
             }
@@ -200,7 +200,7 @@ impl Door {
         }
         let tls = ServerConnection::new(Arc::clone(&self.config)).map_err(Why::from);
         match tls.and_then(|tls| Ok(Opening::new(stream, tls)?)) {
-            Ok(opening) => self.half_open.push(HalfOpen { opening, from, since: clock::now() }),
+            Ok(opening) => self.half_open.push(HalfOpen { opening, from, since: lab_clocks::now() }),
             Err(why) => self.refuse(from, why),
         }
     }
@@ -221,7 +221,7 @@ impl Door {
     }
 
     fn expire(&mut self) {
-        let now = clock::now();
+        let now = lab_clocks::now();
         let slow = self.half_open.partition_point(|half_open| half_open.since + OPENING_MAX <= now);
         for half_open in self.half_open.drain(..slow).collect::<Vec<_>>() {
             self.turn_away(half_open, Why::Slow);

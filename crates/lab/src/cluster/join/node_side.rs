@@ -8,9 +8,9 @@ use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
 
 use super::certificate::{self, NAME};
-use super::opening::{Opening, Why};
+use super::handshake_and_first_line::{Opening, Why};
 use super::{Join, Pipes};
-use crate::clock;
+use crate::lab_clocks;
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -49,10 +49,10 @@ pub fn join(
         return Err(JoinError::Fingerprint(fingerprint));
     }
     let config = certificate::trust(&fingerprint).map_err(|error| JoinError::Tls(lab, error))?;
-    let deadline = clock::now() + timeout;
+    let deadline = lab_clocks::now() + timeout;
     let mut reason = "no time".to_owned();
     loop {
-        let left = deadline.saturating_duration_since(clock::now());
+        let left = deadline.saturating_duration_since(lab_clocks::now());
         if left.is_zero() {
             return Err(JoinError::Late(lab, timeout, reason));
         }
@@ -69,7 +69,7 @@ pub fn join(
             Err(Why::Tls(error)) => return Err(JoinError::Tls(lab, error)),
             Err(why) => reason = why.to_string(),
         }
-        std::thread::sleep(PAUSE.min(deadline.saturating_duration_since(clock::now())));
+        std::thread::sleep(PAUSE.min(deadline.saturating_duration_since(lab_clocks::now())));
     }
 }
 
@@ -79,7 +79,7 @@ fn attempt(
     join: &Join,
     deadline: Instant,
 ) -> Result<(Opening, Result<(), String>), Why> {
-    let left = deadline.saturating_duration_since(clock::now()).max(Duration::from_millis(1));
+    let left = deadline.saturating_duration_since(lab_clocks::now()).max(Duration::from_millis(1));
     let stream = TcpStream::connect_timeout(&lab, left)?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
     let mut opening = Opening::new(stream, ClientConnection::new(Arc::clone(config), name)?)?;
@@ -89,10 +89,10 @@ fn attempt(
         if let Some(answer) = opening.line()? {
             return Ok((opening, answer));
         }
-        if clock::now() >= deadline {
+        if lab_clocks::now() >= deadline {
             return Err(Why::Slow);
         }
         let (stream, interest) = opening.interest();
-        let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], Some(&clock::left(deadline)));
+        let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], Some(&lab_clocks::left(deadline)));
     }
 }

@@ -192,9 +192,9 @@ fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
     assert_eq!(joined(&joining).0, 0);
     assert_eq!(over(&joining), 1);
     // A process that another test is starting has a copy of the socket until it executes its program.
-    let deadline = crate::clock::now() + LONG;
+    let deadline = crate::lab_clocks::now() + LONG;
     while TcpStream::connect(known.address).is_ok() {
-        assert!(crate::clock::now() < deadline, "the port is closed");
+        assert!(crate::lab_clocks::now() < deadline, "the port is closed");
         std::thread::sleep(Duration::from_millis(1));
     }
     why

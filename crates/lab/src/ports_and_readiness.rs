@@ -1,10 +1,12 @@
+//! Finds free ports, and waits until a server listens on its port.
+
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::process::{Child, Exit};
-use crate::{clock, procfs};
+use crate::supervised_processes::{Child, Exit};
+use crate::{lab_clocks, procfs};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotReady {
@@ -24,7 +26,7 @@ pub(crate) fn wait(
     timeout: Duration,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(), NotReady> {
-    let deadline = clock::now() + timeout;
+    let deadline = lab_clocks::now() + timeout;
     let mut pause = Duration::from_micros(200);
     loop {
         let answers = answers(address, Duration::from_millis(200));
@@ -41,7 +43,7 @@ pub(crate) fn wait(
         if answers && is_held() {
             return Ok(());
         }
-        let left = deadline.saturating_duration_since(clock::now());
+        let left = deadline.saturating_duration_since(lab_clocks::now());
         // The pause waits for the server's end, so that an early exit is noticed at once.
         if let Some(exit) = child.wait(pause.min(left)) {
             return Err(NotReady::Exited(exit));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use study::record::{Cpu, Host, Interface};
 
 use crate::cpu_list;
-use crate::process::capture;
 use crate::procfs::{number, value};
+use crate::supervised_processes::capture;
 
 /// Kernel settings by group.
 const SYSCTLS: &[(&str, &str)] = &[

@@ -1,3 +1,5 @@
+//! Builds the target of a load: fills in addresses and ports, and reads the files that the plan names.
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +12,7 @@ use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, JourneySourc
 use study::request_values::{self, Field, Part};
 use study::spec::{HttpRequest, Protocol, Target, WeightedJourney};
 
-use crate::files::{read_limited, read_text};
+use crate::size_limited_reads::{read_limited, read_text};
 
 fn fill(text: &str, ports: Standing) -> Option<String> {
     let ports = [

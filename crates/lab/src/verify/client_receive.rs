@@ -1,8 +1,10 @@
+//! Reads responses on the connection of a client and compares them with expectations.
+
 use std::io::Read;
 
-use super::expected_response::Page;
-use super::response::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
-use super::server::{Client, reason};
+use super::expected_page::Page;
+use super::http_response_parser::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
+use super::server_and_client::{Client, reason};
 
 impl Client {
     /// Reads a response, to HEAD if `head`. `None`: closed before it began.

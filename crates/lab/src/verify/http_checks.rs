@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use super::check::{Check, code};
+use super::check_definition::{Check, code};
 use super::failure::Trouble;
-use super::server::Server;
+use super::server_and_client::Server;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

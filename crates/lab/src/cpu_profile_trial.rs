@@ -5,12 +5,12 @@ use study::plan::Plan;
 use study::record::{Outcome, Record};
 use study::spec::Stop;
 
-use crate::hooks::{LabError, Options, Progress};
-use crate::perf::Perf;
-use crate::process::capture;
+use crate::options_and_hooks::{LabError, Options, Progress};
+use crate::perf_sampling::Perf;
 use crate::run::Spinners;
+use crate::supervised_processes::capture;
 use crate::trial::{Bench, Trial};
-use crate::trial_end::End;
+use crate::trial_end_reason::End;
 
 /// Minimum duration of a timed trial for a profile, because samples are sparse.
 const DURATION_MIN_NS: u64 = 2_000_000_000;

@@ -12,15 +12,15 @@ use study::node_messages::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped
 use study::record::{BuildOutcome, NetworkCounters, Probe};
 use study::spec::LoadSpec;
 
-use crate::generator::Generator;
+use crate::generator_process::Generator;
 use crate::json_lines::{Lines, Writer, parse};
 use crate::load_side::Engine;
-use crate::process::{Supervisor, wait_readable};
 use crate::server_side::{Seen, Side, Subject};
 use crate::spinner::Spinner;
 use crate::start_server::{Ground, Kept};
-use crate::trial_end::End;
-use crate::{build, clock, network_counters};
+use crate::supervised_processes::{Supervisor, wait_readable};
+use crate::trial_end_reason::End;
+use crate::{build_servers, lab_clocks, network_counters};
 
 /// Time to end children once the lab is gone. The watchdog and the kernel end the rest.
 const ENDING: Duration = Duration::from_secs(2);
@@ -74,7 +74,7 @@ impl Node<'_> {
             Order::Build { command, directory, cpus } => {
                 let place = self.options.directory.join(directory.unwrap_or_default());
                 let interrupted = || self.lab.is_gone();
-                let built = build::build(self.supervisor, &command, &place, &cpus, &interrupted);
+                let built = build_servers::build(self.supervisor, &command, &place, &cpus, &interrupted);
                 let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
                 self.lab.say(&Said::Built(built.unwrap_or_else(interrupted)));
             }
@@ -225,7 +225,7 @@ impl Lab {
             // A full pipe wakes just as well, so lost bytes do not matter.
             waker: Writer::new(waker, Duration::ZERO)?,
             is_gone: AtomicBool::new(false),
-            heard_ns: AtomicU64::new(clock::monotonic_ns()),
+            heard_ns: AtomicU64::new(lab_clocks::monotonic_ns()),
         });
         let (sender, orders) = mpsc::channel();
         let (beats, stop) = mpsc::channel();
@@ -253,7 +253,7 @@ impl Lab {
 
     /// Waits for `handles`, an order or the time `due`; returns one flag per handle.
     fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, End> {
-        let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(clock::now()).min(BEAT));
+        let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(lab_clocks::now()).min(BEAT));
         let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);
         if readable[0] {
             let _ = rustix::io::read(&self.wake, &mut [0; 256]);
@@ -276,9 +276,9 @@ impl Shared {
     /// Ends this process if the lab is gone or silent, unless the node ends first and drops the sender of `stop`.
     fn beat(&self, stop: &mpsc::Receiver<()>) {
         while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let silent = clock::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
+            let silent = lab_clocks::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
             if self.is_gone.load(Ordering::Relaxed)
-                || silent > clock::nanos(SILENCE_MAX)
+                || silent > lab_clocks::nanos(SILENCE_MAX)
                 || self.writer.say(&Said::Alive {}).is_err()
             {
                 self.end();
@@ -290,7 +290,7 @@ impl Shared {
 
     fn read_orders(&self, mut lines: Lines, sender: &mpsc::Sender<Order>) {
         while let Ok(Some(lines)) = lines.read() {
-            let now_ns = clock::monotonic_ns();
+            let now_ns = lab_clocks::monotonic_ns();
             self.heard_ns.store(now_ns, Ordering::Relaxed);
             for line in lines {
                 match parse::<Order>(&line) {

@@ -2,9 +2,9 @@
 
 use std::thread;
 
-use super::check::{Check, code};
+use super::check_definition::{Check, code};
 use super::failure::{END, Trouble};
-use super::server::{Server, expect_words};
+use super::server_and_client::{Server, expect_words};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

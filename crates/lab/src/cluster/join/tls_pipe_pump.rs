@@ -11,7 +11,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustls::Connection;
 
 use super::Pipes;
-use crate::clock;
+use crate::lab_clocks;
 
 /// Time for our last bytes to be sent and for the other side to end.
 const LINGER: Duration = Duration::from_secs(2);
@@ -91,7 +91,7 @@ impl Pump {
             let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
-            let is_late = self.until.is_some_and(|until| clock::now() >= until);
+            let is_late = self.until.is_some_and(|until| lab_clocks::now() >= until);
             if is_sent && is_read || is_late {
                 return;
             }
@@ -194,7 +194,7 @@ impl Pump {
     /// Sends the last output of our side, which has stopped reading, then ends.
     fn leave(&mut self) {
         self.to = None;
-        self.until = Some(clock::now() + LINGER);
+        self.until = Some(lab_clocks::now() + LINGER);
     }
 
     /// Delivers only data already received, since the other side is gone.
@@ -220,7 +220,7 @@ impl Pump {
         if let Some(from) = self.from.as_ref().filter(|_| !self.tls.wants_write()) {
             polled.push(PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN));
         }
-        match poll(&mut polled, self.until.map(clock::left).as_ref()) {
+        match poll(&mut polled, self.until.map(lab_clocks::left).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return self.lose(),
         }

@@ -1,3 +1,5 @@
+//! Starts a node on each machine of a cluster, through a local child process or ssh, and copies the binary there.
+
 use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
@@ -10,13 +12,13 @@ use study::shell_words;
 
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
 use crate::cluster::join::Pipes;
-use crate::cluster::launch_together::{self, Gang};
+use crate::cluster::launch_by_mpirun::{self, Gang};
 use crate::cluster::node_channel::Link;
 use crate::cluster::{ClusterError, Member, Reach};
 use crate::json_lines::Writer;
-use crate::process::{Exit, Launch, Supervisor};
-use crate::trial_end::{End, saying};
-use crate::{clock, cpu_list};
+use crate::supervised_processes::{Exit, Launch, Supervisor};
+use crate::trial_end_reason::{End, saying};
+use crate::{cpu_list, lab_clocks};
 
 const DEPLOY: Duration = Duration::from_secs(120);
 /// Directory of copies in the user's home there; each is named by its hash.
@@ -27,7 +29,7 @@ type Started = (Vec<(Role, Member)>, Option<Gang>, mpsc::Sender<()>);
 
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
     // Deadline for all nodes, whatever hangs.
-    let deadline = clock::now() + hosts.within;
+    let deadline = lab_clocks::now() + hosts.within;
     let addresses = hosts.hosts.iter().map(|host| address(&host.address)).collect::<Vec<_>>();
     let (gang, mut joined) = together(hosts, &addresses, deadline, reach, supervisor)?;
     let mut joined = joined.drain(..);
@@ -100,7 +102,7 @@ fn together(
     }
     let machines = mine.iter().filter_map(|(host, address)| Some((*host, *address.as_ref().ok()?)));
     let programs = mine.iter().map(|(host, _)| node(hosts, host, reach)).collect::<Vec<_>>();
-    let started = launch_together::start(hosts, &machines.collect::<Vec<_>>(), &programs, deadline, reach, supervisor);
+    let started = launch_by_mpirun::start(hosts, &machines.collect::<Vec<_>>(), &programs, deadline, reach, supervisor);
     match started {
         Ok((gang, joined)) => Ok((Some(gang), joined)),
         Err(_) if (reach.interrupted)() => Err(ClusterError::Interrupted),
@@ -128,7 +130,7 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
     };
     let remote = || hosts.hosts.iter().filter(|host| launcher(hosts, host) != Launcher::Local);
     let copies = remote().map(copy).collect::<Vec<_>>();
-    let deadline = clock::now() + DEPLOY;
+    let deadline = lab_clocks::now() + DEPLOY;
     let mut mistakes = Vec::new();
     for (host, copy) in remote().zip(copies) {
         let done = copy.and_then(|mut child| {
@@ -137,7 +139,7 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
                     Some(Exit::Code(0)) => break Ok(()),
                     Some(exit) => break Err(format!("ssh: {exit}{}", saying(&child.last_words()))),
                     None if (reach.interrupted)() => break Err("interrupted".to_owned()),
-                    None if clock::now() >= deadline => break Err(format!("not there after {DEPLOY:?}")),
+                    None if lab_clocks::now() >= deadline => break Err(format!("not there after {DEPLOY:?}")),
                     None => {}
                 }
             }
@@ -163,7 +165,7 @@ pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
         // mpirun accepts only names and IPv4 addresses.
         let fits = remote.clone().all(|host| !host.ssh.as_ref().unwrap_or(&host.address).contains(['@', ':']));
         hosts.launcher =
-            if fits && launch_together::is_better(machines, reach) { Launcher::Mpirun } else { Launcher::Ssh };
+            if fits && launch_by_mpirun::is_better(machines, reach) { Launcher::Mpirun } else { Launcher::Ssh };
     }
 }
 

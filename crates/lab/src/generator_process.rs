@@ -1,3 +1,5 @@
+//! Starts a generator as a child process, and builds the load specification of a trial.
+
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -10,8 +12,8 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 use crate::divide_cpus::Share;
 use crate::json_lines::{Lines, Writer, parse};
 use crate::load_side::{Engine, RemoteFacts, broken};
-use crate::process::{Child, Launch, Supervisor};
-use crate::trial_end::{End, saying};
+use crate::supervised_processes::{Child, Launch, Supervisor};
+use crate::trial_end_reason::{End, saying};
 
 const WARMUP_MAX: Duration = Duration::from_secs(120);
 /// Time that a generator may leave messages unread.

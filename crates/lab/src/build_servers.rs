@@ -1,3 +1,5 @@
+//! Builds the servers of a plan before its first trial, by running their build commands.
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -5,13 +7,13 @@ use study::plan::{EngineChoice, Plan, Point, ProcessPlan};
 use study::record::{Build, BuildOutcome};
 use study::shell_words;
 
-use crate::clock;
 use crate::container::Images;
-use crate::hooks::{LabError, Options, Phase, Progress};
-use crate::process::{Exit, Launch, Supervisor};
+use crate::lab_clocks;
+use crate::options_and_hooks::{LabError, Options, Phase, Progress};
 use crate::shared_builds::Builds;
+use crate::supervised_processes::{Exit, Launch, Supervisor};
 use crate::trial::start_supervisor;
-use crate::trial_end::unrunnable;
+use crate::trial_end_reason::unrunnable;
 use crate::verify;
 
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -116,7 +118,7 @@ pub(crate) fn build(
         Ok(child) => child,
         Err(error) => return failed(format!("cannot start `{command}`: {error}")),
     };
-    let deadline = clock::now() + PATIENCE;
+    let deadline = lab_clocks::now() + PATIENCE;
     let exit = loop {
         if let Some(exit) = child.wait(Duration::from_millis(50)) {
             break exit;
@@ -124,7 +126,7 @@ pub(crate) fn build(
         if interrupted() {
             return None;
         }
-        if clock::now() > deadline {
+        if lab_clocks::now() > deadline {
             child.kill();
             return failed(format!("{}\nkilled after {PATIENCE:?}", child.last_words()));
         }

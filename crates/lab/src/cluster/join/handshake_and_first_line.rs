@@ -11,7 +11,7 @@ use rustls::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{LINE_MAX, Pipes, pump};
+use super::{LINE_MAX, Pipes, tls_pipe_pump};
 
 pub(super) struct Opening {
     stream: TcpStream,
@@ -96,7 +96,7 @@ impl Opening {
     }
 
     pub(super) fn send(&mut self) -> io::Result<()> {
-        pump::send(&mut self.tls, &mut self.stream).map(drop)
+        tls_pipe_pump::send(&mut self.tls, &mut self.stream).map(drop)
     }
 
     fn receive(&mut self) -> Result<bool, Why> {
@@ -142,6 +142,6 @@ impl Opening {
     }
 
     pub(super) fn pipes(self) -> io::Result<Pipes> {
-        pump::start(self.stream, self.tls, self.text)
+        tls_pipe_pump::start(self.stream, self.tls, self.text)
     }
 }

@@ -10,9 +10,9 @@ use study::cpu_profile::CpuProfile;
 use study::generator_messages::Span;
 use tempfile::TempDir;
 
-use crate::clock;
 use crate::fold_stacks::{FIELDS, Fold};
-use crate::process::{Child, Launch, Supervisor, wait_readable};
+use crate::lab_clocks;
+use crate::supervised_processes::{Child, Launch, Supervisor, wait_readable};
 
 /// Samples per second of CPU time. Not a divisor of kernel rates, so as not to meet its ticks.
 const FREQUENCY_HZ: u32 = 997;
@@ -66,7 +66,7 @@ impl<'a> Perf<'a> {
         let words = words.split(' ').collect::<Vec<_>>();
         let mut child = self.spawn(&words, false)?;
         let file = self.folder.path().join(DATA);
-        let deadline = clock::now() + ATTACH;
+        let deadline = lab_clocks::now() + ATTACH;
         loop {
             let is_begun = std::fs::metadata(&file).is_ok_and(|file| file.len() > 0);
             if let Some(exit) = child.wait(if is_begun { SETTLE } else { Duration::from_millis(10) }) {
@@ -75,7 +75,7 @@ impl<'a> Perf<'a> {
             if is_begun {
                 return Ok(child);
             }
-            if clock::now() >= deadline || (self.interrupted)() {
+            if lab_clocks::now() >= deadline || (self.interrupted)() {
                 return Err(format!("`perf record` did not begin within {ATTACH:?}"));
             }
         }
@@ -123,10 +123,10 @@ impl<'a> Perf<'a> {
         let words = ["perf", "script", "-i", DATA, "--no-inline", "--time", &time, "-F", FIELDS];
         let mut child = self.spawn(&words, true)?;
         let mut output = child.output.take().ok_or("`perf script` has no output")?;
-        let deadline = clock::now() + SCRIPT;
+        let deadline = lab_clocks::now() + SCRIPT;
         let (mut fold, mut buffer, mut bytes) = (Fold::default(), vec![0; 64 << 10], 0);
         loop {
-            if clock::now() >= deadline || bytes > SCRIPT_MAX_BYTES || (self.interrupted)() {
+            if lab_clocks::now() >= deadline || bytes > SCRIPT_MAX_BYTES || (self.interrupted)() {
                 return Err(format!("`perf script` took longer than {SCRIPT:?} or printed more than 512 MiB"));
             }
             if !wait_readable(&[output.as_fd()], Duration::from_millis(50))[0] {

@@ -2,16 +2,16 @@
 //! protocols are detected; conversations in others are skipped. If memcached or Redis is known to respond differently,
 //! the row has that response and why it is acceptable.
 
-mod rows;
+mod conversation_table;
 
 use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::Duration;
 
-use super::check::{Check, code};
+use super::check_definition::{Check, code};
 use super::failure::Trouble;
-use super::server::{Client, Server, reason};
-use rows::{Answer, HttpRow, Row, Rows, Speech, Whose};
+use super::server_and_client::{Client, Server, reason};
+use conversation_table::{Answer, HttpRow, Row, Rows, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -324,7 +324,7 @@ fn carry_out(plan: &str, records: &str) -> Done {
         cluster: None,
         exe: std::env::current_exe()?,
         directory: PathBuf::from("."),
-        cpus: lab::host::read(Path::new("/")).cpus,
+        cpus: lab::host_facts::read(Path::new("/")).cpus,
         idle: IdlePolicy::Machine,
         probe: |_, _| Vec::new(),
     };

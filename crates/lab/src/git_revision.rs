@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::process::capture;
+use crate::supervised_processes::capture;
 
 /// The first twelve digits of a commit.
 pub fn short(commit: &str) -> &str {

@@ -1,7 +1,9 @@
+//! A page that a server returned, as the expectation of later requests to its path.
+
 use study::verification::Miss;
 
 use super::failure::excerpt;
-use super::response::Response;
+use super::http_response_parser::Response;
 
 /// A path with the properties that its responses share.
 pub(super) struct Page {

@@ -1,3 +1,5 @@
+//! Why a trial ended without a measurement.
+
 use study::record::{Failure, FailureKind};
 
 /// Prefix of the line with which a build or server reports that this machine cannot run it.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use study::shell_words;
 
-use crate::clock;
-use crate::process::{Supervisor, command};
+use crate::lab_clocks;
+use crate::supervised_processes::{Supervisor, command};
 
 const PREFIX: &str = "quintain-";
 
@@ -68,10 +68,11 @@ impl Worktrees {
     /// Creates `folder`, or a new temporary directory, for worktrees; `exe` is the quintain binary. Waits while the
     /// watchdog of a dead process removes `folder`. Fails if the directory or the watchdog cannot be created.
     pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
-        let folder = folder
-            .unwrap_or_else(|| std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), clock::stamp())));
-        let begun = clock::now();
-        while folder.exists() && clock::now() - begun < REMOVAL_MAX {
+        let folder = folder.unwrap_or_else(|| {
+            std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), lab_clocks::stamp()))
+        });
+        let begun = lab_clocks::now();
+        while folder.exists() && lab_clocks::now() - begun < REMOVAL_MAX {
             std::thread::sleep(Duration::from_millis(10));
         }
         std::fs::create_dir_all(&folder)?;

@@ -22,10 +22,10 @@ use rustix::process::{
 };
 use study::shell_words;
 
-use crate::clock;
+use crate::lab_clocks;
 use crate::output_tail::Tail;
 use crate::procfs::{self, Stat};
-use crate::trial_end::saying;
+use crate::trial_end_reason::saying;
 
 const PROC: &str = "/proc";
 pub(crate) const MARK: &str = "QUINTAIN_CHILD";
@@ -164,7 +164,7 @@ impl Supervisor {
 fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{}-{count}-", std::process::id(), clock::unix_seconds())
+    format!("{}-{}-{count}-", std::process::id(), lab_clocks::unix_seconds())
 }
 
 struct Watchdog {
@@ -364,10 +364,10 @@ impl Child {
 
     /// Waits until its family has ended. After `limit` the error lists the rest, now killed.
     pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
-        let deadline = clock::now() + limit;
+        let deadline = lab_clocks::now() + limit;
         // Not `wait`, which kills the family.
         let has_ended = self.exit.is_some() || wait_readable(&[self.pidfd()], limit)[0];
-        while has_ended && self.family().len() > 1 && clock::now() < deadline {
+        while has_ended && self.family().len() > 1 && lab_clocks::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
         if !has_ended {
@@ -462,10 +462,10 @@ pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
 
 /// Waits until one of `handles` is readable or `timeout` has passed; returns one flag per handle.
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Vec<bool> {
-    let deadline = clock::now() + timeout;
+    let deadline = lab_clocks::now() + timeout;
     let mut polled: Vec<PollFd<'_>> =
         handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect();
-    while poll(&mut polled, Some(&clock::left(deadline))) == Err(Errno::INTR) {}
+    while poll(&mut polled, Some(&lab_clocks::left(deadline))) == Err(Errno::INTR) {}
     polled.iter().map(|handle| !handle.revents().is_empty()).collect()
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use study::record::{Sample, SubjectUse};
 
-use crate::cgroup::{Cgroup, Usage};
-use crate::clock::{self, thread_cpu_time};
+use crate::cgroup_usage::{Cgroup, Usage};
+use crate::lab_clocks::{self, thread_cpu_time};
 use crate::procfs::{self, Stat, number, tick_ns};
 use crate::thread_counters::{Counts, Threads, Waits};
 
@@ -106,7 +106,7 @@ impl Sampler {
     }
 
     pub(crate) fn tick(&mut self) {
-        let begun = clock::now();
+        let begun = lab_clocks::now();
         if begun < self.next {
             return;
         }
@@ -114,7 +114,7 @@ impl Sampler {
         if costly {
             self.find_members();
         }
-        let mut sample = Sample { at_ns: clock::nanos(begun - self.started), ..Sample::default() };
+        let mut sample = Sample { at_ns: lab_clocks::nanos(begun - self.started), ..Sample::default() };
         let mut alive = false;
         for stat in self.member_stats() {
             alive = true;
@@ -151,13 +151,13 @@ impl Sampler {
 
     /// Takes a full sample now: even a short trial needs one with all connections open.
     pub(crate) fn tick_in_full(&mut self) {
-        self.next = clock::now();
+        self.next = lab_clocks::now();
         self.next_costly = self.next;
         self.tick();
     }
 
     pub(crate) fn prepare(&mut self) {
-        let now = clock::now();
+        let now = lab_clocks::now();
         if self.members_at.is_none_or(|at| now.duration_since(at) > FRESH) {
             self.find_members();
         }
@@ -166,7 +166,7 @@ impl Sampler {
     pub(crate) fn reading(&mut self) -> Reading {
         self.prepare();
         // CPU times first: the other values are less sensitive to delay.
-        let before = clock::now();
+        let before = lab_clocks::now();
         self.threads.look(&self.proc, &self.members);
         let mut reading =
             Reading { threads: self.threads.total(), processes: self.members.len(), ..Reading::default() };
@@ -176,8 +176,8 @@ impl Sampler {
             reading.system_ns += stat.system_ns;
         }
         reading.busy_ns = fs::read_to_string(self.proc.join("stat")).ok().and_then(|text| busy_ns(&text, &self.cpus));
-        let took = clock::now() - before;
-        reading.at_ns = clock::nanos(before + took / 2 - self.started);
+        let took = lab_clocks::now() - before;
+        reading.at_ns = lab_clocks::nanos(before + took / 2 - self.started);
         for &pid in &self.members {
             let status = procfs::read(&self.proc, pid, "status").unwrap_or_default();
             reading.rss_max_bytes += number(&status, "VmHWM").unwrap_or(0) * 1024;
@@ -233,7 +233,7 @@ impl Sampler {
 
     /// Members are the group, and children that left it: their parent was a member.
     fn find_members(&mut self) {
-        self.members_at = Some(clock::now());
+        self.members_at = Some(lab_clocks::now());
         if let Some(members) = self.cgroup.as_ref().and_then(Cgroup::members) {
             self.members = members;
             return;
@@ -322,7 +322,7 @@ mod tests {
         };
         fs::write(proc.join("stat"), cpu_times(20)).unwrap();
         fs::write(proc.join("71/task/71/schedstat"), "0 5000 9\n").unwrap();
-        let started = clock::now();
+        let started = lab_clocks::now();
         let mut sampler = Sampler::new(proc, 70, started, &[1, 2]);
         let begin = sampler.reading();
         sampler.tick();
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn computes_the_share_between_two_readings() {
-        let zero = clock::now();
+        let zero = lab_clocks::now();
         let at = |ms: u64| zero + Duration::from_millis(ms);
         for (begin, end, share) in [
             (100, 600, Some(1.0)),
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn ended_server_leaves_no_sample() {
         let folder = tempfile::tempdir().unwrap();
-        let mut sampler = Sampler::new(folder.path(), 70, clock::now(), &[]);
+        let mut sampler = Sampler::new(folder.path(), 70, lab_clocks::now(), &[]);
         sampler.tick();
         let mut used = SubjectUse::default();
         sampler.finish(None, None, &mut used);

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use study::shell_words;
 use tempfile::TempDir;
 
-use crate::clock;
 use crate::cluster::Reach;
 use crate::cluster::file::{HostPlan, Hosts};
 use crate::cluster::join::{Event, Joining, Listener, Pipes};
-use crate::process::{Child, Exit, Launch, Supervisor, TICKET, capture};
-use crate::trial_end::saying;
+use crate::lab_clocks;
+use crate::supervised_processes::{Child, Exit, Launch, Supervisor, TICKET, capture};
+use crate::trial_end_reason::saying;
 
 /// Tested version of Open MPI. Version 5 has other names for the settings.
 const TESTED: u32 = 4;
@@ -108,7 +108,7 @@ pub(super) fn start(
     let scratch = scratch.map_err(|error| format!("cannot make a directory for `{}`: {error}", command[0]))?;
     environment.insert("TMPDIR".to_owned(), scratch.path().display().to_string());
     let expected = machines.iter().map(|(_, address)| Some(*address)).collect();
-    let left = deadline.saturating_duration_since(clock::now());
+    let left = deadline.saturating_duration_since(lab_clocks::now());
     let joining = listener.accept(expected, left).map_err(|error| format!("cannot wait for nodes: {error}"))?;
     let launch = Launch { environment: &environment, ..Launch::new(&command, Path::new("/")) };
     let process = supervisor.spawn(launch).map_err(|error| format!("cannot start `{}`: {error}", command[0]))?;

@@ -1,3 +1,5 @@
+//! Reads whole files up to a maximum size.
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

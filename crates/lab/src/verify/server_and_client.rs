@@ -1,3 +1,5 @@
+//! A server process under verification, and a client with one connection to it.
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,12 +15,12 @@ use study::record::{FailureKind, SubjectUse};
 use study::verification::{Miss, Suite};
 
 use super::Target;
-use super::expected_response::{Page, get};
+use super::expected_page::{Page, get};
 use super::failure::{END, NotStarted, Trouble, excerpt};
-use crate::process::{Child, Supervisor, pid_of};
 use crate::start_server::{Ground, Kept, Started};
-use crate::trial_end::End;
-use crate::{clock, procfs, ready};
+use crate::supervised_processes::{Child, Supervisor, pid_of};
+use crate::trial_end_reason::End;
+use crate::{lab_clocks, ports_and_readiness, procfs};
 
 /// Time limit of every connect, read and write of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,7 +54,7 @@ impl<'a> Server<'a> {
                 start_on(home, plan.process.port).map(|(child, address)| (Some(child), address))?
             }
         };
-        let until = clock::now() + CASE;
+        let until = lab_clocks::now() + CASE;
         Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: RefCell::default() })
     }
 
@@ -74,7 +76,7 @@ impl<'a> Server<'a> {
     }
 
     pub(super) fn check_time(&self) -> Result<(), String> {
-        if clock::now() < self.until { Ok(()) } else { Err(late()) }
+        if lab_clocks::now() < self.until { Ok(()) } else { Err(late()) }
     }
 
     pub(super) fn dial(&self) -> Result<Client, String> {
@@ -197,7 +199,7 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
         return Err(NotStarted::Failed("the process of the server is not ours".to_owned()));
     };
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
-    let second_port = ready::free_port().map_err(no_port)?;
+    let second_port = ports_and_readiness::free_port().map_err(no_port)?;
     let ground = Ground { supervisor, kept: &home.kept, directory, interrupted: home.interrupted };
     let names = |name: &str| crate::server_side::port_of(name, second_port, &[]);
     let plan = ProcessPlan { port, ..plan.process.clone() };
@@ -264,7 +266,7 @@ const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
 /// Enforces the deadline of the case.
 impl Read for Client {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if clock::now() >= self.until { Err(io::Error::other(late())) } else { self.stream.read(bytes) }
+        if lab_clocks::now() >= self.until { Err(io::Error::other(late())) } else { self.stream.read(bytes) }
     }
 }
 

@@ -10,11 +10,11 @@ use study::{ExpandOptions, LoadSpec, Point};
 
 use crate::cluster::{Cluster, Member, remote_sides};
 use crate::divide_cpus::Share;
-use crate::generator::load_spec;
+use crate::generator_process::load_spec;
 use crate::load_side::Load;
+use crate::load_target::target;
 use crate::server_side::Side;
-use crate::target::target;
-use crate::trial_end::{End, failed};
+use crate::trial_end_reason::{End, failed};
 
 /// Duration of one of the two measurements of a path, ms.
 const DURATION_MS: u64 = 200;
