@@ -9,8 +9,8 @@ use study::workload::trace::Format;
 use study::workload::{Gaps, PRESETS, Trace};
 
 use crate::cli::{CacheArgs, WarmupRule};
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::usage;
-use crate::mistakes::Mistakes;
 use crate::output;
 
 /// The default workload: a fixed population lets the hit ratio settle; its lengths are measured.

@@ -14,9 +14,9 @@ use study::{ExpandOptions, Record};
 
 use crate::cli::{CalibrateArgs, NULL_SERVERS, NullServer, OF_CLUSTERS};
 use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
-use crate::load_progress::Live;
+use crate::load_progress_and_errors::Live;
 use crate::run::{cpus_of, run_once};
-use crate::{cluster, output, signals};
+use crate::{output, signals, start_cluster};
 
 /// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
 /// latency, more clients show the peak rate.
@@ -58,7 +58,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         return Err(usage(format!("`--duration {:?}`: at least {window:?}, one window", args.duration)));
     }
     signals::watch_interrupts()?;
-    let cluster = cluster::start(&args.cluster, None)?;
+    let cluster = start_cluster::start(&args.cluster, None)?;
     let others = lab::other_labs::others().unwrap_or_default();
     if !args.force
         && cluster.is_none()

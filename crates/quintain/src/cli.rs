@@ -19,7 +19,7 @@ use study::spec::{Backend, Connection, Identities, Stage};
 use study::units;
 use study::workload::trace;
 
-use crate::mistakes::Collected;
+use crate::collected_mistakes::Collected;
 
 /// A benchmarking laboratory for network servers.
 ///

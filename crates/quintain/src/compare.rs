@@ -14,11 +14,11 @@ use study::{Level, Plan, units};
 use toml::{Table, Value};
 
 use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, because, exe, machine, usage};
-use crate::mistakes::Mistakes;
 use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
-use crate::{http_flags, levels, output, signals, wait_until_quiet};
+use crate::{http_flags, level_selection, output, signals, wait_until_quiet};
 
 const FACTOR: &str = "version";
 const BASE: &str = "base";
@@ -251,20 +251,20 @@ fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes:
             mistakes.add(problem.hint("`--set load.KEY=VALUE` changes a key of it"));
         }
     }
-    let parts = levels.map(|text| levels::parse(text));
+    let parts = levels.map(|text| level_selection::parse(text));
     let [Ok(base), Ok(head)] = &parts else {
         let hint = "`quintain compare STUDY server=go server=rust`, or several of a design point: `server=go,clients=40 server=rust,clients=80`";
         mistakes.add(usage(format!("`{}` and `{}` are not FACTOR=LEVEL", levels[0], levels[1])).hint(hint));
         return mistakes.end().map(|()| Exit::Usage);
     };
-    mistakes.ok(levels::check_sides(levels.map(String::as_str), [base, head]));
+    mistakes.ok(level_selection::check_sides(levels.map(String::as_str), [base, head]));
     mistakes.end()?;
     carry_out(args, None, None, |host_cpus, cluster| {
         let study =
             StudyArgs { study: study.to_owned(), sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
         let mut opened = study_file::open(&study, host_cpus, cluster)?;
         let plan = &mut opened.plan;
-        let (factor, [base, head]) = levels::keep_sides(plan, base, head)?;
+        let (factor, [base, head]) = level_selection::keep_sides(plan, base, head)?;
         if plan.points.iter().any(|point| point.load.search.is_some() || point.load.share.is_some()) {
             let text = format!("`{}` searches for rates, and searches cannot be compared in pairs", plan.study);
             return Err(usage(text).hint("compare at a rate: `--set load.rate=10k`"));

@@ -6,7 +6,7 @@ use study::record::{Finding, FindingState, Host, Node};
 
 use crate::cli::ClusterArgs;
 use crate::command_result::{Done, Exit, Problem};
-use crate::{cluster, output, signals};
+use crate::{output, signals, start_cluster};
 
 pub(crate) fn doctor(wants_json: bool, cluster: &ClusterArgs) -> Done {
     if cluster.is_given() {
@@ -21,7 +21,7 @@ pub(crate) fn doctor(wants_json: bool, cluster: &ClusterArgs) -> Done {
 
 fn of_cluster(wants_json: bool, args: &ClusterArgs) -> Done {
     signals::watch_interrupts()?;
-    let Some(cluster) = cluster::start(args, None)? else { return Ok(Exit::Fine) };
+    let Some(cluster) = start_cluster::start(args, None)? else { return Ok(Exit::Fine) };
     let nodes = cluster.nodes();
     let together = cluster.examine(&signals::is_interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
     let of_node = |node: &Node| format!("{} ({})  {}\n", node.name, node.role.word(), text(&node.host, &node.doctor));

@@ -11,8 +11,8 @@ use lab::cluster::join::{self, Pipes};
 use study::node_messages::{Hello, PROTOCOL};
 
 use crate::cli::{Cpus, NodeArgs};
-use crate::cluster::build;
 use crate::command_result::{Done, Exit, Result, because, exe, machine, usage};
+use crate::start_cluster::build;
 use crate::{built_in, doctor, output, signals};
 
 pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]) -> Done {

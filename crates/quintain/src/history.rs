@@ -11,7 +11,7 @@ use study::record::{Run, RunState};
 
 use crate::cli::{self, HistoryArgs};
 use crate::command_result::{Result, machine, usage};
-use crate::parallel::in_parallel;
+use crate::parallel_work::in_parallel;
 use crate::{output, runs};
 
 pub(crate) fn history(args: HistoryArgs) -> Result<()> {
@@ -152,7 +152,7 @@ fn study_name(store: &Store, given: &str) -> Result<String> {
 }
 
 fn levels(text: &str) -> Result<Levels> {
-    crate::levels::parse(text).map_err(|part| {
+    crate::level_selection::parse(text).map_err(|part| {
         let problem = usage(format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"));
         problem.hint("`--point server=go,clients=40`")
     })

@@ -11,8 +11,8 @@ use study::validate_http;
 
 use crate::cache_flags;
 use crate::cli::{CacheArgs, HttpArgs};
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Result, usage};
-use crate::mistakes::Mistakes;
 
 /// Maximum length of a Unix socket path, in bytes (unix(7): `sun_path` with its terminating zero).
 const SOCKET_PATH_MAX_BYTES: usize = 107;

@@ -1,8 +1,8 @@
 //! `quintain init`: writes a study of the user's own server, after one trial request has succeeded.
 
-mod ask;
-mod har;
-mod text;
+mod ask_missing_flags;
+mod journey_from_har;
+mod study_text;
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use study::spec::{Arrivals, Protocol, Stop, Warmup};
 use study::{ExpandOptions, Objective, Plan, Point, shell_words};
 
 use crate::cli::{HttpArgs, InitArgs, InitKind};
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, exe, usage};
-use crate::mistakes::Mistakes;
 use crate::run::run_once;
 use crate::study_file;
 use crate::{http_flags, output, signals};
@@ -40,12 +40,12 @@ struct Draft {
 
 pub(crate) fn init(mut args: InitArgs) -> Done {
     if let Some(recording) = &args.har {
-        return har::init(recording, args.place.as_deref());
+        return journey_from_har::init(recording, args.place.as_deref());
     }
     signals::watch_interrupts()?;
     let cpus = crate::run::cpus(None)?;
     if output::is_conversation() {
-        ask::missing(&mut args)?;
+        ask_missing_flags::missing(&mut args)?;
     }
     let mut mistakes = Mistakes::of_flags();
     let draft = draft(&args, cpus.len(), &mut mistakes);
@@ -58,7 +58,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
 
     let name = place.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let runnable = runnable(&place);
-    let text = text::of(&draft, &runnable);
+    let text = study_text::of(&draft, &runnable);
     let options = ExpandOptions { name, machine_cpus: cpus.len() as u32, ..ExpandOptions::default() };
     let plan = study::parse(&text)
         .and_then(|study| study::expand(&study, &options))

@@ -9,9 +9,9 @@ use study::record::{LoggedSession, Measurement};
 use study::spec::{Identities, Target, WeightedJourney};
 
 use crate::cli::{HttpArgs, JourneyArgs};
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Result, usage};
 use crate::http_flags::{self, Asked};
-use crate::mistakes::Mistakes;
 use crate::output;
 
 /// Reads the journeys and their flags; `None` if errors leave no target.

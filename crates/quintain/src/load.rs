@@ -15,13 +15,14 @@ use study::record::{Failure, FailureKind};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Cpus, LoadArgs};
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, Problem, Result, usage};
 use crate::http_flags::Asked;
-use crate::load_progress::{Live, live, problem};
+use crate::load_progress_and_errors::{Live, live, problem};
 use crate::metrics_endpoint::Metrics;
-use crate::mistakes::Mistakes;
 use crate::{
-    cache_flags, cluster, find_rate, generator, http_flags, journey_flags, os_limits, output, request_log, signals,
+    cache_flags, generator_process, http_flags, journey_flags, load_find, os_limits, output, request_log, signals,
+    start_cluster,
 };
 
 /// How long the open loop polls before each intended send, in ns.
@@ -48,20 +49,20 @@ pub(crate) struct Prepared {
 
 pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.spec {
-        return generator::generator(path);
+        return generator_process::generator(path);
     }
     signals::watch_interrupts()?;
     let (Prepared { spec, name, search, metrics, fail_if }, generators) = if args.cluster.is_given() {
         // Report errors in the flags before connecting to other machines.
         let (prepared, notes) = read(&args)?;
-        let generators = cluster::generators(&args.cluster, &prepared.spec)?;
+        let generators = start_cluster::generators(&args.cluster, &prepared.spec)?;
         tell(&args, &notes);
         (prepared, generators)
     } else {
         (prepare(&args)?, None)
     };
     if let Some(search) = search {
-        return find_rate::find(&args, search, &spec, &name);
+        return load_find::find(&args, search, &spec, &name);
     }
     let has_free_port = metrics.is_some_and(|address| address.port() == 0);
     let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
@@ -172,7 +173,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         _ => None,
     });
     let duration_ns = args.duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
-    let search = find_rate::plan(args, duration_ns, &mut mistakes);
+    let search = load_find::plan(args, duration_ns, &mut mistakes);
     let fail_if = args.fail_if.as_deref();
     let fail_if = fail_if.and_then(|text| mistakes.all_ok("`--fail-if`", FailIf::parse_absolute(text)));
     let shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();

@@ -8,29 +8,28 @@ mod cache_flags;
 mod calibrate;
 mod check;
 mod cli;
-mod cluster;
+mod collected_mistakes;
 mod command_result;
 mod compare;
 mod contract;
 mod delay_flag;
 mod doctor;
-mod find_rate;
-mod generator;
-mod help;
+mod generator_process;
+mod help_completions_man;
 mod hidden_commands;
 mod history;
 mod http_flags;
 mod init;
 mod journey_flags;
-mod levels;
+mod level_selection;
 mod live_chart;
 mod load;
-mod load_progress;
+mod load_find;
+mod load_progress_and_errors;
 mod metrics_endpoint;
-mod mistakes;
 mod os_limits;
 mod output;
-mod parallel;
+mod parallel_work;
 mod report;
 mod request_log;
 mod run;
@@ -39,6 +38,7 @@ mod runs;
 mod serve;
 mod signals;
 mod simulated_policies;
+mod start_cluster;
 mod studies;
 mod study_file;
 mod verify;
@@ -69,9 +69,9 @@ fn main() -> std::process::ExitCode {
         Verb::Workload(WorkloadKind::Show(args)) => workload::show(&args).map(fine),
         Verb::Adapter { config, check } => adapter::adapter(&config, check).map(fine),
         Verb::Contract(verb) => contract::contract(verb),
-        Verb::Help { topic } => help::help(&topic).map(fine),
-        Verb::Completions { shell } => help::completions(shell).map(fine),
-        Verb::Man { folder } => help::man(folder.as_deref()).map(fine),
+        Verb::Help { topic } => help_completions_man::help(&topic).map(fine),
+        Verb::Completions { shell } => help_completions_man::completions(shell).map(fine),
+        Verb::Man { folder } => help_completions_man::man(folder.as_deref()).map(fine),
         Verb::Exec { cpus, parent, command } => hidden_commands::exec(cpus, parent, &command),
         Verb::Watchdog => hidden_commands::watchdog(),
         Verb::Spin { cpus } => hidden_commands::spin(cpus),

@@ -21,7 +21,7 @@ use crate::cli::{Cpus, HowArgs, RunArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::run_progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
-use crate::{built_in, cluster, doctor, history, output, signals, simulated_policies, wait_until_quiet};
+use crate::{built_in, doctor, history, output, signals, simulated_policies, start_cluster, wait_until_quiet};
 
 /// Called before each block with the block's number.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
 
 /// Starts the cluster if one is requested, and returns the CPUs to expand the plan for.
 pub(crate) fn machine_of(how: &HowArgs, directory: Option<&Path>) -> Result<(Option<Rc<Cluster>>, Vec<u32>)> {
-    let cluster = cluster::start(&how.cluster, directory)?;
+    let cluster = start_cluster::start(&how.cluster, directory)?;
     let host_cpus = cpus_of(cluster.as_deref(), how.cpus.as_ref())?;
     Ok((cluster, host_cpus))
 }

@@ -14,8 +14,8 @@ use servers::{
 use stats::Histogram;
 
 use crate::cli::{ListenArgs, MockArgs, MockTlsArgs, ServeCacheArgs, ServeHttpArgs, ServeKind};
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Exit, Problem, Result, machine, usage};
-use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
 /// Default connection limit of `serve http`, if descriptors allow it.

@@ -13,7 +13,7 @@ use study::plan::{Figure, FigureKind, LoadPlan};
 use study::record::{Measurement, Record, Reference, Run};
 use study::spec::{Arrivals, Dialect, Protocol, even_share};
 
-use crate::parallel::in_parallel;
+use crate::parallel_work::in_parallel;
 
 /// Trials per design point replayed with its own policy: enough for an interval, since the differences vary little.
 const TRIALS: usize = 3;

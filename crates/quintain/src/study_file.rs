@@ -10,7 +10,7 @@ use study::{Diagnostic, ExpandOptions, Plan, Profile};
 use crate::built_in::{self, STUDIES};
 use crate::cli::StudyArgs;
 use crate::command_result::{Exit, Problem, Result, cannot, usage};
-use crate::{mistakes, os_limits, output};
+use crate::{collected_mistakes, os_limits, output};
 
 const STDIN: &str = "stdin";
 
@@ -171,5 +171,5 @@ fn name_of(entry: std::fs::DirEntry) -> Option<String> {
 pub(crate) fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
     let count = found.len();
     let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
-    Problem::rendered(Exit::Usage, mistakes::rendered(path, text, found) + &all)
+    Problem::rendered(Exit::Usage, collected_mistakes::rendered(path, text, found) + &all)
 }

@@ -2,28 +2,28 @@
 //!
 //! All of them are in one binary, because each further one would be linked and run separately.
 
-mod adapter;
-mod built_in;
-mod calculator;
-mod chess;
+mod adapter_and_contract;
+mod built_in_studies;
+mod calculator_example;
+mod chess_case_study;
 mod cluster;
 mod common;
 mod compare;
-mod conformance;
-mod curves;
-mod face;
+mod cpu_profile;
+mod generator_process;
 mod guides;
-mod history;
-mod http;
+mod http_studies;
 mod init;
-mod live;
+mod live_display;
 mod load;
-mod metrics;
-mod profile;
+mod load_http;
+mod metrics_endpoint;
+mod miss_ratio_curves;
 mod run;
-mod seam;
-mod serve;
+mod runs_and_history;
 mod serve_cache;
-mod studies;
+mod serve_http;
+mod user_messages;
 mod verify;
+mod verify_known_defects;
 mod workload;

@@ -52,7 +52,7 @@ fn every_draft_makes_a_valid_study() {
                 flags.retain(|(flag, _)| *flag != "protocol");
                 flags.push(("protocol", protocol));
                 flags.extend(port.map(|port| ("port", port)));
-                let text = text::of(&drafted(&flags, cpus), "mine");
+                let text = study_text::of(&drafted(&flags, cpus), "mine");
                 for profile in Profile::ALL {
                     let options = ExpandOptions {
                         name: "mine".into(),
@@ -79,7 +79,7 @@ fn every_draft_makes_a_valid_study() {
 #[test]
 fn the_text_of_two_versions() {
     let draft = drafted(&[("base", "./old -p {port}"), ("head", "./new -p {port}")], 2);
-    insta::assert_snapshot!(text::of(&draft, "versions"));
+    insta::assert_snapshot!(study_text::of(&draft, "versions"));
 }
 
 #[test]
@@ -104,22 +104,23 @@ fn question_names_the_interpreted_script() {
         ("./server -p {port}", "How fast is server,"),
         ("go run . {port}", "How fast is go,"),
     ] {
-        assert!(text::of(&drafted(&[("command", command)], 2), "x").contains(named), "{command}");
+        assert!(study_text::of(&drafted(&[("command", command)], 2), "x").contains(named), "{command}");
     }
 }
 
 #[test]
 fn answers_replace_flags() {
     let mut asked = InitArgs::default();
-    ask::ask_in(&mut asked, &mut "tow\nversions\n\n./old\n./new\n0\n8080\n\n/health\n".as_bytes()).unwrap();
+    ask_missing_flags::ask_in(&mut asked, &mut "tow\nversions\n\n./old\n./new\n0\n8080\n\n/health\n".as_bytes())
+        .unwrap();
     assert_eq!(
         (asked.kind, asked.base.as_deref(), asked.head.as_deref(), asked.path.as_deref()),
         (Some(InitKind::Versions), Some("./old"), Some("./new"), Some("/health"))
     );
     assert_eq!((asked.port, asked.protocol.as_deref()), (Some(8080), Some("http")));
-    let ended = ask::ask_in(&mut InitArgs::default(), &mut "one\n".as_bytes()).unwrap_err();
+    let ended = ask_missing_flags::ask_in(&mut InitArgs::default(), &mut "one\n".as_bytes()).unwrap_err();
     assert_eq!(ended.exit, Exit::Usage);
     let mut given = args(&[("command", "x")]);
-    ask::ask_in(&mut given, &mut "".as_bytes()).unwrap();
+    ask_missing_flags::ask_in(&mut given, &mut "".as_bytes()).unwrap();
     assert_eq!(given.protocol, None, "with a command there are no questions");
 }

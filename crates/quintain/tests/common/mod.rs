@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::new_without_default)]
 #![expect(clippy::disallowed_methods, reason = "these tests start the binary as its users do")]
 
-pub mod adapter;
-pub mod http;
+pub mod adapter_process;
+pub mod scripted_http_servers;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

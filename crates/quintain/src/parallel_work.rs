@@ -1,3 +1,5 @@
+//! Applies a function to items on several threads.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::common::adapter::Adapter;
+use crate::common::adapter_process::Adapter;
 use crate::common::{Folder, eventually};
 use serde_json::Value;
 

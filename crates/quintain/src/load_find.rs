@@ -7,9 +7,9 @@ use study::plan::SearchPlan;
 use study::spec::{Arrivals, LoadSpec, Stop};
 
 use crate::cli::LoadArgs;
+use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Done, Exit, usage};
-use crate::load_progress::{Live, live, problem};
-use crate::mistakes::Mistakes;
+use crate::load_progress_and_errors::{Live, live, problem};
 use crate::{output, signals};
 
 /// The search from the flags, with trials of `duration_ns`; `None` without one or after errors.

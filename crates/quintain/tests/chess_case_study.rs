@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::adapter::Adapter;
+use crate::common::adapter_process::Adapter;
 use crate::common::{Folder, Server};
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use crate::common::http::{Does, OK, Scripted, certificate};
+use crate::common::scripted_http_servers::{Does, OK, Scripted, certificate};
 use crate::common::{Folder, Ran, Server, eventually, signal_process};
 use serde_json::{Value, json};
 
