@@ -4,6 +4,7 @@
 
 mod cache_checks;
 mod check_definition;
+mod client;
 mod client_receive;
 mod common_checks;
 mod conversation;
@@ -12,7 +13,7 @@ mod failure;
 mod http_checks;
 mod http_response_parser;
 mod pingpong_checks;
-mod server_and_client;
+mod server_under_test;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -30,7 +31,7 @@ use crate::supervised_processes::Supervisor;
 use check_definition::Check;
 pub use failure::NotStarted;
 use failure::Trouble;
-use server_and_client::{Home, Server, quoted};
+use server_under_test::{Home, Server, quoted};
 
 /// What to verify.
 #[derive(Clone, Debug)]

@@ -9,8 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::check_definition::{Check, code};
+use super::client::{Client, reason};
 use super::failure::Trouble;
-use super::server_and_client::{Client, Server, reason};
+use super::server_under_test::Server;
 use conversation_table::{Answer, HttpRow, Row, Rows, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {

@@ -4,7 +4,7 @@ use study::cases::Case;
 
 use super::conversation;
 use super::failure::Trouble;
-use super::server_and_client::Server;
+use super::server_under_test::Server;
 
 pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
 

@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use super::client::{Client, reason};
 use super::expected_page::Page;
 use super::http_response_parser::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
-use super::server_and_client::{Client, reason};
 
 impl Client {
     /// Reads a response, to HEAD if `head`. `None`: closed before it began.

@@ -6,8 +6,9 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use study::verification::Suite;
 
 use super::check_definition::{Check, code};
+use super::client::PATIENCE;
 use super::failure::{NotStarted, Trouble};
-use super::server_and_client::{PATIENCE, Server};
+use super::server_under_test::Server;
 use super::{cache_checks, http_checks, pingpong_checks};
 use crate::lab_clocks;
 

@@ -7,10 +7,11 @@ use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, V
 use study::cases::{Cut, cuts};
 use study::verification::Miss;
 
+use super::client::{Client, Noise};
 use super::expected_page::{differ, miss};
 use super::failure::{Trouble, excerpt};
 use super::http_response_parser::Response;
-use super::server_and_client::{Client, Noise, Server};
+use super::server_under_test::Server;
 
 /// Silence required after a piece and after the last response; then shorter after the first connection of a case.
 const BETWEEN: Duration = Duration::from_millis(3);

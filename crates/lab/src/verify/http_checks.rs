@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::check_definition::{Check, code};
 use super::failure::Trouble;
-use super::server_and_client::Server;
+use super::server_under_test::Server;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -3,8 +3,9 @@
 use std::thread;
 
 use super::check_definition::{Check, code};
+use super::client::expect_words;
 use super::failure::{END, Trouble};
-use super::server_and_client::{Server, expect_words};
+use super::server_under_test::Server;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

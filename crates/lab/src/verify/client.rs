@@ -1,0 +1,211 @@
+//! A client of a server under verification: one connection, with a time limit for every step.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use study::verification::Miss;
+
+use super::expected_page::Page;
+use super::failure::excerpt;
+use crate::lab_clocks;
+
+/// Time limit of every connect, read and write of a client.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit of a case, however slowly the server responds.
+pub(super) const CASE: Duration = Duration::from_secs(60);
+
+#[derive(Clone)]
+pub(super) enum Speech {
+    None,
+    Pingpong,
+    Http(Arc<Page>),
+    Cache,
+}
+
+impl Speech {
+    /// A request that every server of this protocol can answer, distinguished by its number (from 1) if possible.
+    pub(super) fn question(&self, number: u32) -> Vec<u8> {
+        match self {
+            Speech::None => Vec::new(),
+            Speech::Pingpong => number.to_be_bytes().to_vec(),
+            Speech::Http(page) => page.request(),
+            // A miss, in one line that both memcached and Redis understand.
+            Speech::Cache => format!("get nothing-{number}\r\n").into_bytes(),
+        }
+    }
+
+    pub(super) fn begun(&self) -> &'static [u8] {
+        match self {
+            Speech::None => b"",
+            Speech::Pingpong => &[1, 2],
+            Speech::Http(_) => b"GET / HTTP/1.1\r\nHo",
+            Speech::Cache => b"get nothi",
+        }
+    }
+}
+
+pub(super) struct Client {
+    pub(super) stream: TcpStream,
+    /// Bytes received ahead of the next request. Unused by ping-pong, which reads whole words.
+    pub(super) received: Vec<u8>,
+    pub(super) speech: Speech,
+    pub(super) until: Instant,
+    pub(super) responses: u32,
+    pub(super) is_closing: bool,
+}
+
+/// Responses after which a server may end a connection: `Connection: close`. Apache's default is 100, nginx's 1,000.
+const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
+
+/// Enforces the deadline of the case.
+impl Read for Client {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if lab_clocks::now() >= self.until { Err(io::Error::other(late())) } else { self.stream.read(bytes) }
+    }
+}
+
+impl Client {
+    pub(super) fn new(stream: TcpStream, until: Instant) -> Client {
+        Client { stream, received: Vec::new(), speech: Speech::None, until, responses: 0, is_closing: false }
+    }
+
+    pub(super) fn second_handle(&self) -> Result<Client, String> {
+        let stream = self.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
+        Ok(Client::new(stream, self.until))
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
+    }
+
+    pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
+        self.send(&self.speech.question(number))?;
+        self.expect_answer(number)
+    }
+
+    /// Whether keep-alive has ended as RFC 9112 section 9.6 allows: no more responses.
+    pub(super) fn has_ended_keep_alive(&self) -> bool {
+        self.is_closing && self.responses >= KEEP_ALIVE_RESPONSES_MIN
+    }
+
+    pub(super) fn expect_answer(&mut self, number: u32) -> Result<(), String> {
+        match self.speech.clone() {
+            Speech::None => Ok(()),
+            Speech::Pingpong => expect_words(self, [number]),
+            Speech::Http(page) => self.expect_page(&page),
+            Speech::Cache => self.expect_miss(),
+        }
+    }
+
+    fn expect_miss(&mut self) -> Result<(), String> {
+        let mut answer = [0; 5];
+        self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
+        match &answer {
+            b"END\r\n" | b"$-1\r\n" => Ok(()),
+            _ => Err(format!("the response for an absent key is `{}`", answer.escape_ascii())),
+        }
+    }
+
+    /// Reads until all expected bytes or another one have arrived. Returns the bytes and why reading ended before.
+    pub(super) fn receive_like(&mut self, expected: &[u8]) -> (Vec<u8>, Option<String>) {
+        let (mut received, mut got, mut end) = (vec![0; expected.len()], 0, None);
+        let mut is_equal = true;
+        while got < expected.len() && is_equal && end.is_none() {
+            match self.read(&mut received[got..]) {
+                Ok(0) => end = Some("the connection was closed".to_owned()),
+                Ok(bytes) => {
+                    is_equal = received[got..got + bytes] == expected[got..got + bytes];
+                    got += bytes;
+                }
+                Err(error) => end = Some(reason(&error)),
+            }
+        }
+        received.truncate(got);
+        (received, end)
+    }
+
+    pub(super) fn half_close(&self) -> Result<(), String> {
+        self.stream.shutdown(Shutdown::Write).map_err(|error| format!("cannot shut down: {error}"))
+    }
+
+    pub(super) fn expect_end(&mut self) -> Result<(), String> {
+        if !self.received.is_empty() {
+            return Err(format!("unsolicited bytes: `{}`", excerpt(&self.received)));
+        }
+        let mut bytes = [0; 64];
+        match self.read(&mut bytes) {
+            Ok(0) => Ok(()),
+            Ok(got) => Err(format!("unsolicited bytes: `{}`", excerpt(&bytes[..got]))),
+            Err(error) => Err(format!("the connection was not closed: {}", reason(&error))),
+        }
+    }
+
+    /// Expects silence for `moment`; the error is the event that broke it.
+    pub(super) fn expect_silence(&mut self, moment: Duration) -> Result<(), Noise> {
+        if !self.received.is_empty() {
+            return Err(Noise::Bytes(excerpt(&self.received)));
+        }
+        let error = |error| Noise::Broken(format!("cannot set a timeout: {error}"));
+        self.stream.set_read_timeout(Some(moment)).map_err(error)?;
+        let mut bytes = [0; 64];
+        let read = self.read(&mut bytes);
+        self.stream.set_read_timeout(Some(PATIENCE)).map_err(error)?;
+        match read {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(Noise::Broken(error.to_string())),
+            Ok(0) => Err(Noise::End),
+            Ok(got) => Err(Noise::Bytes(excerpt(&bytes[..got]))),
+        }
+    }
+
+    /// Closes with a reset; unread and unsent bytes are lost.
+    pub(super) fn reset(self) -> Result<(), String> {
+        rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
+            .map_err(|error| format!("cannot set SO_LINGER: {error}"))
+    }
+}
+
+pub(super) enum Noise {
+    Bytes(String),
+    End,
+    Broken(String),
+}
+
+impl Noise {
+    pub(super) fn miss(self, bytes_are: &str, place: &str) -> Miss {
+        match self {
+            Noise::Bytes(bytes) => {
+                Miss { message: format!("{bytes_are} {place}"), received: Some(bytes), ..Miss::default() }
+            }
+            Noise::End => format!("the connection was closed {place}").into(),
+            Noise::Broken(why) => format!("the connection broke {place}: {why}").into(),
+        }
+    }
+}
+
+pub(super) fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
+    for (index, word) in words.into_iter().enumerate() {
+        let mut bytes = [0; 4];
+        let of = format_args!("word {} ({word:#x})", index + 1);
+        reader.read_exact(&mut bytes).map_err(|error| format!("no response to {of}: {}", reason(&error)))?;
+        let (received, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
+        if received != right {
+            return Err(format!("the response to {of} is {received:#x} instead of {right:#x}"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::WouldBlock => format!("nothing happened for {PATIENCE:?}"),
+        ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+pub(super) fn late() -> String {
+    format!("the case is not done after {CASE:?}")
+}
