@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each target uses one function")]
 
 use codecs::json;
-use codecs::rest::{Template, parameters};
+use codecs::rest_path_and_query::{Template, parameters};
 use codecs::soap::{self, Envelope, Response, wsdl};
 use codecs::thrift::{
     self, Framing, Header, Message, MessageKind, MessageReader, Progress, Protocol, Schema, compose_message, detect,

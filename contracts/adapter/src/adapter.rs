@@ -14,17 +14,17 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
-use crate::budget::Budget;
-use crate::call_log::{self, Line};
+use crate::call_log_csv::{self, Line};
 use crate::config::{Config, Consuming, Draft, Providing, fits};
-use crate::decode::Services;
-use crate::dial::Dial;
+use crate::connection_pool::Pool;
+use crate::contract_services::Services;
+use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::Scheme;
-use crate::in_flight_call::{Hop, ListenerKind, Side};
+use crate::hop_and_caller::{Hop, ListenerKind, Side};
 use crate::listen;
-use crate::load_contract::Files;
+use crate::load_contract_and_schemas::Files;
+use crate::memory_budget::Budget;
 use crate::metrics::{Metrics, value_of};
-use crate::pool::Pool;
 use crate::reports::Reports;
 use crate::shared_monitor::Watch;
 use crate::shared_state::App;
@@ -70,7 +70,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     let (mut contract, mut files) = (None, Files::new());
     // The missing key has already been reported.
     if !config.contract.as_os_str().is_empty() {
-        match crate::load_contract::check_contract(&config.contract, &protocols) {
+        match crate::load_contract_and_schemas::check_contract(&config.contract, &protocols) {
             Ok(loaded) => {
                 files = loaded.files;
                 protocols.retain(|protocol| protocol.schema.as_ref().is_none_or(|path| files.contains_key(path)));
@@ -170,7 +170,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let notes = reports.clone();
     let store = EntryStore::open(&config.store, owner, &metrics, Arc::new(move |text| notes.note(text)));
     let calls = match &config.calls {
-        Some(path) => Some(call_log::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
+        Some(path) => Some(call_log_csv::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
         None => None,
     };
     let (connect, configured, allow) = (config.limits.connect, configured(config), config.allow.clone());
@@ -249,7 +249,7 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
     for consuming in &config.consuming {
         let Some(protocol) = config.protocol(&consuming.service) else { continue };
         let (name, endpoint) = (&consuming.endpoint.text, consuming.endpoint.clone().over(protocol.bare()));
-        let at = listen::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
+        let at = listen::resolve_endpoint::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
         let at = at.map_err(system(format!("cannot listen for `{name}`")))?;
         addresses.insert(format!("consuming {name}"), at);
     }

@@ -10,8 +10,8 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{HeaderMap, Response, StatusCode};
 use tokio::time::{Sleep, timeout_at};
 
-use crate::budget::{Budget, Share};
 use crate::config::Limits;
+use crate::memory_budget::{Budget, Share};
 use crate::metrics::Skip;
 
 /// A body to forward: the part already read and the rest as it arrives.

@@ -13,7 +13,8 @@ use contract::monitor::Side;
 
 pub use self::keys::reference;
 use self::keys::{ADAPTER, FORMATS, KINDS, ON_MISMATCH, SIDES, UNCHECKED};
-use crate::endpoint::{Endpoint, Pattern, Scheme};
+use crate::endpoint::{Endpoint, Scheme};
+use crate::endpoint_pattern::Pattern;
 
 /// How the messages of a service are encoded and carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

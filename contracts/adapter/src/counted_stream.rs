@@ -1,14 +1,16 @@
-use std::collections::HashSet;
+//! A stream that counts its bytes, and copying between two of them.
+
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+use crate::own_sockets::OwnSocket;
 
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -21,27 +23,6 @@ pub(crate) struct Stream {
     /// Bytes read ahead, to be read again.
     again: Bytes,
     _own: Option<OwnSocket>,
-}
-
-/// Local addresses of connections that this adapter made to other adapters.
-pub(crate) type OwnSockets = Arc<Mutex<HashSet<SocketAddr>>>;
-
-pub(crate) struct OwnSocket {
-    address: SocketAddr,
-    all: OwnSockets,
-}
-
-impl OwnSocket {
-    pub(crate) fn new(address: SocketAddr, all: &OwnSockets) -> Self {
-        all.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
-        Self { address, all: all.clone() }
-    }
-}
-
-impl Drop for OwnSocket {
-    fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address);
-    }
 }
 
 impl Stream {

@@ -1,56 +1,20 @@
+//! Decodes the messages of a service into the values of its contract, by REST, SOAP or Thrift.
+
 mod rest;
 mod soap;
 mod thrift;
 
 pub(crate) use self::thrift::decode as thrift_message;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
+use contract::{Tape, TapeId, Value};
 use hyper::http::response;
 
-use crate::config::{Protocol, ProtocolKind};
+use crate::config::ProtocolKind;
 use crate::content_coding::Content;
 pub(crate) use crate::content_coding::Unread;
-use crate::endpoint::Scheme;
-use crate::load_contract::{File, Files};
-
-pub(crate) struct Op {
-    pub(crate) id: OperationId,
-    /// `Adder.add`, for metrics and the call log.
-    pub(crate) name: Arc<str>,
-    pub(crate) params: Vec<String>,
-    pub(crate) reads_reply: bool,
-    pub(crate) introduces_by_reply: bool,
-}
-
-type Ops = HashMap<String, Arc<Op>>;
-
-pub(crate) struct Service {
-    pub(crate) contract: Arc<Contract>,
-    pub(crate) id: ServiceId,
-    pub(crate) name: String,
-    pub(crate) family: ProtocolKind,
-    /// The scheme of endpoints written without one.
-    pub(crate) bare: Scheme,
-    schema: Schema,
-    /// Operations by their name in messages: the method, the operation, or `GET /path`.
-    ops: Ops,
-    /// REST only, in the order in which they are tried.
-    routes: Vec<(String, codecs::rest::Template, Arc<Op>)>,
-}
-
-enum Schema {
-    Thrift { schema: ::codecs::thrift::Schema, service: usize },
-    Soap(::codecs::soap::Wsdl),
-    Rest,
-}
-
-pub(crate) struct Services {
-    pub(crate) contract: Arc<Contract>,
-    all: HashMap<ServiceId, Arc<Service>>,
-}
+use crate::contract_services::{Op, Schema, Service};
 
 pub(crate) struct Request<'m> {
     pub(crate) tape: Tape<'m>,
@@ -90,84 +54,6 @@ pub(crate) enum RequestKind<'m> {
     /// The name of an operation that the contract does not list.
     Unlisted(String),
     Unreadable,
-}
-
-impl Services {
-    /// `files`: the schemas that the protocols name. Fails with all services that the contract or schemas lack.
-    pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
-        let mut wrong = Vec::new();
-        let mut all = HashMap::new();
-        for protocol in protocols {
-            match service(&contract, protocol, files) {
-                Ok(service) => drop(all.insert(service.id, Arc::new(service))),
-                Err(errors) => wrong.extend(errors),
-            }
-        }
-        if wrong.is_empty() { Ok(Self { contract, all }) } else { Err(wrong) }
-    }
-
-    pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
-        self.all.get(&id).cloned()
-    }
-
-    /// Replaces the services. Calls in flight keep those they began with.
-    pub(crate) fn renew(&mut self, mut services: Services) {
-        // A caller may have taken the number of a previous service just before the reload.
-        for (id, service) in self.all.iter().filter(|(_, service)| Arc::ptr_eq(&service.contract, &self.contract)) {
-            services.all.entry(*id).or_insert_with(|| service.clone());
-        }
-        *self = services;
-    }
-}
-
-fn service(contract: &Arc<Contract>, protocol: &Protocol, files: &Files) -> Result<Service, Vec<String>> {
-    let name = &protocol.service;
-    let Some(id) = contract.service(name) else {
-        let known = contract.services().map(|id| format!("`{}`", contract.service_name(id))).collect::<Vec<_>>();
-        let known = known.join(", ");
-        return Err(vec![format!("`protocols.{name}`: the contract has no service `{name}`, it has {known}")]);
-    };
-    let told = |error: String| vec![format!("`protocols.{name}`: {error}")];
-    let file = protocol.schema.as_ref().and_then(|path| files.get(path)).cloned();
-    let schema = match (file, protocol.family) {
-        (Some(File::Thrift(schema)), ProtocolKind::Thrift | ProtocolKind::ThriftHttp) => {
-            let service = schema.services.iter().position(|service| service.name == protocol.schema_service);
-            let Some(service) = service else {
-                return Err(told(format!("the IDL file has no service `{}`", protocol.schema_service)));
-            };
-            Schema::Thrift { schema, service }
-        }
-        (Some(File::Soap(wsdl)), ProtocolKind::Soap) => Schema::Soap(wsdl),
-        (None, ProtocolKind::Rest) => Schema::Rest,
-        _ => return Err(told("the file's kind does not match its extension".to_owned())),
-    };
-    let mut ops = HashMap::new();
-    let mut routes = Vec::new();
-    let mut wrong = Vec::new();
-    for operation in contract.operations(id) {
-        let id = contract.operation(id, operation).expect("the name comes from the contract");
-        let (name, params) = (format!("{name}.{operation}").into(), contract.params(id).to_vec());
-        let (reads_reply, introduces_by_reply) = (contract.reads_reply(id), contract.introduces_by_reply(id));
-        let op = Arc::new(Op { id, name, params, reads_reply, introduces_by_reply });
-        if protocol.family == ProtocolKind::Rest {
-            let Some((method, path)) = operation.split_once(' ') else {
-                wrong.extend(told(format!("`{operation}` has no method and path, so it cannot be called by REST")));
-                continue;
-            };
-            match codecs::rest::Template::parse(path) {
-                Ok(template) => routes.push((method.to_owned(), template, op.clone())),
-                Err(mistakes) => {
-                    wrong.extend(mistakes.iter().flat_map(|mistake| told(format!("`{path}`: {mistake}"))));
-                }
-            }
-        }
-        ops.insert(operation.to_owned(), op);
-    }
-    if !wrong.is_empty() {
-        return Err(wrong);
-    }
-    let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare());
-    Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
 }
 
 /// A copy of the head of an HTTP request, for clauses. The head itself is forwarded.

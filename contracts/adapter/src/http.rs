@@ -1,5 +1,6 @@
+mod connect_tunnel;
+mod hop_fields;
 mod metadata_header;
-mod tunnel;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -19,19 +20,22 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use self::metadata_header::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
+use self::hop_fields::{asks_upgrade, drop_hop_fields};
+use self::metadata_header::{Block, block_of, field_bytes, field_of, greeted};
 use crate::body::{Body, Read, WholeBody, respond};
 use crate::config::ProtocolKind;
+use crate::connection_pool::{Conn, MADE_HERE, META};
 use crate::content_coding::Content;
+use crate::contract_services::Service;
 use crate::counted_stream::Stream;
-use crate::decode::{self, Reply, RequestHead, RequestKind, Service, Unread};
-use crate::dial::Whom;
+use crate::decode::{self, Reply, RequestHead, RequestKind, Unread};
+use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::Scheme;
-use crate::in_flight_call::{Hop, InFlightCall, ListenerKind, Side};
+use crate::hop_and_caller::{Hop, ListenerKind, Side};
+use crate::in_flight_call::InFlightCall;
 use crate::listen::admin;
 use crate::metrics::{Skip, count};
-use crate::pool::{Conn, MADE_HERE, META};
-use crate::refusal::{Refusal, Unchecked};
+use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::shared_state::App;
 
 /// The start of an HTTP/2 connection with prior knowledge. Source: RFC 9113, section 3.4.
@@ -97,7 +101,9 @@ fn take(kept: &KeptConn) -> Option<Conn> {
 async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: Request<Incoming>) -> Response<Body> {
     let listener = match purpose {
         ListenerKind::Admin => return admin::answer(&app, &request).await,
-        ListenerKind::Proxy if request.method() == Method::CONNECT => return tunnel::connect(&app, request).await,
+        ListenerKind::Proxy if request.method() == Method::CONNECT => {
+            return connect_tunnel::connect(&app, request).await;
+        }
         ListenerKind::Proxy => None,
         ListenerKind::Service(hop) => Some(hop),
     };

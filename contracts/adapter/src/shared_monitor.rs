@@ -7,10 +7,10 @@ use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, Monitor, Settings, StepOutput};
 
 use crate::config::{CheckSettings, Config, ProtocolKind};
-use crate::decode::{Service, Services};
+use crate::contract_services::{Service, Services};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
-use crate::refusal::{Refusal, Unchecked};
+use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::EntryStore;

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 
 use crate::background_thread::Worker;
-use crate::budget::Budget;
-use crate::call_log::Line;
+use crate::call_log_csv::Line;
 use crate::config::Limits;
+use crate::connection_pool::Pool;
 use crate::content_coding::Content;
 use crate::decode::Unread;
-use crate::dial::Dial;
+use crate::dial_allowed_endpoint::Dial;
 use crate::endpoint::Scheme;
+use crate::memory_budget::Budget;
 use crate::metrics::{Skip, count, is_notable, value_of};
-use crate::pool::Pool;
 use crate::shared_monitor::Watch;
 
 /// How long an adapter is bypassed after a timeout. Otherwise each call would wait for it.

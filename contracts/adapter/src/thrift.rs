@@ -7,14 +7,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::config::ProtocolKind;
+use crate::contract_services::Service;
 use crate::counted_stream::Stream;
-use crate::decode::{Reply, Request, RequestKind, Service, Unread};
-use crate::in_flight_call::{Hop, InFlightCall, Side};
+use crate::decode::{Reply, Request, RequestKind, Unread};
+use crate::hop_and_caller::{Hop, Side};
+use crate::in_flight_call::InFlightCall;
 use crate::metrics::Skip;
-use crate::refusal::{Refusal, Unchecked};
+use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::shared_monitor::Judged;
 use crate::shared_state::App;
-use crate::thrift_stream::{Messages, Received, ReceivedMessage};
+use crate::thrift_and_metadata_stream::{Messages, Received, ReceivedMessage};
 
 /// Serves a connection until either side ends. `from_adapter`: the client greeted as an adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter: bool) -> io::Result<()> {

@@ -4,7 +4,7 @@
 pub mod built_in_schemas;
 pub mod json;
 pub mod mistake;
-pub mod rest;
+pub mod rest_path_and_query;
 pub mod soap;
 pub mod thrift;
 pub mod value;

@@ -25,12 +25,12 @@ mod envelope;
 mod schema;
 mod value_view;
 pub mod wsdl;
-mod xml;
+mod xml_tree;
 
 pub use compose::{compose_envelope, compose_fault};
 pub use envelope::{Envelope, Fault, Request, Response, SOAP_11, SoapError};
 pub use schema::{Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl};
 pub use value_view::View;
-pub use xml::Limits;
+pub use xml_tree::Limits;
 
 pub use crate::value::ComposeError;

@@ -30,14 +30,16 @@ mod compose;
 mod cursor;
 pub mod idl;
 mod limits;
-mod message;
+mod message_and_framing;
 mod schema;
 mod value_view;
 
 pub use compose::{compose_application_exception, compose_message};
 pub use cursor::{Protocol, WireType};
 pub use limits::Limits;
-pub use message::{Detected, Framing, Header, Message, MessageKind, MessageReader, Outcome, Progress, detect};
+pub use message_and_framing::{
+    Detected, Framing, Header, Message, MessageKind, MessageReader, Outcome, Progress, detect,
+};
 pub use schema::{Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type};
 pub use value_view::View;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use crate::clause::Clause;
 use crate::message_values::Value;
 use crate::monitor::report::ReportVerdict;
-use crate::types::{Field, Schema, Type};
+use crate::types_and_schema::{Field, Schema, Type};
 
 /// Maximum nesting of checked values. Codecs allow less.
 const DEPTH_MAX: u16 = 256;

@@ -1,4 +1,4 @@
-mod declared_types;
+mod declared_type_checks;
 mod expression;
 mod signature;
 
@@ -14,7 +14,7 @@ use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Findings, Span, suggestion};
 use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
-use crate::types::{Field, KnownSchema, Type};
+use crate::types_and_schema::{Field, KnownSchema, Type};
 
 /// Maximum number of services, and of operations per service.
 const MANY_MAX: usize = 1000;

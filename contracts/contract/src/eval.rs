@@ -1,9 +1,9 @@
 //! Evaluates compiled clauses. Evaluation is bounded, total and three-valued.
 
-pub(crate) mod excerpt;
 mod failing_values;
 mod function_calls;
 mod operators;
+pub(crate) mod value_text;
 
 pub(crate) use self::failing_values::guilty;
 

@@ -1,6 +1,6 @@
 use crate::message_values::Value;
 use crate::text_formats;
-use crate::types::Type;
+use crate::types_and_schema::Type;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Function {

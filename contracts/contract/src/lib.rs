@@ -16,7 +16,7 @@ mod parse;
 pub mod syntax;
 mod text_formats;
 mod token;
-mod types;
+mod types_and_schema;
 
 pub use clause::{Clause, ServiceId};
 pub use contract::{Contract, OperationId};
@@ -24,7 +24,7 @@ pub use eval::{Env, STEPS_MAX, Scratch, Stop, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use message_values::{Id as TapeId, Node, Tape, Value};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
-pub use types::{Field, Schema, Signature, Signatures, Type};
+pub use types_and_schema::{Field, Schema, Signature, Signatures, Type};
 
 /// The findings about a text, and the contract if it is valid.
 #[derive(Clone, Debug, Default)]
@@ -40,15 +40,15 @@ pub struct Checked {
 /// Parses, checks and compiles a contract. Types are checked as far as a schema is given.
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
     let (is_given, schema) = (schema.is_some(), schema.cloned().unwrap_or_default().into());
-    checked(text, types::KnownSchema { schema, is_whole: true, is_given })
+    checked(text, types_and_schema::KnownSchema { schema, is_whole: true, is_given })
 }
 
 /// Like [`check`], with an incomplete schema: names missing from it are not errors.
 pub fn check_partly(text: &str, schema: &Schema) -> Checked {
-    checked(text, types::KnownSchema { schema: schema.clone().into(), is_whole: false, is_given: false })
+    checked(text, types_and_schema::KnownSchema { schema: schema.clone().into(), is_whole: false, is_given: false })
 }
 
-fn checked(text: &str, known: types::KnownSchema) -> Checked {
+fn checked(text: &str, known: types_and_schema::KnownSchema) -> Checked {
     let mut found = finding::Findings::default();
     let file = parse::parse(text, &mut found);
     // A broken clause is left out of the tree, so its names may seem unknown. Compiling reports all

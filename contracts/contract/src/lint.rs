@@ -1,8 +1,8 @@
-mod constant;
+mod constants_and_bounds;
 
 use std::collections::BTreeSet;
 
-use self::constant::{Bounds, constant, is_empty, is_true};
+use self::constants_and_bounds::{Bounds, constant, is_empty, is_true};
 use crate::finding::{Findings, Rule, Severity, Span};
 use crate::functions;
 use crate::monitor::report::Kind;

@@ -2,28 +2,28 @@
 //! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. If its text and
 //! pseudo-code differ (a request that introduces a known entry), this follows the text.
 
-mod call;
-mod contract_generations;
-mod entry;
-mod forgotten;
+mod call_and_outcome;
+mod entry_store;
+mod forgotten_keys_filter;
+mod generations_and_tallies;
+mod introduced_entries;
 mod judge;
-mod keep_entry;
 mod log_structured_map;
 pub mod report;
+mod service_entry;
 mod shown_entry;
-mod store;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use self::call::{Call, Outcome, StepOutput, Ticket};
-use self::contract_generations::Generations;
-pub use self::contract_generations::{OTHER, Tallies, Tally, VERDICTS};
-use self::entry::{Entry, NameId, Origin};
-use self::keep_entry::{Introduced, Kept, Vouching};
+pub use self::call_and_outcome::{Call, Outcome, StepOutput, Ticket};
+pub use self::entry_store::{Forgotten, Key, MemoryStore, Store};
+use self::generations_and_tallies::Generations;
+pub use self::generations_and_tallies::{OTHER, Tallies, Tally, VERDICTS};
+use self::introduced_entries::{Introduced, Kept, Vouching};
 use self::report::{Kind, Report, ReportVerdict};
+use self::service_entry::{Entry, NameId, Origin};
 pub use self::shown_entry::{Shown, show_entry};
-pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
 use crate::contract::Contract;
 use crate::eval::{Env, Scratch};

@@ -1,6 +1,6 @@
 //! The calculator walkthrough and further monitor behavior, as calls between parties in memory.
 
-use crate::common::{Asked, Seen, World, ask, settings, vouched};
+use crate::adapters_in_memory::{Asked, Seen, World, ask, settings, vouched};
 use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Settings, Side, Store};
 use serde_json::json;

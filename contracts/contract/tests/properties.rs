@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{World, ask, put};
+use crate::adapters_in_memory::{World, ask, put};
 use contract::metadata::UNKNOWN;
 use contract::metadata::{
     CallContext, Identified, RequestMetadata, decode_reply, decode_request, encode_reply, encode_request,
@@ -313,7 +313,7 @@ fn blame_stays_within_provenance(moves: &[Move], adapters: u8, sides: [Side; 2])
             _ => {}
         }
         let (client, server, receiver) = (address(from), address(to), endpoint(to));
-        let asked = crate::common::Asked {
+        let asked = crate::adapters_in_memory::Asked {
             client: has(from).then_some(client.as_str()),
             public: has(to).then_some(server.as_str()),
             ..ask("", &receiver, operation, args, result)

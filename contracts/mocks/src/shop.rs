@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use codecs::json;
-use codecs::rest;
+use codecs::rest_path_and_query;
 use codecs::value::Value;
 
 use super::{MockAnswer, MockRequest, Service, digest};
@@ -150,7 +150,7 @@ fn query(target: &str) -> BTreeMap<String, String> {
 /// Parameters of a form or query; the last of each name.
 fn parameters(form: &[u8]) -> BTreeMap<String, String> {
     let form = std::str::from_utf8(form).unwrap_or_default();
-    let all = rest::parameters(form, PARAMETERS_MAX).unwrap_or_default();
+    let all = rest_path_and_query::parameters(form, PARAMETERS_MAX).unwrap_or_default();
     let short = all.into_iter().filter(|(_, value)| value.len() <= TEXT_MAX);
     short.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use codecs::json;
-use codecs::rest::parameters;
+use codecs::rest_path_and_query::parameters;
 use codecs::value::Value;
 
 use super::{Identities, MockAnswer, MockRequest, Service, digest};

@@ -2,15 +2,16 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use codecs::rest::parameters;
+use codecs::rest_path_and_query::parameters;
 use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
 use hyper::http::response;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{Op, Reply, Request, RequestHead};
+use super::{Reply, Request, RequestHead};
 use crate::content_coding::{Content, Unread};
+use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;
 const VALUES_MAX: usize = 1 << 20;

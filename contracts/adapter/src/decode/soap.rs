@@ -3,7 +3,8 @@ use contract::{Tape, TapeId, Value};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
-use super::{Op, Ops, Reply, Request, RequestKind, Unread, own_name};
+use super::{Reply, Request, RequestKind, Unread, own_name};
+use crate::contract_services::{Op, Ops};
 
 pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], strict: bool) -> RequestKind<'static> {
     let action = headers.get("soapaction").and_then(|action| action.to_str().ok());

@@ -3,7 +3,8 @@ use codecs::thrift::{
 };
 use contract::{Tape, TapeId, Value};
 
-use super::{Op, Ops, Reply, Request, RequestKind, Unread, own_name};
+use super::{Reply, Request, RequestKind, Unread, own_name};
+use crate::contract_services::{Op, Ops};
 
 /// A field whose wire type differs from the IDL, which Apache Thrift's libraries skip.
 const OTHER: &str = "of a different type on the wire than in the IDL";

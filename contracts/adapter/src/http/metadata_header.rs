@@ -1,10 +1,12 @@
+//! The header field with the metadata of another adapter, and the greeting in it.
+
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response};
 
 use crate::body::Body;
-use crate::in_flight_call::Hop;
-use crate::pool::{GREETING, META};
+use crate::connection_pool::{GREETING, META};
+use crate::hop_and_caller::Hop;
 
 /// Marks a byte that a field value cannot contain. Each byte of a block has its highest bit
 /// inverted, so texts and small counts become `obs-text` (RFC 9110, section 5.5). The few forbidden
@@ -16,33 +18,6 @@ pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Res
     let is_greeting = request.method() == Method::OPTIONS && request.headers().get(META)? == GREETING;
     let response = || Response::builder().header(META, GREETING).body(Body::default());
     (listener.accepts_adapters() && is_greeting).then(|| response().expect("a constant is valid"))
-}
-
-/// Whether a client requests an acceptable protocol upgrade. HTTP/2 is refused: a server may continue with HTTP/1.1
-/// (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110, section 7.8.
-pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
-    list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
-        && list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"))
-}
-
-fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
-}
-
-/// Removes hop-by-hop fields. Source: RFC 9110, section 7.6.1.
-pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
-    let named = list(headers, CONNECTION).filter_map(|name| name.parse::<HeaderName>().ok()).collect::<Vec<_>>();
-    for name in named.iter().filter(|name| !keep_upgrade || **name != UPGRADE) {
-        headers.remove(name);
-    }
-    if !keep_upgrade {
-        headers.remove(CONNECTION);
-        headers.remove(UPGRADE);
-    }
-    for name in ["keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"] {
-        headers.remove(name);
-    }
 }
 
 pub(super) struct Block {

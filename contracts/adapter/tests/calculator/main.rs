@@ -1,6 +1,6 @@
 //! The walkthrough's objectives, AT-0 to AT-7, on real sockets.
 
-mod documented;
+mod documented_deployment;
 mod world;
 
 use world::{Adapter, add, adder, adder_info, contract, discovery, full};

@@ -3,7 +3,7 @@ use std::fmt::{self, Write};
 use base64::Engine;
 
 use super::schema::{Builtin, ComplexId, Field, Message, Type, Wsdl};
-use super::xml::Escaped;
+use super::xml_tree::Escaped;
 use crate::value::{ComposeError, Value};
 
 const DEPTH_MAX: usize = 64;

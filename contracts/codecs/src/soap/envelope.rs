@@ -2,7 +2,7 @@
 
 use super::schema::{Message, Operation, Type, Wsdl};
 use super::value_view::View;
-use super::xml::{Document, Limits};
+use super::xml_tree::{Document, Limits};
 
 /// The namespace of SOAP 1.1.
 pub const SOAP_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";

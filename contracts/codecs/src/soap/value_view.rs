@@ -1,7 +1,7 @@
 use base64::Engine;
 
 use super::schema::{Builtin, Complex, Field, Type, Wsdl};
-use super::xml::Document;
+use super::xml_tree::Document;
 use crate::value::Value;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";

@@ -16,7 +16,7 @@ use config::nearest::did_you_mean;
 use super::schema::{
     Builtin, Complex, ComplexId, Field, Message, Operation, Service, Simple, SimpleId, Type, Wsdl, builtin,
 };
-use super::xml::{Document, Element, Limits};
+use super::xml_tree::{Document, Element, Limits};
 use crate::mistake::{Mistake, Mistakes, ReadFile};
 
 const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";

@@ -1,6 +1,6 @@
 use super::cursor::{Protocol, WireType};
 use super::limits::Limits;
-use super::message::{Framing, Header, MessageKind};
+use super::message_and_framing::{Framing, Header, MessageKind};
 use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::value_view::wire_type;
 use crate::value::{ComposeError, Value};

@@ -4,7 +4,7 @@ use crate::compiled_code::{Code, Id, Op};
 use crate::finding::{Findings, Span, suggestion};
 use crate::functions::{self, ArgKind, Function};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
-use crate::types::{Schema, Type};
+use crate::types_and_schema::{Schema, Type};
 
 pub(crate) const PATTERN_MAX_BYTES: usize = 256;
 

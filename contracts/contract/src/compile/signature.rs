@@ -6,7 +6,7 @@ use regex_lite::Regex;
 use super::expression::RESERVED;
 use crate::finding::{Findings, suggestion};
 use crate::syntax::{Name, Operation, TypeKind, TypeTree};
-use crate::types::{Field, KnownSchema, Signature, Signatures, Type};
+use crate::types_and_schema::{Field, KnownSchema, Signature, Signatures, Type};
 
 /// The declared types of an operation's messages.
 pub(crate) struct OperationTypes {

@@ -2,15 +2,15 @@ use std::collections::HashSet;
 
 use config::place::line_and_column;
 
-use super::entry::{Entry, Origin};
-use super::keep_entry::Introduced;
+use super::entry_store::{Key, Store};
+use super::introduced_entries::Introduced;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
+use super::service_entry::{Entry, Origin};
 use super::shown_entry::{ORPHAN, redacted};
-use super::store::{Key, Store};
 use super::{Monitor, Step};
 use crate::clause::{Clause, ServiceId};
 use crate::compile::is_secret_name;
-use crate::eval::excerpt::{HIDDEN, excerpt};
+use crate::eval::value_text::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop};
 use crate::message_values::Value;
 use crate::syntax::Direction;

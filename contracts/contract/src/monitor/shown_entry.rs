@@ -1,8 +1,8 @@
 use serde::Serialize;
 
 use super::Monitor;
-use super::entry::{Entry, NameId, Origin};
-use super::store::{Key, Store};
+use super::entry_store::{Key, Store};
+use super::service_entry::{Entry, NameId, Origin};
 
 /// Why `unknown` vouches for an orphan.
 pub(super) const ORPHAN: &str = "its vouching labels were forgotten";

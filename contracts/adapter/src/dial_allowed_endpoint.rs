@@ -8,9 +8,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::counted_stream::{OwnSocket, OwnSockets, Stream};
-use crate::endpoint::{Endpoint, Pattern};
+use crate::counted_stream::Stream;
+use crate::endpoint::Endpoint;
+use crate::endpoint_pattern::Pattern;
 use crate::metrics::{Metrics, count};
+use crate::own_sockets::{OwnSocket, OwnSockets};
 use crate::tls::Tls;
 
 /// The first bytes between adapters that carry Thrift. As a frame's length they would be too long,

@@ -3,7 +3,7 @@ use crate::check_value_types::{PromisedPart, Typed};
 use crate::clause::Clause;
 use crate::monitor::report::Kind;
 use crate::syntax::{ClauseKind, Operation};
-use crate::types::{Field, Type};
+use crate::types_and_schema::{Field, Type};
 
 impl ContractCompiler<'_> {
     /// The declared types of an operation's messages.

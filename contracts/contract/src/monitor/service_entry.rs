@@ -2,7 +2,7 @@
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use super::store::Key;
+use super::entry_store::Key;
 use crate::metadata::{Reader, put_count, put_text};
 
 pub(crate) type NameId = u32;

@@ -12,11 +12,11 @@ use tokio_rustls::TlsAcceptor;
 use crate::body::Body;
 use crate::config::ProtocolKind;
 use crate::counted_stream::Stream;
-use crate::dial::Whom;
+use crate::dial_allowed_endpoint::Whom;
 use crate::endpoint::{Endpoint, Scheme};
-use crate::in_flight_call::{Hop, ListenerKind};
+use crate::hop_and_caller::{Hop, ListenerKind};
 use crate::metrics::Skip;
-use crate::refusal::{Refusal, Unchecked};
+use crate::refusal_reasons::{Refusal, Unchecked};
 use crate::shared_state::App;
 
 /// The first byte of a TLS handshake. Source: RFC 8446, section 5.1.

@@ -3,8 +3,8 @@ use crate::contract::OperationId;
 use crate::message_values::Value;
 use crate::metadata::{Identified, RequestMetadata};
 
+use super::entry_store::Key;
 use super::report::{Kind, Report};
-use super::store::Key;
 
 /// A call and its arguments.
 #[derive(Clone, Copy, Debug)]

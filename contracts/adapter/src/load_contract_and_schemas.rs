@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use codecs::mistake::{Mistake, Mistakes};
-use codecs::rest::Template;
+use codecs::rest_path_and_query::Template;
 use codecs::{soap, thrift};
 use contract::{Field, Finding, Schema, Signature, Type};
 

@@ -1,6 +1,6 @@
 //! REST path templates with their parameters, queries and forms. [`crate::json`] reads bodies.
 //! ```
-//! use codecs::rest::Template;
+//! use codecs::rest_path_and_query::Template;
 //! let retweet = Template::parse("/1.1/statuses/retweet/{id}.json").unwrap();
 //! let found = retweet.matches("/1.1/statuses/retweet/21%2F7.json").unwrap();
 //! assert_eq!((found[0].0, found[0].1.as_ref()), ("id", "21/7"));

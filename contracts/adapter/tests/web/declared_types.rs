@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
-use super::bytes::{self, Message, contract_file, request};
+use super::raw_http::{self, Message, contract_file, request};
 use super::world::{self, Adapter, file};
 
 #[derive(Clone, Default)]
@@ -19,7 +19,7 @@ impl Says {
     fn serve() -> (Self, u16) {
         let says = Self::default();
         let told = says.clone();
-        let port = bytes::serve(None, move |_| {
+        let port = raw_http::serve(None, move |_| {
             let (status, fields, body) = told.0.lock().unwrap().clone();
             let mut head = format!("HTTP/1.1 {status} X\r\n");
             for (name, value) in fields {
@@ -71,12 +71,12 @@ fn rest(more: &str) -> Rest {
 impl Rest {
     fn get(&self, target: &str, status: u16, fields: &[(&str, &str)], body: &[u8]) -> Message {
         self.says.next(status, fields, body);
-        bytes::ask(&self.at, &request("GET", target, &[], b""))
+        raw_http::ask(&self.at, &request("GET", target, &[], b""))
     }
 
     fn post(&self, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Message {
         self.says.next(200, &[], b"");
-        bytes::ask(&self.at, &request("POST", target, fields, body))
+        raw_http::ask(&self.at, &request("POST", target, fields, body))
     }
 
     fn failed(&self) -> u64 {
@@ -252,7 +252,7 @@ fn mistyped_soap_blames_the_sender() {
         // Names the operation of a body that is not an envelope.
         let action = if body.contains("MakeAMove") { "MakeAMove" } else { "MakeGame" };
         let request = request("POST", "/", &[("SOAPAction", action)], body.as_bytes());
-        bytes::ask(&adapter.at(&format!("consuming {endpoint}")), &request)
+        raw_http::ask(&adapter.at(&format!("consuming {endpoint}")), &request)
     };
     let reply = |id: &str| {
         chess(&format!("<MakeGameResponse {xmlns}><MakeGameResult>{id}</MakeGameResult></MakeGameResponse>"))

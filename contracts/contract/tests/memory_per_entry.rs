@@ -1,10 +1,10 @@
 //! Memory per entry, measured at the allocator. The binary has only one test, so that no other thread allocates.
 
-mod common;
+mod adapters_in_memory;
 
 use std::alloc::System;
 
-use common::{World, ask, settings};
+use adapters_in_memory::{World, ask, settings};
 use contract::monitor::{MemoryStore, Monitor};
 use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};

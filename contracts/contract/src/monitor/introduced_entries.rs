@@ -1,6 +1,6 @@
-use super::call::{Call, StepOutput, Ticket};
-use super::entry::{Entry, NameId, Origin, key_of};
-use super::store::{Key, Store};
+use super::call_and_outcome::{Call, StepOutput, Ticket};
+use super::entry_store::{Key, Store};
+use super::service_entry::{Entry, NameId, Origin, key_of};
 use super::{EndpointState, Monitor, Promise, Step};
 use crate::clause::ServiceId;
 use crate::contract::Contract;

@@ -17,11 +17,11 @@ use codecs::thrift::{
 use contract::metadata::{BLOCK_MAX_BYTES, put_count};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::budget::{Budget, FREE_BYTES, Share};
 use crate::counted_stream::Stream;
 use crate::decode::{Unread, thrift_message};
+use crate::memory_budget::{Budget, FREE_BYTES, Share};
 use crate::metrics::Skip;
-use crate::refusal::Refusal;
+use crate::refusal_reasons::Refusal;
 
 const READ_BYTES: usize = 8 << 10;
 

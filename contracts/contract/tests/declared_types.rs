@@ -1,6 +1,6 @@
 //! Messages that break the declared types of an operation: the report and the blame.
 
-use crate::common::{World, ask, settings};
+use crate::adapters_in_memory::{World, ask, settings};
 use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Call, MemoryStore, Monitor, Outcome};
 use contract::{Field, Schema, Signature, Tape, Type, Value, check};

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-pub use super::forgotten::Forgotten;
+pub use super::forgotten_keys_filter::Forgotten;
 pub use super::log_structured_map::Key;
 use super::log_structured_map::{BYTES_MAX, Log};
 

@@ -9,7 +9,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 
 use crate::body::Body;
-use crate::dial::{Dial, Whom};
+use crate::dial_allowed_endpoint::{Dial, Whom};
 
 /// Maximum number of idle connections per server; more are closed.
 const WAITING_MAX: usize = 64;

@@ -1,7 +1,7 @@
 //! The three case studies as their clients run them, in the original layout: one adapter called `a`
 //! on both sides. Metadata bytes and entries must match the formula of the original.
 
-use crate::common::{World, ask};
+use crate::adapters_in_memory::{World, ask};
 use contract::metadata::whip_bytes;
 use serde_json::{Value as Json, json};
 

@@ -1,0 +1,57 @@
+//! The hop of a call: its side, endpoint, upstream address and caller; and kinds of listeners.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::dial_allowed_endpoint::Whom;
+use crate::endpoint::Scheme;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server { peers: bool },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Caller {
+    /// No caller: the client side.
+    Nobody,
+    /// The owner of a certificate, by its first DNS name.
+    Certified(String),
+    /// A caller without a certificate, by its address.
+    Unproved(SocketAddr),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum ListenerKind {
+    /// Thrift without a scheme, otherwise HTTP.
+    Service(Hop),
+    Proxy,
+    Admin,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Hop {
+    pub(crate) side: Side,
+    pub(crate) scheme: Scheme,
+    /// The endpoint's name in contracts. For a listener over HTTP, the authority of its endpoints.
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) forward: String,
+    pub(crate) caller: Caller,
+}
+
+impl Hop {
+    /// Calls of the adapter's party, whose services have the address `forward`.
+    pub(crate) fn from_party(scheme: Scheme, endpoint: &str, forward: &str) -> Self {
+        let (side, caller) = (Side::Client, Caller::Nobody);
+        Self { side, scheme, endpoint: endpoint.into(), forward: forward.to_owned(), caller }
+    }
+
+    pub(crate) fn whom(&self) -> Whom {
+        if self.scheme == Scheme::Https { Whom::Tls } else { Whom::Plain }
+    }
+
+    pub(crate) fn accepts_adapters(&self) -> bool {
+        self.side == Side::Server { peers: true }
+    }
+}

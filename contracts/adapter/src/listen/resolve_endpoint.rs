@@ -1,0 +1,98 @@
+//! `/resolve`: the address at which the party reaches an endpoint, with a listener opened for it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use super::open;
+use crate::contract_services::Service;
+use crate::endpoint::{Endpoint, Scheme};
+use crate::hop_and_caller::{Hop, ListenerKind};
+use crate::shared_state::App;
+
+/// The address for the party to reach an endpoint through this adapter.
+#[derive(serde::Serialize)]
+pub(crate) struct Resolved {
+    pub(crate) endpoint: String,
+    /// Whether it is reached through the adapter.
+    pub(crate) intercepted: bool,
+    /// `host:port` to connect to.
+    pub(crate) address: String,
+    /// URL to use, for endpoints over HTTP.
+    pub(crate) url: Option<String>,
+    /// Whether to use TLS, for endpoints over HTTP through the adapter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<bool>,
+    /// The service behind it, if an entry names one.
+    pub(crate) service: Option<String>,
+}
+
+/// Finds or opens the listener for an endpoint. Unknown and forbidden endpoints are reached
+/// directly, and all others without room for a listener. Fails if the text is not an endpoint.
+pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
+    let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
+    let authority = parsed.authority();
+    // The given URL may be below a known endpoint.
+    let above = || {
+        let (above, _) = app.watch.routes.find(parsed.scheme, &authority, &parsed.path)?;
+        Some((app.watch.service(&above)?, above))
+    };
+    // The known endpoint may be written without a scheme.
+    let bare = || {
+        let service = app.watch.service(&authority).filter(|service| service.bare == parsed.scheme)?;
+        Some((service, authority.as_str().into()))
+    };
+    let listed = app.watch.service(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
+    let service = listed.as_ref().map(|(service, _)| service);
+    let parsed = service.map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
+    let is_http = parsed.scheme != Scheme::Tcp;
+    let direct = Resolved {
+        endpoint: endpoint.to_owned(),
+        intercepted: false,
+        address: authority.clone(),
+        url: is_http.then(|| endpoint.to_owned()),
+        tls: None,
+        service: service.map(|service| service.name.clone()),
+    };
+    let fits = |service: &Service| crate::config::fits(service.family, &parsed) && app.dial.may(&authority);
+    let Some((_, listed)) = listed.filter(|(service, _)| fits(service)) else { return Ok(direct) };
+    let Ok(address) = listener_for(app, &listed, &parsed, None).await else { return Ok(direct) };
+    let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
+    let scheme = if is_encrypted { "https" } else { "http" };
+    let url = is_http.then(|| format!("{scheme}://{address}{}", parsed.path));
+    let tls = is_http.then_some(is_encrypted);
+    Ok(Resolved { intercepted: true, address: address.to_string(), url, tls, ..direct })
+}
+
+/// Opens a client-side listener for an endpoint, or for its whole authority. Fails if there is no
+/// room for a listener, or no port.
+pub(crate) async fn listener_for(
+    app: &Arc<App>,
+    endpoint: &str,
+    parsed: &Endpoint,
+    at: Option<&str>,
+) -> io::Result<SocketAddr> {
+    let authority = parsed.authority();
+    let key = match parsed.scheme {
+        Scheme::Tcp => (Scheme::Tcp, endpoint.to_owned()),
+        scheme => (scheme, authority.clone()),
+    };
+    let mut listeners = app.listeners.lock().await;
+    if let (Some(known), None) = (listeners.get(&key), at) {
+        return Ok(*known);
+    }
+    if at.is_none() && listeners.len() >= app.learned_max {
+        app.listeners_over(endpoint);
+        return Err(io::Error::other("too many listeners"));
+    }
+    let bound = match at {
+        Some(at) => TcpListener::bind(at).await,
+        None => TcpListener::bind((app.local, 0)).await,
+    };
+    let hop = Hop::from_party(key.0, &key.1, &authority);
+    let address = open(app, bound, ListenerKind::Service(hop))?;
+    listeners.insert(key, address);
+    Ok(address)
+}
