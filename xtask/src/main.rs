@@ -1,7 +1,7 @@
 //! Chores of this repository.
 
-mod circles;
 mod dist;
+mod import_cycles;
 mod licences;
 mod prose;
 mod subjects;

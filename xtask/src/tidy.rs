@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::circles;
+use crate::import_cycles;
 
 /// Arrows of one crate: its name and the workspace crates it imports.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
@@ -60,7 +60,7 @@ fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     }
     let mut complaints = Vec::new();
     for (name, files) in &crates {
-        complaints.extend(circles::circles(files).iter().map(|circle| {
+        complaints.extend(import_cycles::circles(files).iter().map(|circle| {
             format!(
                 "{name}/src: {} import each other in a circle: move their common parts below them",
                 circle.join(", ")
