@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::Args;
 
 mod intervals;
-mod reports;
-mod windows;
+mod reports_within_trials;
+mod whole_reports;
 
 use intervals::{Case, Outcome};
 
@@ -35,19 +35,19 @@ pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
         eprintln!("{}: {}", case.name, share(outcome.coverage()));
         results.push((case, outcome));
     }
-    let rows = reports::rows(options.studies, options.seed);
-    let of_windows = windows::rows(options.studies, options.seed);
+    let rows = whole_reports::rows(options.studies, options.seed);
+    let of_windows = reports_within_trials::rows(options.studies, options.seed);
     let table = [
         table(&results, options),
-        reports::table(&rows, "In reports on several contenders", |row| {
+        whole_reports::table(&rows, "In reports on several contenders", |row| {
             !row.what.contains("absolute") && !row.what.contains("the same") && !is_gate(row)
         }),
-        reports::table(&rows, "Comparisons and gates", is_gate),
-        reports::table(&rows, "Absolute intervals", |row| {
+        whole_reports::table(&rows, "Comparisons and gates", is_gate),
+        whole_reports::table(&rows, "Absolute intervals", |row| {
             row.what.contains("absolute") || row.what.contains("the same")
         }),
-        reports::table(&of_windows, "Inside of trials, and single trials", |_| true),
-        reports::power_table(options.studies.min(1_000), options.seed),
+        whole_reports::table(&of_windows, "Inside of trials, and single trials", |_| true),
+        whole_reports::power_table(options.studies.min(1_000), options.seed),
     ]
     .join("\n\n");
     println!("{table}");
@@ -94,7 +94,7 @@ impl std::fmt::Display for Promise {
     }
 }
 
-fn is_gate(row: &reports::Row) -> bool {
+fn is_gate(row: &whole_reports::Row) -> bool {
     row.what.contains("gate") || row.what.contains("compared with itself")
 }
 

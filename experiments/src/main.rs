@@ -1,13 +1,13 @@
 //! Simulations of the statistics, and measurements of quintain that take minutes to hours.
 
-mod blame;
-mod cache_diff;
-mod churn;
+mod cache_memory_churn;
+mod compare_cache_servers;
 mod compare_generators;
 mod coverage;
 mod hit_ratio;
 mod planted;
 mod server_process;
+mod verdicts_on_faults;
 
 use std::process::ExitCode;
 
@@ -17,9 +17,9 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "experiments")]
 enum Experiment {
-    Blame(blame::BlameArgs),
-    CacheDiff(cache_diff::CacheDiffArgs),
-    Churn(churn::ChurnArgs),
+    Blame(verdicts_on_faults::BlameArgs),
+    CacheDiff(compare_cache_servers::CacheDiffArgs),
+    Churn(cache_memory_churn::ChurnArgs),
     Coverage(coverage::CoverageArgs),
     Generator(compare_generators::GeneratorArgs),
     HitRatio(hit_ratio::HitRatioArgs),
@@ -28,9 +28,9 @@ enum Experiment {
 
 fn main() -> ExitCode {
     let done = match Experiment::parse() {
-        Experiment::Blame(args) => blame::run(&args),
-        Experiment::CacheDiff(args) => cache_diff::run(&args),
-        Experiment::Churn(args) => churn::run(&args),
+        Experiment::Blame(args) => verdicts_on_faults::run(&args),
+        Experiment::CacheDiff(args) => compare_cache_servers::run(&args),
+        Experiment::Churn(args) => cache_memory_churn::run(&args),
         Experiment::Coverage(args) => coverage::run(&args),
         Experiment::Generator(args) => compare_generators::run(&args),
         Experiment::HitRatio(args) => hit_ratio::run(&args),

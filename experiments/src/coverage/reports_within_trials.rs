@@ -4,7 +4,7 @@ use stats::growth_in_trials::{self, Series, Shown};
 use stats::{Rng, outliers, steady_state};
 
 use super::Promise;
-use super::reports::{Row, count};
+use super::whole_reports::{Row, count};
 
 /// Promised share of reports with a false statement of one kind.
 const ERROR: f64 = 0.05;
