@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error_report::Report;
+use crate::error_collector::Report;
 use crate::keys::{Key, Keys, Kind, Missing};
 use crate::node;
 use crate::place::Place;

@@ -32,7 +32,7 @@
 
 pub mod check_examples;
 pub mod diagnostic;
-pub mod error_report;
+pub mod error_collector;
 pub mod keys;
 pub mod nearest;
 pub mod node;
@@ -44,7 +44,7 @@ pub mod section;
 pub mod units;
 
 pub use diagnostic::{Diagnostic, Invalid};
-pub use error_report::Report;
+pub use error_collector::Report;
 pub use keys::{Key, Keys, Kind, Missing};
 pub use place::Place;
 pub use section::{Fill, Filled, Section};

@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use crate::error_report::Report;
+use crate::error_collector::Report;
 use crate::place::{Place, line_and_column};
 
 /// A value and its place in the file.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use toml::de::DeTable;
 
-use crate::error_report::Report;
+use crate::error_collector::Report;
 use crate::node::{self, Table};
 use crate::place::{Place, line_and_column};
 

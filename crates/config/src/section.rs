@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::diagnostic::Invalid;
-use crate::error_report::Report;
+use crate::error_collector::Report;
 use crate::keys::{Key, Keys, Kind, Missing};
 use crate::nearest::suggestion;
 use crate::node::{self, Entry, Node, Table, Value};
