@@ -160,7 +160,7 @@ pub(crate) fn url(bytes: &[u8]) {
 }
 
 /// The parts of a text with values make up the text again.
-pub(crate) fn values(bytes: &[u8]) {
+pub(crate) fn request_values(bytes: &[u8]) {
     use study::request_values::{Part, parts};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(parts) = parts(text) else { return };
@@ -172,7 +172,7 @@ pub(crate) fn values(bytes: &[u8]) {
 }
 
 /// Values of a CSV column fit into a header.
-pub(crate) fn csv(bytes: &[u8]) {
+pub(crate) fn csv_column(bytes: &[u8]) {
     let mut values = 0;
     let read = study::request_values::column(bytes, "users.csv", "id", true, |value| {
         assert!(!value.contains(['\r', '\n', '\0']), "{value:?}");
@@ -185,7 +185,7 @@ pub(crate) fn csv(bytes: &[u8]) {
 }
 
 /// A shape has stages within the limits, or an error.
-pub(crate) fn shape(bytes: &[u8]) {
+pub(crate) fn load_shape(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(stages) = study::load_shape::parse(text) {
         assert!(
@@ -197,7 +197,7 @@ pub(crate) fn shape(bytes: &[u8]) {
 }
 
 /// A file of URLs gives a list with one origin, or errors with valid locations.
-pub(crate) fn urls(bytes: &[u8]) {
+pub(crate) fn request_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::request_file::parse(text) {
         Ok(entries) => {
@@ -309,7 +309,7 @@ pub(crate) fn workload_parse(bytes: &[u8]) {
 
 /// Reading a trace ends with one record per line or an error, and small reads give the same result.
 /// The first byte chooses the format.
-pub(crate) fn trace(bytes: &[u8]) {
+pub(crate) fn workload_trace(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let format = study::workload::trace::FORMATS[usize::from(first) % 4].1;
     let whole = trace_of(study::workload::trace::Reader::new(rest, format));

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../perf.rs"]
+#[path = "../perf_script.rs"]
 mod perf;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| perf::perf_script(bytes));

@@ -11,11 +11,11 @@ use crate::findings::{
     Warning,
 };
 use crate::group::distinct;
-use crate::trial_values::Kept;
+use crate::trial_position_and_values::Kept;
 use crate::{
-    answer, comparisons, containers, cpu_profile, effects, gate, generator_verdicts, load_description, merge_warnings,
-    method, miss_ratio, operations, printable, proxy_overhead, request_trends, row, run_conditions, scalability,
-    steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
+    answer, cluster_generator_verdicts, comparisons, containers, cpu_profile, effects, gate, load_description,
+    merge_warnings, method_text, miss_ratio, operations, printable_record, proxy_overhead, request_trends, row,
+    run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
 /// Analyzes a run, the same on any machine. `records` have any order; those outside the plan only cause a warning.
@@ -65,7 +65,7 @@ impl<'a> Analysis<'a> {
 
     /// Adds all trials of one design point, in any order.
     pub fn add<R: Borrow<Record>>(&mut self, records: &[R]) {
-        let records = records.iter().map(|record| printable::record(record.borrow())).collect::<Vec<_>>();
+        let records = records.iter().map(|record| printable_record::record(record.borrow())).collect::<Vec<_>>();
         let mut records = records.iter().map(|record| &**record).collect::<Vec<_>>();
         records.sort_by_key(|record| record.order);
         let Some(point) = records.first().map(|record| record.point) else { return };
@@ -166,7 +166,7 @@ impl<'a> Analysis<'a> {
 
         let scope = run_conditions::scope(started, &rows, level);
         let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
-        let method = method::paragraphs(run, &trials, !probed.is_empty(), scope.as_ref());
+        let method = method_text::paragraphs(run, &trials, !probed.is_empty(), scope.as_ref());
         let mut findings = Findings {
             version: FINDINGS_VERSION,
             run: run.id.clone(),
@@ -199,10 +199,10 @@ impl<'a> Analysis<'a> {
             probes: run_conditions::probes(probed),
             network,
             machine: run.host.clone(),
-            cluster: generator_verdicts::cluster(&run.nodes, &trials),
+            cluster: cluster_generator_verdicts::cluster(&run.nodes, &trials),
             nodes: run.nodes.clone(),
             calibration: run.calibration.clone(),
-            builds: run.builds.iter().map(printable::build).collect(),
+            builds: run.builds.iter().map(printable_record::build).collect(),
             doctor: run.doctor.clone(),
             method,
             scope,
@@ -225,7 +225,7 @@ impl<'a> Analysis<'a> {
         findings.added = proxy_overhead::added(&findings);
         findings.over_requests = request_trends::over_requests(&findings, plan, series);
         let all = findings.all_rows().collect::<Vec<_>>();
-        let differ = generator_verdicts::differ_in_report(&all, &trials, &run.nodes);
+        let differ = cluster_generator_verdicts::differ_in_report(&all, &trials, &run.nodes);
         findings.warnings = warnings(&findings, strange, differ);
         findings.answer = answer::answer(&findings, plan);
         findings

@@ -7,12 +7,13 @@ use stats::pairs::{COULD_SHOW, Pairs, Side};
 use stats::ranking::{self, Claims, Pair, Rule};
 use study::Metric;
 use study::plan::{AskedKind, FigureKind, Plan};
-use study::proxy::THROUGH;
+use study::proxy_plan::THROUGH;
 use study::record::IdlePolicy;
 
+use crate::contender_groups::contender_groups;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, Row, Trend, TrialFinding};
-use crate::group::{contender_groups, distinct};
+use crate::group::distinct;
 use crate::number::percent;
 use crate::value;
 

@@ -7,7 +7,7 @@ use study::plan::Plan;
 use study::record::Run;
 
 use crate::findings::{ProfileDifference, ProfileFinding, Row, ShareDifference};
-use crate::printable::visible;
+use crate::printable_record::visible;
 use crate::{gate, number};
 
 const DIFFERENCES_MAX: usize = 10;

@@ -14,7 +14,7 @@ mod trial_timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::metric_values::MetricValues;
+use crate::compact_metric_values::MetricValues;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Bound;

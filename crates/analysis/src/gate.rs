@@ -9,12 +9,13 @@ use study::metric::Metric;
 use study::plan::{Level, Plan};
 use study::record::Record;
 
+use crate::compact_metric_values::Values;
+use crate::contender_groups::contender_groups;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
-use crate::group::{contender_groups, distinct, grouped};
-use crate::metric_values::Values;
+use crate::group::{distinct, grouped};
 use crate::number::{count, is_unbounded, percent, quantity};
-use crate::trial_values::Trial;
+use crate::trial_position_and_values::Trial;
 use crate::wording::all_of;
 use crate::{number, value};
 
@@ -106,7 +107,7 @@ impl Asking {
 
 pub(crate) fn pairs(plan: &Plan, gate: &Gate) -> (Vec<Pair>, Vec<Pair>) {
     let level = |point: usize| plan.points[point].factors.get(&gate.of);
-    let of_place = |place: crate::group::ContenderGroup| {
+    let of_place = |place: crate::contender_groups::ContenderGroup| {
         let base = place.points.iter().copied().find(|&point| level(point) == Some(&gate.base));
         let candidates = place.points.iter().copied().filter(|&point| level(point) != Some(&gate.base));
         let pair = |point: usize| {

@@ -1,8 +1,4 @@
-//! Grouping by key, in order of first occurrence, and groups of design points within which contenders compete.
-
-use study::plan::Plan;
-
-use crate::label::{label, varied};
+//! Grouping by key, in order of first occurrence.
 
 /// Groups values by key.
 pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
@@ -19,54 +15,4 @@ pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<
 /// Removes repetitions.
 pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     grouped(items.into_iter().map(|item| (item, ()))).into_iter().map(|(item, _)| item).collect()
-}
-
-/// Design points that differ in only one factor.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ContenderGroup {
-    /// Levels of the other factors that vary, `clients 40`; empty if none do.
-    pub(crate) label: String,
-    /// Points in the plan's order of the factor's levels.
-    pub(crate) points: Vec<usize>,
-}
-
-/// Whether the trials of a point are replications; those of searches are steps.
-pub(crate) fn is_repeated(plan: &Plan, point: usize) -> bool {
-    plan.points.get(point).is_some_and(|found| found.load.search.is_none()) && !plan.comes_first(point)
-}
-
-pub(crate) fn contender_groups(plan: &Plan, factor: &str) -> Vec<ContenderGroup> {
-    let others = plan.factors.iter().filter(|name| *name != factor).collect::<Vec<_>>();
-    let varied = varied(plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
-    let key = |point: usize| others.iter().map(|name| plan.points[point].factors.get(*name)).collect::<Vec<_>>();
-    let repeated = (0..plan.points.len()).filter(|point| is_repeated(plan, *point));
-    let group = |(_, points): (_, Vec<usize>)| {
-        let label = if varied.is_empty() { String::new() } else { label(&varied, &plan.points[points[0]].factors) };
-        ContenderGroup { label, points }
-    };
-    grouped(repeated.map(|point| (key(point), point))).into_iter().map(group).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example;
-
-    #[test]
-    fn points_of_a_group_differ_only_in_the_factor() {
-        let (run, _) = example::volley();
-        let words = |factor: &str| {
-            let of = |place: &ContenderGroup| format!("{}: {:?}", place.label, place.points);
-            contender_groups(&run.plan, factor).iter().map(of).collect::<Vec<_>>().join("; ")
-        };
-        let servers = "cores 1, clients 40: [0, 4, 8]; cores 1, clients 80: [1, 5, 9]; cores 2, clients 40: [2, 6, 10]; cores 2, clients 80: [3, 7, 11]";
-        assert_eq!(words("server"), servers);
-        assert!(words("cores").starts_with("c-epoll, clients 40: [0, 2]; c-epoll, clients 80: [1, 3]; go"));
-        let (run, _) = example::capacity();
-        assert!(
-            contender_groups(&run.plan, "load")
-                .iter()
-                .all(|place| place.points.iter().all(|&at| is_repeated(&run.plan, at)))
-        );
-    }
 }

@@ -178,7 +178,7 @@ pub fn speed_words(speed: f64) -> String {
 }
 
 fn machine(run: &Run) -> Machine {
-    let visible = |text: &str| crate::printable::visible(text).into_owned();
+    let visible = |text: &str| crate::printable_record::visible(text).into_owned();
     let nodes = run.nodes.iter().map(|node| {
         let (role, host, cpus) = (node.role.word(), &node.host, count(node.host.cpus.len() as u64, "CPU"));
         format!("{role} {} ({}, {cpus}, {})", node.name, host.cpu_model, host.kernel)
@@ -197,7 +197,7 @@ fn probe_ns(findings: &Findings) -> Option<f64> {
 }
 
 fn head(run: &Run, probe_ns: Option<f64>) -> RunHead {
-    let visible = |text: &str| crate::printable::visible(text).into_owned();
+    let visible = |text: &str| crate::printable_record::visible(text).into_owned();
     RunHead {
         run: visible(&run.id),
         study: visible(&run.plan.study),

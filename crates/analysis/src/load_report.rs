@@ -10,16 +10,16 @@ use stats::batch_means::Batches;
 use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
 
-use crate::cache_report::{self, CacheReport};
+use crate::load_cache_report::{self, CacheReport};
 
+use crate::censored_latency::{self, Latency};
 use crate::findings::{AgentFinding, Clock, Estimate};
-use crate::latency::{self, Latency};
 use crate::load_fail_if::LoadLimit;
-use crate::load_parts::{
+use crate::load_report_parts::{
     self, JourneyReport, OperationReport, SpreadNs, StageReport, StreamsReport, known_quantile, spread,
 };
 use crate::value::{self, LOAD_LEVEL};
-use crate::{generator_verdicts, hangs, merge_histograms, verdict};
+use crate::{cluster_generator_verdicts, hangs, merge_histograms, verdict};
 
 /// Version of [`LoadReport`].
 pub const LOAD_VERSION: u32 = 1;
@@ -213,7 +213,7 @@ pub enum IntervalOrNote {
 pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
     let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
-    let (mut verdict, agents, warnings) = generator_verdicts::of_load(of_all, measurement, agents);
+    let (mut verdict, agents, warnings) = cluster_generator_verdicts::of_load(of_all, measurement, agents);
     if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
         verdict.reasons.push("the path to the server was not measured".to_owned());
     }
@@ -248,7 +248,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         connect_ns: spread(&measurement.connect),
         checked: measurement.checked,
         first_byte_ns: measurement.first_byte.as_ref().map(spread),
-        streams: measurement.streams.as_deref().map(load_parts::streams),
+        streams: measurement.streams.as_deref().map(load_report_parts::streams),
         handshake_ns: measurement.handshake.as_ref().map(spread),
         resumed: measurement.resumed,
         reconnects: measurement.reconnects,
@@ -269,17 +269,17 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         in_flight_mean: measurement.in_flight_mean,
         in_backoff_mean: measurement.in_backoff_mean,
         in_flight_by_latency: Some(a_second(
-            (measurement.service.sum + crate::cache_report::caused(measurement).0) / 1e9,
+            (measurement.service.sum + crate::load_cache_report::caused(measurement).0) / 1e9,
         ))
         .filter(|n| n.is_finite())
         .unwrap_or(0.0),
         stop_reason: measurement.stop_reason.clone(),
         volley: measurement.volley,
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
-        cache: measurement.cache.as_deref().map(cache_report::report),
-        journeys: measurement.journeys.iter().map(load_parts::journey).collect(),
-        by_request: load_parts::operations(&measurement.by_request),
-        stages: load_parts::stages(measurement),
+        cache: measurement.cache.as_deref().map(load_cache_report::report),
+        journeys: measurement.journeys.iter().map(load_report_parts::journey).collect(),
+        by_request: load_report_parts::operations(&measurement.by_request),
+        stages: load_report_parts::stages(measurement),
         limits: Vec::new(),
         warnings: of_all.into_iter().chain(warnings).map(|warning| warning.text).collect(),
     }
@@ -312,7 +312,7 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
         told(name, found.quantile(q).filter(|bound| known || bound.at_least))
     };
     let [p50, p90, p95, p99, p999] = LOAD_QUANTILES.map(|(name, q)| quantile(&name.replace('.', ""), q));
-    let mean = told("mean", latency::mean(measurement));
+    let mean = told("mean", censored_latency::mean(measurement));
     let max = told("max", found.and_then(|found| found.max()));
     let stdev = stdev(measurement.latency()).filter(|_| !at_least.contains("mean"));
     let max = max.map(|max| max as u64).or(measurement.latency().max);
@@ -356,10 +356,11 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
             Err(note) => IntervalOrNote::Note { note },
         }
     };
-    let is_moved = |bound: Option<Bound>, answered| bound.is_some_and(|bound| latency::is_moved(&bound, answered));
+    let is_moved =
+        |bound: Option<Bound>, answered| bound.is_some_and(|bound| censored_latency::is_moved(&bound, answered));
     let counts = windows.iter().map(|(window, seconds)| (window.requests as f64, *seconds)).collect::<Vec<_>>();
     let sums = windows.iter().map(|(window, _)| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
-    let is_mean_moved = is_moved(latency::mean(measurement), measurement.latency().mean());
+    let is_mean_moved = is_moved(censored_latency::mean(measurement), measurement.latency().mean());
     let mut intervals = BTreeMap::from([
         ("rate_per_s".to_owned(), or_note(stats::batch_means::ratio(&counts, LOAD_LEVEL), false)),
         ("latency_ns_mean".to_owned(), or_note(stats::batch_means::ratio(&sums, LOAD_LEVEL), is_mean_moved)),

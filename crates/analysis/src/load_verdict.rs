@@ -2,8 +2,8 @@
 
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
+use crate::censored_latency::Latency;
 use crate::hangs::Waits;
-use crate::latency::Latency;
 use crate::number::{count, percent, quantity};
 use crate::{hangs, merge_histograms};
 

@@ -10,7 +10,7 @@ use study::record::{IdlePolicy, Reference, Run};
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
 use crate::group::{distinct, grouped};
 use crate::number::quantity;
-use crate::trial_values::Kept;
+use crate::trial_position_and_values::Kept;
 use crate::wording::{NAMED, serde_name};
 
 /// Smallest relevant difference, a tenth of a percentage point.

@@ -4,7 +4,7 @@
 use stats::pairs::Pairs;
 use stats::ranking::BLOCKS_MIN;
 use study::plan::Level;
-use study::proxy::{DIRECT, THROUGH};
+use study::proxy_plan::{DIRECT, THROUGH};
 
 use crate::findings::{Added, AddedMetric, Estimate, Findings, Row};
 use crate::number::{count, quantity, scale};

@@ -2,7 +2,7 @@
 //! line is one value per trial, so intervals cover fresh processes ([`stats::growth_in_trials`]).
 
 use stats::growth_in_trials::{self, Growth, Series, Shown};
-use study::call_log::MemoryAt;
+use study::call_log_csv::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
 use study::record::{Measurement, ProxyUse, Record, SubjectUse};

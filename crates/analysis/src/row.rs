@@ -8,13 +8,16 @@ use study::record::{
     Build, BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Node, Outcome, Record, Run,
 };
 
+use crate::censored_latency::Latency;
 use crate::findings::{
     Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding, Warning,
 };
 use crate::label::{label, varied};
-use crate::latency::Latency;
 use crate::number::{count, total};
-use crate::{generator_verdicts, hangs, merge_histograms, merge_warnings, printable, run_conditions, search, value};
+use crate::{
+    cluster_generator_verdicts, hangs, merge_histograms, merge_warnings, printable_record, run_conditions, search,
+    value,
+};
 
 /// Builds the row of a point from its trials under one idle policy, in execution order, still without a stop reason.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
@@ -61,7 +64,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         metrics,
         marks: row_marks(limited_by.as_ref(), &trials),
         limited_by,
-        agents: generator_verdicts::over_trials(&measured),
+        agents: cluster_generator_verdicts::over_trials(&measured),
         search,
         clock: measurements().next().map(value::clock),
         latency: latency.map(|all| study::record::Histogram::from(&all)),
@@ -190,7 +193,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         return RowState::Unrunnable(reason.clone());
     }
     match (measured, failed) {
-        (0, 0) => match not_built(run, point).map(|build| printable::build(build).outcome) {
+        (0, 0) => match not_built(run, point).map(|build| printable_record::build(build).outcome) {
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped(reason),
             Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable(reason),
             Some(BuildOutcome::Failed { output_tail }) => {
@@ -304,7 +307,7 @@ fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     let reasons = verdicts.iter().find(|verdict| verdict.limited_by == limit)?.reasons.clone();
     let blames = |record: &&&Record| record.verdict.as_ref().is_some_and(|verdict| verdict.limited_by == limit);
     let path_unknown = limit == Limit::Subject
-        && measured.iter().filter(blames).any(|record| generator_verdicts::is_path_unknown(record, nodes));
+        && measured.iter().filter(blames).any(|record| cluster_generator_verdicts::is_path_unknown(record, nodes));
     Some(LimitFinding { limit, counts, reasons, path_unknown })
 }
 
@@ -325,7 +328,7 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     }
     warnings.extend(merge_warnings::of_row(records));
     let measured = records.iter().filter(|record| record.measurement().is_some());
-    let differ = generator_verdicts::differ(measured.map(|record| record.agents.as_slice()), nodes);
+    let differ = cluster_generator_verdicts::differ(measured.map(|record| record.agents.as_slice()), nodes);
     if let Some(found) = &row.limited_by {
         let marked = found.counts.iter().filter_map(|(limit, trials)| Some((*limit, Mark::of(*limit)?, *trials)));
         for (limit, mark, trials) in marked {

@@ -7,9 +7,9 @@ use stats::stop_rule::{self, Decision, Rule};
 use study::plan::Plan;
 use study::record::{Failure, FailureKind, Outcome, Record};
 
-use crate::group::{contender_groups, is_repeated};
+use crate::contender_groups::{contender_groups, is_repeated};
 use crate::number::{count, percent};
-use crate::trial_values::Trial;
+use crate::trial_position_and_values::Trial;
 use crate::{gate, value};
 
 /// Why the design point needs no further trial, given all records of the run so far. All points end together: within a
@@ -127,7 +127,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);
-    let of_place = |place: crate::group::ContenderGroup| -> ranking::Place {
+    let of_place = |place: crate::contender_groups::ContenderGroup| -> ranking::Place {
         place.points.into_iter().map(|point| values[point].clone()).filter(|values| !values.is_empty()).collect()
     };
     let compared = contenders.into_iter().map(of_place).filter(|place| place.len() > 1).collect::<Vec<_>>();

@@ -7,10 +7,10 @@ use study::record::{
     CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, StreamsMeasurement, SubjectUse, Window,
 };
 
+use crate::censored_latency::{self, Latency};
+use crate::compact_metric_values::{MetricValues, Values};
 use crate::findings::{Clock, Estimate, Row};
-use crate::latency::{self, Latency};
 use crate::merge_histograms;
-use crate::metric_values::{MetricValues, Values};
 use crate::number::total;
 
 /// Confidence level of the intervals of one load, and of its quantiles.
@@ -149,7 +149,7 @@ impl Trial<'_> {
     }
 
     fn latency_mean(&self) -> Option<Bound> {
-        latency::mean_of(self.measurement, || self.latency.as_ref()?.1.mean())
+        censored_latency::mean_of(self.measurement, || self.latency.as_ref()?.1.mean())
     }
 
     fn quantile(&self, q: f64) -> Option<Bound> {
@@ -213,7 +213,7 @@ impl Trial<'_> {
 
     /// Payload per request at the generator; `None` unless proxies can be involved.
     fn client_bytes(&self) -> Option<f64> {
-        let studied = self.record.factors.contains_key(study::proxy::THROUGH);
+        let studied = self.record.factors.contains_key(study::proxy_plan::THROUGH);
         let bytes = self.measurement.sent_bytes.saturating_add(self.measurement.received_bytes) as f64;
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
@@ -307,7 +307,7 @@ pub fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
 mod tests {
     use super::*;
     use crate::example;
-    use study::buckets::Buckets;
+    use study::buckets_as_text::Buckets;
     use study::record::Outcome;
 
     fn measured() -> Record {

@@ -15,8 +15,8 @@
 use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
 use study::{Warning, WarningKind};
 
+use crate::cluster_generator_verdicts;
 use crate::failed_requests::FailedRequests;
-use crate::generator_verdicts;
 use crate::hangs;
 use crate::hangs::Waits;
 pub use crate::load_verdict::{BUSY, generator_busy, judge_load, subject_busy};
@@ -33,7 +33,7 @@ const DISTURBED: f64 = 0.1;
 /// Judges stored trials by the current rules, not by the rules of the build that measured.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
-        generator_verdicts::judge_agents(record, &run.nodes);
+        cluster_generator_verdicts::judge_agents(record, &run.nodes);
         record.verdict = judge(record, run.calibration.as_ref(), &run.nodes).0;
     }
 }
@@ -54,7 +54,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     let mut warnings = measurement_warnings(measurement, waits);
     warnings.extend(network_warnings(record));
     warnings.extend(waiting_warnings(record));
-    warnings.extend(generator_verdicts::warnings(record));
+    warnings.extend(cluster_generator_verdicts::warnings(record));
     if let (Some(subject), Some(generator)) = (subject, generator_busy(measurement))
         && generator > EXHAUSTED
         && (BUSY..EXHAUSTED).contains(&subject)
@@ -72,7 +72,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     } else {
         without_own_cpu(limit(measurement, Some(subject), calibration, waits), measurement)
     };
-    (Some(generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
+    (Some(cluster_generator_verdicts::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
 /// Share of the time that the server waited for its CPU, if so large that it was neither slow nor hung but starved.
@@ -198,7 +198,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
-    let (caused_ns, caused) = crate::cache_report::caused(measurement);
+    let (caused_ns, caused) = crate::load_cache_report::caused(measurement);
     // Requests still waiting at the end were in flight too: in an open loop one per connection, from its write.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
     use crate::example;
-    use study::buckets::Buckets;
+    use study::buckets_as_text::Buckets;
     use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome, StreamsMeasurement};
     use study::spec::Protocol;
 

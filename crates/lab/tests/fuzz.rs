@@ -2,7 +2,7 @@
 
 #[path = "../../../fuzz/cluster.rs"]
 mod cluster;
-#[path = "../../../fuzz/perf.rs"]
+#[path = "../../../fuzz/perf_script.rs"]
 mod perf;
 
 use std::path::Path;

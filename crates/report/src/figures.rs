@@ -1,15 +1,15 @@
-mod colours;
 mod cpu_probes;
-mod distribution;
-mod flame;
+mod flame_graph;
 mod history;
+mod latency_distribution;
+mod latency_over_rate;
+mod metric_over_factor;
 mod miss_ratio;
-mod over_factor;
-mod over_rate;
 mod proxy_overhead;
 mod request_trends;
 mod run_timeline;
 mod search_steps;
+mod series_colours;
 mod svg_file;
 mod trial_timeline;
 
@@ -21,9 +21,9 @@ use crate::panel::Panel;
 use analysis::findings::{Estimate, Factor, Findings, Mark, Row};
 use analysis::group::grouped;
 use analysis::number::drawable;
-use colours::Colours;
+use series_colours::Colours;
 
-pub(crate) use flame::Flame;
+pub(crate) use flame_graph::Flame;
 pub(crate) use history::history;
 pub(crate) use svg_file::{Face, key_svg, svg_file};
 
@@ -123,8 +123,10 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let are_distributions =
         wanted.iter().all(|figure| is_distribution(figure.kind) || figure.kind == FigureKind::Timeline);
     let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
-        FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction => over_factor::over(findings, figure, detail),
-        FigureKind::Ecdf | FigureKind::Quantiles => distribution::distribution(findings, figure, detail),
+        FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction => {
+            metric_over_factor::over(findings, figure, detail)
+        }
+        FigureKind::Ecdf | FigureKind::Quantiles => latency_distribution::distribution(findings, figure, detail),
         FigureKind::Timeline => run_timeline::timeline(findings, figure, detail),
         FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
         FigureKind::Added => proxy_overhead::added(findings, figure, detail),
@@ -137,12 +139,12 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         ..drawing
     });
     let more = [
-        over_rate::over_rate(findings, detail),
+        latency_over_rate::over_rate(findings, detail),
         search_steps::steps(findings, detail),
         cpu_probes::probes(findings, detail),
         trial_timeline::inside(findings, detail),
     ];
-    let more = more.into_iter().flatten().chain(flame::flames(findings, detail));
+    let more = more.into_iter().flatten().chain(flame_graph::flames(findings, detail));
     let drawn = drawn.chain(more.map(|drawing| Drawing { supporting: true, ..drawing }));
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);

@@ -2,7 +2,7 @@
 
 use analysis::search::{FindReport, rate};
 
-use crate::terminal_style::{Paint, Style};
+use crate::terminal_style_and_wrap::{Paint, Style};
 
 /// Renders the report for a terminal: the range, its trials and each rate.
 pub fn find_terminal(report: &FindReport, style: &Style) -> String {

@@ -8,7 +8,7 @@ use study::record::RunState;
 
 use crate::document::{Block, Cell, Document, Head, Room, Section, Table, Tone};
 use crate::render::html::{HtmlError, page};
-use crate::terminal_style::Style;
+use crate::terminal_style_and_wrap::Style;
 use crate::{figures, render};
 
 const POINTS: usize = 6;

@@ -16,7 +16,7 @@ mod figures;
 mod find_rate;
 mod history;
 mod junit;
-mod load;
+mod load_report;
 mod panel;
 mod png;
 mod render;
@@ -25,7 +25,7 @@ pub mod schema;
 mod sections;
 mod side_by_side;
 mod svg;
-mod terminal_style;
+mod terminal_style_and_wrap;
 pub mod workload_samples;
 
 use analysis::Findings;
@@ -34,12 +34,12 @@ pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, c
 pub use find_rate::find_terminal;
 pub use history::{history_html, history_terminal};
 pub use junit::{JunitError, junit};
-pub use load::load_terminal;
+pub use load_report::load_terminal;
 pub use panel::style::Background;
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
 pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
 pub use side_by_side::side_by_side_terminal;
-pub use terminal_style::{COLOUR_CODES, Style};
+pub use terminal_style_and_wrap::{COLOUR_CODES, Style};
 
 /// Renders for a terminal: question, answer, tables, warnings and machine.
 pub fn terminal(findings: &Findings, style: &Style) -> String {

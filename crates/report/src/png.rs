@@ -235,7 +235,8 @@ mod tests {
             let svg = Tree::from_str(&text_of(letter, 20), &options()).unwrap();
             let mut found = Vec::new();
             words(svg.root(), &mut found);
-            let (drawn, taken) = (found[0].1.width(), crate::panel::text::width(&letter.to_string(), 20.0 * 10.0));
+            let (drawn, taken) =
+                (found[0].1.width(), crate::panel::text_width::width(&letter.to_string(), 20.0 * 10.0));
             assert!(f64::from(drawn) <= taken + 0.5, "`{letter}`: ten are {drawn} wide, estimated as {taken}");
         }
     }

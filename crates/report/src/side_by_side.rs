@@ -5,7 +5,7 @@ use analysis::wording::capitalised;
 use crate::document::{Block, Cell, Document, Head, Section, Table};
 use crate::history::shown;
 use crate::render;
-use crate::terminal_style::Style;
+use crate::terminal_style_and_wrap::Style;
 
 /// Renders the headline, the runs, a table per metric, and why there is no verdict.
 pub fn side_by_side_terminal(found: &SideBySide, style: &Style) -> String {

@@ -12,7 +12,7 @@ use crate::panel::style::Background;
 use crate::panel::{Axis, Layer, Panel};
 use crate::render::html::HtmlError;
 use crate::render::terminal::table;
-use crate::terminal_style::Style;
+use crate::terminal_style_and_wrap::Style;
 use analysis::number::{self, percent};
 
 /// Version of [`WorkloadDrawn`].

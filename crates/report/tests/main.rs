@@ -2,5 +2,5 @@
 
 mod exports;
 mod forms;
-mod hostile;
+mod hostile_numbers;
 mod schemas;

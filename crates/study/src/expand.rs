@@ -1,7 +1,7 @@
 //! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands and numbers.
 
 mod factor_levels;
-mod figures;
+mod figures_and_tables;
 mod http;
 mod journey;
 mod load;
@@ -21,7 +21,7 @@ use factor_levels::Factor;
 use subject::Cpus;
 
 use crate::plan::{Design, LoadPlan, Plan, Point};
-use crate::section::{Section, Setting, Settings};
+use crate::section_at_design_point::{Section, Setting, Settings};
 use crate::study::{Profile, Study, in_profile};
 use crate::{factor_placeholders, keys, set_overrides};
 
@@ -93,8 +93,8 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
         text: text.to_owned(),
         seed: options.seed,
         points: points(&top, &factors, effects.design, &companions, options),
-        figures: figures::read(&top, &factors, &trials),
-        tables: figures::tables(&top),
+        figures: figures_and_tables::read(&top, &factors, &trials),
+        tables: figures_and_tables::tables(&top),
         slopes: slopes(&top),
         answer: question::answer(&top, &factors),
         gate: question::gate(&top, &factors, &trials),
@@ -314,7 +314,7 @@ fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();
     for factor in factors {
         let name = factor.name.as_str();
-        let picks = name == crate::proxy::THROUGH && root.get("proxy").is_some();
+        let picks = name == crate::proxy_plan::THROUGH && root.get("proxy").is_some();
         if !used.contains(name) && !picks && !subject::has_variant_of(root, factor) {
             let hint = format!("write `{{{name}}}` in `[subject]` or `[load]`, or drop the factor");
             report.missing(factor.place, format!("factor `{name}` is never used"), hint);

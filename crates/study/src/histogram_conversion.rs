@@ -2,7 +2,7 @@
 
 use stats::histogram::Parts;
 
-use crate::buckets::Buckets;
+use crate::buckets_as_text::Buckets;
 use crate::record::Histogram;
 
 impl From<&stats::Histogram> for Histogram {

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
-use crate::proxy::{DIRECT, THROUGH};
+use crate::proxy_plan::{DIRECT, THROUGH};
 
 impl Plan {
     /// The stated question, or one inferred from the factors and figures. A varied proxy with `direct` asks for its

@@ -34,8 +34,8 @@
 #[cfg(not(feature = "schema"))]
 extern crate no_schema as schemars;
 
-pub mod buckets;
-pub mod call_log;
+pub mod buckets_as_text;
+pub mod call_log_csv;
 pub mod cases;
 pub mod cpu_profile;
 pub mod expand;
@@ -58,15 +58,15 @@ pub mod objective;
 pub mod parse;
 pub mod plan;
 pub mod pool_measurements;
-pub mod process;
+pub mod process_plan;
 pub mod protocol;
-pub mod proxy;
+pub mod proxy_plan;
 pub mod record;
 pub mod request_file;
 pub mod request_values;
 #[cfg(feature = "schema")]
 pub mod schema;
-mod section;
+mod section_at_design_point;
 mod set_overrides;
 pub mod shell_words;
 pub mod spec;
@@ -79,7 +79,7 @@ pub mod verification;
 pub mod warning;
 pub mod workload;
 
-pub use call_log::Calls;
+pub use call_log_csv::Calls;
 pub use config::{Diagnostic, units};
 pub use expand::{ExpandOptions, expand, parse_workload};
 pub use factor_placeholders::fill;

@@ -10,8 +10,8 @@ use crate::gate::Gate;
 pub use crate::level::Level;
 use crate::load_shape::Stage;
 use crate::objective::Objective;
-pub use crate::process::{CompanionPlan, ContainerPlan, EngineChoice, ProcessPlan};
-pub use crate::proxy::ProxyPlan;
+pub use crate::process_plan::{CompanionPlan, ContainerPlan, EngineChoice, ProcessPlan};
+pub use crate::proxy_plan::ProxyPlan;
 use crate::spec::{Arrivals, Backend, ClientCertificate, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
 

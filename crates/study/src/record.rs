@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::buckets::Buckets;
-use crate::call_log::Calls;
+use crate::buckets_as_text::Buckets;
+use crate::call_log_csv::Calls;
 use crate::cpu_profile::CpuProfile;
 use crate::plan::{Level, Plan};
 use crate::spec::{Connection, Protocol, Stage};

@@ -6,7 +6,7 @@ use study::Objective;
 use study::objective::Condition;
 use study::record::{Limit, Measurement};
 
-use crate::latency::{self, Latency};
+use crate::censored_latency::{self, Latency};
 use crate::load_verdict::allowed_shortfall;
 use crate::merge_histograms;
 use crate::number::{percent, quantity};
@@ -91,7 +91,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
         "latency_mean" => {
             let sums =
                 windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
-            let mean = latency::mean(measurement).filter(|mean| mean.value.is_finite())?;
+            let mean = censored_latency::mean(measurement).filter(|mean| mean.value.is_finite())?;
             bounded(condition, mean, measurement.latency().mean(), || found(batch_means::ratio(&sums, LEVEL)))
         }
         "error_share" => {
@@ -138,7 +138,7 @@ fn bounded(
     if bound.at_least && condition.holds(bound.value) {
         return None;
     }
-    let interval = if latency::is_moved(&bound, answered) { None } else { interval() };
+    let interval = if censored_latency::is_moved(&bound, answered) { None } else { interval() };
     Some(Value { point: bound.value, interval })
 }
 

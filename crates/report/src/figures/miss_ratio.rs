@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use study::plan::Figure as Wanted;
 
-use super::colours::Colours;
+use super::series_colours::Colours;
 use super::{Detail, Drawing, Face, Key, bars, place_of};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};

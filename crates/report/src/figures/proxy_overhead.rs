@@ -2,9 +2,9 @@
 
 use study::Metric;
 use study::plan::Figure as Wanted;
-use study::proxy::THROUGH;
+use study::proxy_plan::THROUGH;
 
-use super::colours::Colours;
+use super::series_colours::Colours;
 use super::{Detail, Drawing, Key, bars, metric_of, place_of};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Added, AddedMetric, Findings};

@@ -3,8 +3,8 @@
 
 use study::plan::{Figure as Wanted, FigureKind};
 
-use super::colours::Colours;
-use super::{Detail, Drawing, Key, bars, over_factor};
+use super::series_colours::Colours;
+use super::{Detail, Drawing, Key, bars, metric_over_factor};
 use crate::panel::{Axis, Layer, Panel};
 use analysis::findings::{Findings, OverRequests};
 use analysis::group::distinct;
@@ -50,7 +50,7 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
     let x = wanted.x.clone().or(wanted.series.clone());
     let (y, y_more) = (names.next(), names.collect());
     let line = Wanted { kind: FigureKind::Line, title, x, y, y_more, series: None, ..wanted.clone() };
-    Drawing { name: "networkchart".to_owned(), ..over_factor::over(&shown, &line, detail) }
+    Drawing { name: "networkchart".to_owned(), ..metric_over_factor::over(&shown, &line, detail) }
 }
 
 struct Line<'a> {

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use super::colours::Colours;
+use super::series_colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};

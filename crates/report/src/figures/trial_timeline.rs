@@ -1,4 +1,4 @@
-use super::colours::Colours;
+use super::series_colours::Colours;
 use super::{Detail, Drawing, metric_of};
 use crate::panel::{Axis, Cell, Layer, Panel, style};
 use analysis::findings::{Column, Findings, InsideTrial, Process, Role};

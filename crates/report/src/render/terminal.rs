@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use analysis::visible;
 
 use crate::document::{Block, Document, Reach, Room, Section, Table};
-use crate::terminal_style::{Paint, Style, columns, wrap};
+use crate::terminal_style_and_wrap::{Paint, Style, columns, wrap};
 
 /// Question, answer and the short blocks of every section. A table that is too wide omits columns and lists them.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
@@ -122,7 +122,7 @@ pub(crate) fn table(table: &Table, style: &Style) -> String {
 mod tests {
     use super::Style;
     use crate::terminal;
-    use crate::terminal_style::columns;
+    use crate::terminal_style_and_wrap::columns;
     use analysis::analyze;
     use fixtures as example;
     use insta::assert_snapshot;

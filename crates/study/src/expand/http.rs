@@ -9,7 +9,7 @@ use crate::keys::allowed_words::{CONNECTIONS, HTTP_VERSIONS};
 use crate::keys::load_keys;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::request_values::{self, with_names};
-use crate::section::Section;
+use crate::section_at_design_point::Section;
 use crate::spec::{ClientCertificate, Connection, Expect, HttpRequest, Protocol, Tls};
 use crate::validate_http;
 

@@ -8,7 +8,7 @@ use crate::journey::PRESETS;
 use crate::keys::allowed_words::IDENTITIES;
 use crate::keys::load_keys;
 use crate::plan::{JourneyPlan, JourneySource};
-use crate::section::Section;
+use crate::section_at_design_point::Section;
 use crate::spec::Protocol;
 use crate::{factor_placeholders, url};
 

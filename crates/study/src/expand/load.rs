@@ -12,7 +12,7 @@ use crate::load_rules;
 use crate::load_shape::{self, Stage};
 use crate::objective::Objective;
 use crate::plan::{CapacityShare, LoadPlan, Point, SearchPlan};
-use crate::section::Section;
+use crate::section_at_design_point::Section;
 use crate::spec::{Arrivals, Connection, Protocol, Stop, Warmup};
 use crate::workload::Gaps;
 

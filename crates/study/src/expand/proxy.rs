@@ -9,9 +9,9 @@ use crate::expand::factor_levels::Factor;
 use crate::expand::subject;
 use crate::factor_placeholders;
 use crate::plan::Level;
-use crate::process::CompanionPlan;
-use crate::proxy::{DIRECT, ProxyPlan, THROUGH};
-use crate::section::{Section, Settings};
+use crate::process_plan::CompanionPlan;
+use crate::proxy_plan::{DIRECT, ProxyPlan, THROUGH};
+use crate::section_at_design_point::{Section, Settings};
 
 const CHAIN_MAX: usize = 8;
 

@@ -6,8 +6,8 @@ use super::factor_levels::Factor;
 use crate::gate::{COMPARED, FailIf, Gate};
 use crate::keys::allowed_words::{DESIGNS, QUESTIONS, UNDECIDED};
 use crate::plan::{Asked, AskedKind, EffectsPlan, TrialRule};
-use crate::proxy::{DIRECT, THROUGH};
-use crate::section::Section;
+use crate::proxy_plan::{DIRECT, THROUGH};
+use crate::section_at_design_point::Section;
 
 pub(super) fn answer(top: &Section, factors: &[Factor]) -> Option<Asked> {
     let answer = top.section("answer")?;

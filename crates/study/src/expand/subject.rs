@@ -11,8 +11,8 @@ use crate::expand::{ExpandOptions, optional, port};
 use crate::factor_placeholders::{self, PORT};
 use crate::keys::allowed_words::ENGINES;
 use crate::plan::{ProcessPlan, SubjectPlan, VerifyPlan};
-use crate::process::{ContainerPlan, is_image};
-use crate::section::Section;
+use crate::process_plan::{ContainerPlan, is_image};
+use crate::section_at_design_point::Section;
 use crate::shell_words;
 use crate::study::{Profile, in_profile};
 

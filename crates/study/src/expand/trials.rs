@@ -1,6 +1,6 @@
 use crate::gate::COMPARED;
 use crate::plan::TrialRule;
-use crate::section::Section;
+use crate::section_at_design_point::Section;
 use crate::study::Profile;
 
 const COMPARISON: f64 = 0.03;

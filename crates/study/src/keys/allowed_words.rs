@@ -3,7 +3,7 @@
 use crate::gate::{self, Undecided};
 use crate::metric::{METRICS, OVER_REQUESTS};
 use crate::plan::{self, AskedKind, Design, FigureKind, POLICIES};
-use crate::process::{self, EngineChoice};
+use crate::process_plan::{self, EngineChoice};
 use crate::spec::{Backend, Connection, Identities, Protocol};
 use crate::workload::trace::{self, Format};
 use crate::workload::{Gaps, NewKey, ValueLength};
@@ -26,7 +26,7 @@ sets! {
     CONNECTIONS, connections: Connection = [("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)];
     CPUS_OF_SUBJECT, cpus_of_subject: () = [("subject", ())];
     DESIGNS, designs: Design = plan::DESIGNS;
-    ENGINES, engines: EngineChoice = process::ENGINES;
+    ENGINES, engines: EngineChoice = process_plan::ENGINES;
     HTTP_VERSIONS, http_versions: bool = [("1.1", false), ("2", true)];
     FIGURES, figures: FigureKind = [
         ("line", FigureKind::Line),

@@ -4,7 +4,7 @@
 #[path = "../../../../fuzz/cache.rs"]
 #[allow(
     dead_code,
-    reason = "the bodies of fuzz targets, which crates/study/tests/fuzz.rs runs; here their readers are used"
+    reason = "bodies of fuzz targets, which crates/study/tests/fuzz_targets.rs runs; here their readers are used"
 )]
 mod bodies;
 

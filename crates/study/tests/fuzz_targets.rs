@@ -18,10 +18,10 @@ const TARGETS: [(&str, Body); 23] = [
     ("http1_response", bodies::http1_response),
     ("http1_request", bodies::http1_request),
     ("url", bodies::url),
-    ("urls", bodies::urls),
-    ("values", bodies::values),
-    ("csv", bodies::csv),
-    ("shape", bodies::shape),
+    ("request_file", bodies::request_file),
+    ("request_values", bodies::request_values),
+    ("csv_column", bodies::csv_column),
+    ("load_shape", bodies::load_shape),
     ("memcached_request", bodies::memcached_request),
     ("memcached_response", bodies::memcached_response),
     ("resp_request", bodies::resp_request),
@@ -32,7 +32,7 @@ const TARGETS: [(&str, Body); 23] = [
     ("har", bodies::har),
     ("journey_parse", bodies::journey_parse),
     ("cases_parse", bodies::cases_parse),
-    ("trace", bodies::trace),
+    ("workload_trace", bodies::workload_trace),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

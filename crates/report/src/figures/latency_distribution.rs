@@ -2,8 +2,8 @@ use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Detail, Drawing, Facet, Grid, left_out, tip};
 use crate::panel::{Axis, Layer, Mark, Panel};
+use analysis::censored_latency::Latency;
 use analysis::findings::{Clock, Findings, Row};
-use analysis::latency::Latency;
 use analysis::number;
 
 const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];

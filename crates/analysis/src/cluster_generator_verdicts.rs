@@ -4,13 +4,13 @@
 use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, Node, Outcome, Record, Role, Verdict};
 
+use crate::censored_latency::Latency;
 use crate::findings::{AgentFinding, Estimate, MedianRange, Row, Warning};
 use crate::group::grouped;
 use crate::label;
-use crate::latency::Latency;
 use crate::load_verdict::{self, BUSY};
 use crate::number::{percent, quantity};
-use crate::trial_values::Kept;
+use crate::trial_position_and_values::Kept;
 use crate::wording::all_of;
 
 /// Generators within this factor of each other are considered equal.

@@ -7,7 +7,7 @@ use study::spec::{Arrivals, Connection};
 
 use crate::findings::{Clock, Scope};
 use crate::number::{count, percent};
-use crate::trial_values::Kept;
+use crate::trial_position_and_values::Kept;
 use crate::{load_description, value};
 
 const COMPARED: &str = "Two points are compared on the blocks they share, by exact signed-rank tests adjusted for all \

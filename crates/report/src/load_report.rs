@@ -11,7 +11,7 @@ use analysis::{
 use study::record::{Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
-use crate::terminal_style::{Paint, Style};
+use crate::terminal_style_and_wrap::{Paint, Style};
 
 /// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors, connections, the limit and
 /// warnings. Without valid responses, it starts with the reason and shows no latency. The limits come last.
@@ -31,7 +31,7 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
             true => hint(&failed, &report.target),
         };
         let hint = hint.map_or(String::new(), |hint| format!("  = help: {hint}\n"));
-        out = crate::terminal_style::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
+        out = crate::terminal_style_and_wrap::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
     }
     let mut lines = String::new();
     let mut line = |name: &str, text: String| lines += &paint.line(name, &text);
@@ -123,7 +123,7 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
         let text = if limit.outcome == LoadLimitOutcome::Passes { text } else { paint.bad(&text) };
         line(if at == 0 { "limits" } else { "" }, text);
     }
-    out + &crate::terminal_style::wrap(&lines, style.width, 15)
+    out + &crate::terminal_style_and_wrap::wrap(&lines, style.width, 15)
 }
 
 fn hint(failed: &FailedRequests, target: &str) -> Option<String> {

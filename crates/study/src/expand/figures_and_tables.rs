@@ -5,7 +5,7 @@ use crate::expand::factor_levels::Factor;
 use crate::keys::allowed_words::FIGURES;
 use crate::metric::Metric;
 use crate::plan::{Figure, FigureKind, Table, TableKind, TrialRule};
-use crate::section::Section;
+use crate::section_at_design_point::Section;
 
 const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
 

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::{CacheCounts, CacheMeasurement, Measurement, MissCauses, TraceReplay};
 
-use crate::load_parts::{SpreadNs, spread};
+use crate::load_report_parts::{SpreadNs, spread};
 
 /// Cache results of one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

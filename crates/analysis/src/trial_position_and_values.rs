@@ -2,8 +2,8 @@
 
 use study::record::{Agent, IdlePolicy, Record};
 
+use crate::compact_metric_values::Values;
 use crate::findings::Clock;
-use crate::metric_values::Values;
 use crate::value;
 
 pub(crate) struct Trial<'a> {

@@ -1,7 +1,7 @@
 //! Stores may come from anywhere: no number in them may cause a panic or invalid JSON.
 
 use serde_json::Value;
-use study::buckets::Buckets;
+use study::buckets_as_text::Buckets;
 use study::record::{Record, Run};
 
 fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {

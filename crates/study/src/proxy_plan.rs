@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::process::ProcessPlan;
+use crate::process_plan::ProcessPlan;
 
 /// The factor whose level selects the proxies of a design point.
 pub const THROUGH: &str = "through";

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use study::plan::{FigureKind, Level};
 
-use super::colours::Colours;
+use super::series_colours::Colours;
 use super::{Detail, Drawing, Key, bars, is_drawable};
 use crate::panel::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
