@@ -1,3 +1,5 @@
+//! The call log: CSV with a line per call, written by a thread.
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;

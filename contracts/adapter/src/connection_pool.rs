@@ -1,3 +1,5 @@
+//! Idle HTTP connections to services and other adapters, and opening one with its greeting.
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};

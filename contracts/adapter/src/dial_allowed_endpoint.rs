@@ -1,3 +1,5 @@
+//! Connects to endpoints that the configuration allows, with TLS, and greets other adapters that carry Thrift.
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};

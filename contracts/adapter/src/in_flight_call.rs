@@ -1,3 +1,5 @@
+//! One call from its request to its reply: what the monitor sees, and the metadata of adapters.
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;

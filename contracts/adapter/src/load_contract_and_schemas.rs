@@ -1,3 +1,5 @@
+//! Loads a contract with its IDL and WSDL files, and converts these to schemas of the contract language.
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 

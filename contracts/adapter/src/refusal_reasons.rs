@@ -1,3 +1,5 @@
+//! Why a message was not checked, and why it is not forwarded, as text and HTTP status.
+
 use hyper::StatusCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

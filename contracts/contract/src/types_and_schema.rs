@@ -1,3 +1,5 @@
+//! Types of the contract language, and schemas with the signatures of services.
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

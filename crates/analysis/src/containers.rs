@@ -1,3 +1,5 @@
+//! Containers and companions of a design point, and the CPU time and memory they used.
+
 use study::record::{Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};

@@ -1,3 +1,5 @@
+//! The part of the report of one load on hits and misses of a cache.
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::{CacheCounts, CacheMeasurement, Measurement, MissCauses, TraceReplay};

@@ -1,3 +1,5 @@
+//! Two runs side by side on a terminal.
+
 use analysis::findings::SideBySide;
 use analysis::number::quantity;
 use analysis::wording::capitalised;

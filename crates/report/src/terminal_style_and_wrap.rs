@@ -1,3 +1,5 @@
+//! Colours on a terminal, and wrapping of lines to its width.
+
 /// How to render text, which depends on whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {

@@ -1,3 +1,5 @@
+//! Messages with their headers, where each ends in a stream, and detection of protocol and framing.
+
 use super::check_structure::Walk;
 use super::cursor::{Cursor, NEGATIVE, Protocol};
 use super::limits::{Limits, Stop};

@@ -1,3 +1,5 @@
+//! Turns the declared types of an operation into checks of its request and reply.
+
 use super::{ContractCompiler, OperationTypes};
 use crate::check_value_types::{PromisedPart, Typed};
 use crate::clause::Clause;

@@ -1,3 +1,5 @@
+//! Expressions with a constant value, and bounds that exclude each other.
+
 use std::collections::BTreeMap;
 
 use crate::syntax::{Binary, Expr, ExprKind, Quantifier};

@@ -1,3 +1,5 @@
+//! What the monitor takes and returns: a call, its outcome, the ticket between both, and the output of a step.
+
 use crate::clause::ServiceId;
 use crate::contract::OperationId;
 use crate::message_values::Value;

@@ -1,3 +1,5 @@
+//! The interface of a store of service entries, and the one in memory.
+
 use std::borrow::Cow;
 
 pub use super::forgotten_keys_filter::Forgotten;

@@ -1,3 +1,5 @@
+//! The contracts in use after reloads, and counts of their verdicts and blame.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Keeps the service entries that messages introduce or use, with the labels that vouch for them.
+
 use super::call_and_outcome::{Call, StepOutput, Ticket};
 use super::entry_store::{Key, Store};
 use super::service_entry::{Entry, NameId, Origin, key_of};

@@ -1,3 +1,5 @@
+//! Evaluates the clauses of a call and assigns blame.
+
 use std::collections::HashSet;
 
 use config::place::line_and_column;

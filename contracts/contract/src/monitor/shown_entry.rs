@@ -1,3 +1,5 @@
+//! Service entries for display.
+
 use serde::Serialize;
 
 use super::Monitor;

@@ -1,3 +1,5 @@
+//! Names of rows for other tools, unique and stable, and of their files.
+
 use analysis::Findings;
 use analysis::findings::Row;
 use study::record::IdlePolicy;

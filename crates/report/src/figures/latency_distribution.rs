@@ -1,3 +1,5 @@
+//! Latency distributions: cumulative share, or quantiles.
+
 use study::plan::{Figure as Wanted, FigureKind};
 
 use super::{Detail, Drawing, Facet, Grid, left_out, tip};

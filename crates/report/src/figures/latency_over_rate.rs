@@ -1,3 +1,5 @@
+//! Latency quantiles over the offered rate.
+
 use std::collections::BTreeSet;
 
 use study::plan::{FigureKind, Level};

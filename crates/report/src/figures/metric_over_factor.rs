@@ -1,3 +1,5 @@
+//! Metrics over a factor: lines, dots, scatter and interaction.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use study::Metric;

@@ -1,3 +1,5 @@
+//! Reads `[factors]`: names and levels.
+
 use std::collections::BTreeSet;
 
 use config::node::{Entry, Node, Table, Value};

@@ -1,3 +1,5 @@
+//! Reads `[[figure]]` and `[[table]]`.
+
 use config::Invalid;
 use config::keys::word_of;
 

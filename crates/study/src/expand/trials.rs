@@ -1,3 +1,5 @@
+//! Reads `[trials]`.
+
 use crate::gate::COMPARED;
 use crate::plan::TrialRule;
 use crate::section_at_design_point::Section;

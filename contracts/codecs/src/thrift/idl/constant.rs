@@ -1,3 +1,5 @@
+//! Converts constants and default values to values of their types.
+
 use config::nearest::did_you_mean;
 
 use super::parse::{Body, Const, ConstKind};
