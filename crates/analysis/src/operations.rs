@@ -6,7 +6,7 @@ use study::record::{Histogram, JourneyMeasurement, Measurement, OperationMeasure
 
 use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::number::total;
-use crate::{load_parts, merge_histograms};
+use crate::{load_report_parts, merge_histograms};
 
 /// One entry per journey. The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Vec<RowOperations> {
@@ -31,9 +31,9 @@ const RAMP_PARTS_MAX: usize = 10;
 /// The stages of a rate that changes, with ramps in parts.
 fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     let of_trials = measured.iter().map(|measurement| {
-        let stages = load_parts::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {
+        let stages = load_report_parts::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {
             let most = if stage.from_per_s == stage.to_per_s { 1 } else { RAMP_PARTS_MAX };
-            load_parts::stage_parts(stage, windows, most).collect::<Vec<_>>()
+            load_report_parts::stage_parts(stage, windows, most).collect::<Vec<_>>()
         });
         stages.enumerate().map(|(at, (stage, windows))| stage_measurement(at + 1, stage, windows)).unzip()
     });
