@@ -154,7 +154,7 @@ fn start(text: &str) -> Running {
     adapter::start(&draft.config, checked, Box::new(sink())).expect("its ports are free")
 }
 
-/// Runs one case. `services`: name and the part of the endpoint after its authority.
+/// Runs one case. Each of `services` has a name and the part of its endpoint after the authority.
 fn run(
     name: &str,
     protocols: &str,

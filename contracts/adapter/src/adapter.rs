@@ -31,13 +31,13 @@ use crate::shared_state::App;
 use crate::store::{EntryStore, StoreOwner};
 use crate::tls::Tls;
 
-/// Reasons why an adapter does not start, all at once.
+/// Why an adapter cannot start. All errors are reported at once.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Errors in the configuration or in a file that it names.
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
-    /// A port, a file or a thread is not available: the action that failed, and the reason.
+    /// A port, file or thread is unavailable: the failed action and its error.
     #[error("{0}: {1}")]
     System(String, io::Error),
 }
@@ -55,13 +55,13 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// Reads the files that a configuration names and checks them against each other. Opens no file for writing and binds
-/// no port. Fails with all errors of the configuration and of these files, without mere consequences of the former.
+/// Reads the files that a configuration names and checks them against each other. Opens no file for
+/// writing and binds no port. Fails with all errors in the configuration and these files, except
+/// those that only follow from others.
 pub fn check(draft: &Draft) -> Result<Checked, StartError> {
     check_after(draft, None)
 }
 
-/// Checks the files of a draft. `before` is the contract that a reload replaces.
 fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, StartError> {
     let Draft { config, source, mistakes, doubtful, is_partial } = draft;
     let mut wrong = mistakes.iter().map(|mistake| mistake.in_file(source)).collect::<Vec<_>>();
@@ -160,7 +160,8 @@ pub struct Running {
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
-/// Starts an adapter. Reports go to `out`. Fails without a port, file or thread; problems with the store are reported.
+/// Starts an adapter that writes reports to `out`. Fails if a port, file or thread is unavailable.
+/// Problems with the store are only reported.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
@@ -213,7 +214,6 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
 /// Measured with 16 clients, that costs 1.2 times the CPU time per request.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
-    // Has no effect on a single thread.
     builder.worker_threads(threads);
     builder.thread_name("adapter").enable_all().build()
 }
@@ -234,7 +234,7 @@ fn configured(config: &Config) -> Vec<String> {
 
 async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, SocketAddr>, StartError> {
     let mut addresses = BTreeMap::new();
-    // The admin port is bound first, so that no other listener leads to it before it is known.
+    // Bound first, so that no listener can forward to this port before it is known.
     for (name, at, purpose) in
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
     {
@@ -271,14 +271,15 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
 }
 
 impl Running {
-    /// The counters in Prometheus text format.
+    /// Returns the counters in Prometheus text format.
     pub fn metrics(&self) -> String {
         self.app.watch.metrics_text()
     }
 
-    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight keep the contract they
-    /// began with, and service entries stay. `draft` must be the one the adapter was started with; only its contract
-    /// and schemas are read. Fails with all errors; the previous contract stays in force.
+    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight
+    /// keep the contract they started with, and service entries stay. `draft` must be the one the
+    /// adapter was started with; only its contract and schemas are read. Fails with all errors; the
+    /// previous contract stays in force.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services().contract.clone();
         let checked = check_after(draft, Some(&before))?;
@@ -286,8 +287,7 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// Whether memory use has dropped considerably since the last call because messages or
-    /// connections ended. The allocator may have kept their memory.
+    /// The readable parts of a contract and its schemas.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;
@@ -307,7 +307,7 @@ impl Running {
         self.app.watch.reports.flush();
     }
 
-    /// Accepts no more connections, and gives calls in flight `limits.drain` to finish.
+    /// Stops accepting connections, and gives calls in flight `limits.drain` to finish.
     pub fn end(self) {
         drop(self);
     }

@@ -131,7 +131,7 @@ impl Body {
     }
 }
 
-/// A response of this adapter itself. `kind`: its content type.
+/// Creates a response by this adapter itself. `kind` is the content type.
 pub(crate) fn respond(code: StatusCode, kind: &'static str, body: String) -> Response<Body> {
     let response = Response::builder().status(code).header(CONTENT_TYPE, kind);
     response.body(Body::of(body)).expect("a status and a constant are valid")
@@ -159,7 +159,6 @@ impl Gathered {
         self.first.len() + self.all.len()
     }
 
-    /// Adds a frame, or returns it if it exceeds the limit or the budget has no room.
     fn add(&mut self, data: Bytes) -> Result<(), (Skip, Bytes)> {
         let length = self.length() + data.len();
         if length > self.bytes_max {

@@ -17,14 +17,15 @@ pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_b
 /// Maximum number of queued lines. A call waits if the queue is full, since a missing line would
 /// bias a mean. It is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
-/// Lines between two readings of the process's memory by the writer, not by calls, because a reading is a system call.
+/// Lines after which the writer reads the process's memory use. The writer does it, not calls,
+/// because a reading is a system call.
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) call: u64,
-    /// `client` or `server`; `end` for the last line, not a call: totals after everything is in the store.
+    /// `client` or `server`; the last line has `end` and totals after everything is stored.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
     /// Time from request in to request out and from reply in to reply out, in ns.
@@ -39,7 +40,7 @@ pub(crate) struct Line {
     pub(crate) metadata_bytes: usize,
     /// All bytes between the adapters except the messages themselves (M3).
     pub(crate) extra_bytes: i64,
-    /// Service entries made by this adapter up to this call.
+    /// Service entries created by this adapter up to this call.
     pub(crate) entries: u64,
     pub(crate) store_bytes: u64,
     pub(crate) store_file_bytes: u64,

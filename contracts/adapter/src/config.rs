@@ -170,7 +170,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// An adapter has the same timeout for its service, and its report that the service is late needs time to arrive.
+    /// An adapter has the same timeout for its service, and its report that the service is late
+    /// takes time to arrive.
     pub(crate) fn answer(&self, from_adapter: bool) -> Duration {
         let grace = (self.request / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         if from_adapter { self.request + grace } else { self.request }
@@ -242,7 +243,7 @@ impl Config {
     }
 }
 
-/// A configuration as far as it could be read, so that its files are checked in any case.
+/// The readable part of a configuration. Its files are checked even if other parts have errors.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// The valid part. Services with errors are left out; any other invalid value is empty.
@@ -311,7 +312,7 @@ fn sound<T>(section: &Section<'_>, read: impl FnOnce(&Section<'_>) -> Option<T>)
     read(section).filter(|_| section.report.count() == before)
 }
 
-/// A table whose keys have defaults even if it is missing.
+/// Opens a table that may be missing because its keys have defaults.
 fn table<'s>(section: &'s Section<'_>, key: &str) -> Section<'s> {
     let table = section.section_or_empty(key);
     table.check_keys();

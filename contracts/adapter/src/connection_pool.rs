@@ -15,7 +15,7 @@ use crate::dial_allowed_endpoint::{Dial, Whom};
 
 /// Maximum number of idle connections per server; more are closed.
 const WAITING_MAX: usize = 64;
-/// Number of servers from which on those without idle connections are removed.
+/// Number of servers above which those without idle connections are removed.
 const SERVERS_MAX: usize = 256;
 
 /// The field that carries metadata between adapters. Its name is short, since every call has one.
@@ -94,7 +94,7 @@ impl Pool {
     }
 }
 
-/// Checks that the peer is an adapter that accepts this one, before a request is sent that cannot be taken back.
+/// Checks, before a request is sent for good, that the peer is an adapter that accepts this one.
 async fn greet(to: &mut SendRequest<Body>, authority: &str) -> io::Result<()> {
     let request = Request::builder().method(Method::OPTIONS).uri("*").header(HOST, authority).header(META, GREETING);
     let request = request.body(Body::default()).map_err(io::Error::other)?;

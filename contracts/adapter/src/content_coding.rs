@@ -10,7 +10,7 @@ use hyper::header::CONTENT_ENCODING;
 /// Why a body or a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// Bytes that may be a message but exceed a limit of this reader, decoded or not.
+    /// Bytes that may be a message but exceed a limit of this reader before or after decoding.
     Over,
     /// A body with this unsupported encoding.
     Coding(String),
@@ -18,7 +18,6 @@ pub(crate) enum Unread {
     Malformed(String),
 }
 
-/// A decoded body, or why there is none.
 pub(crate) type Content<'b> = Result<Cow<'b, [u8]>, Unread>;
 
 /// Decodes `gzip`, and `deflate` with or without a zlib header, up to `limit` bytes. Source: RFC 9110, section 8.4.1.

@@ -41,7 +41,7 @@ impl Reply<'_> {
         Self::unread(Unread::Over)
     }
 
-    /// A reply that does not fit its operation, or whose fit is unknown.
+    /// Creates a reply that does not fit its operation, or may not.
     pub(crate) fn unread(why: Unread) -> Self {
         let mut tape = Tape::new();
         let value = why.put(&mut tape);
@@ -90,7 +90,8 @@ impl Service {
         of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
     }
 
-    /// The called operation. `is_strict`: a request that readers may take for different operations is unreadable.
+    /// Finds the called operation. If `is_strict`, a request is unreadable if readers may disagree
+    /// on its operation.
     pub(crate) fn http_request<'m>(
         &'m self,
         head: &'m RequestHead,
@@ -103,7 +104,6 @@ impl Service {
                 Err(_) => RequestKind::Unreadable,
             },
             (Schema::Soap(wsdl), Ok(body)) => soap::request(wsdl, &self.ops, &head.headers, body, is_strict),
-            // Only the body names the operation.
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(head.method.as_str(), &head.path) {
                 Some((op, path)) => RequestKind::Known(op.clone(), rest::request(op, &path, head, body)),

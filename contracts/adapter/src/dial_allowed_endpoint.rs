@@ -17,7 +17,7 @@ use crate::metrics::{Metrics, count};
 use crate::own_sockets::{OwnSocket, OwnSockets};
 use crate::tls::Tls;
 
-/// The first bytes between adapters that carry Thrift. As a frame's length they would be too long,
+/// The first bytes between adapters that carry Thrift. As a frame length they would be too large,
 /// so no Thrift message begins with them. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 

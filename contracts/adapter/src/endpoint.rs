@@ -41,12 +41,10 @@ impl Endpoint {
             return None;
         }
         let (host, port) = split_authority(authority, otherwise)?;
-        // A query or fragment is not part of an endpoint.
         let path = path.split(['?', '#']).next().unwrap_or_default();
         Some(Self { text: text.to_owned(), scheme, host: host.to_owned(), port, path: path.to_owned() })
     }
 
-    /// Replaces a missing scheme with `bare`.
     pub(crate) fn over(self, bare: Scheme) -> Self {
         let scheme = if self.scheme == Scheme::Tcp { bare } else { self.scheme };
         Self { scheme, ..self }

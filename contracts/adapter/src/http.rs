@@ -114,7 +114,7 @@ async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: 
         let text = "this is a forward proxy: expected an absolute URL, `GET http://host/path`\n";
         return *plain(StatusCode::BAD_REQUEST, text.to_owned());
     };
-    // The other adapter must not take a response of this adapter for the service's.
+    // The other adapter must not mistake this adapter's response for the service's.
     let is_from_adapter = exchange.hop.accepts_adapters() && request.headers().contains_key(META);
     exchange.pass(request).await.unwrap_or_else(|mut failed| {
         if is_from_adapter {
@@ -124,7 +124,7 @@ async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: 
     })
 }
 
-/// The response of this adapter if there is none from the service.
+/// This adapter's own response if the service sent none.
 type Failed = Box<Response<Body>>;
 
 type Answer = Result<Response<Body>, Failed>;
@@ -149,7 +149,7 @@ fn request_refused(refusal: &Refusal, family: ProtocolKind) -> Failed {
     refused(family, refusal, refusal.request_status())
 }
 
-/// The response to a rejected call: a fault in SOAP, otherwise a problem of RFC 9457.
+/// The response to a rejected call: a fault in SOAP, otherwise problem details (RFC 9457).
 fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed {
     let text = refusal.text();
     if matches!(refusal, Refusal::Broken) {
@@ -263,7 +263,6 @@ impl Exchange {
         self.unchecked(parts, Body::streaming(incoming)).await
     }
 
-    /// Rejects an uncheckable request, if so configured.
     fn refuse(&self, why: Unchecked, service: &Service) -> Result<(), Failed> {
         let refusal = self.app.watch.refuse_unchecked(why);
         refusal.map_or(Ok(()), |refusal| Err(request_refused(&refusal, service.family)))
@@ -362,7 +361,7 @@ impl Exchange {
         }
     }
 
-    /// Rewrites a request to origin form, with the host that the client means.
+    /// Rewrites a request to origin form, with the host intended by the client.
     fn origin_form(&self, mut parts: Parts) -> Parts {
         let path = parts.uri.path_and_query().cloned();
         parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
@@ -487,7 +486,7 @@ impl Exchange {
                 let called = app.watch.guarded(|| service.http_request(&head, &content, false));
                 if let Some(RequestKind::Known(_, request)) = called {
                     let body = body.as_deref().map_err(|skip| *skip);
-                    // The reply cannot be rejected any more, and no field can follow the head.
+                    // The reply can no longer be rejected, and no field can follow the head.
                     let _ = judge_body(&mut call, &request, &reply_head, body, block.as_ref());
                 }
                 end(call, is_adapter);
@@ -601,7 +600,6 @@ fn judge(
     Ok(block.filter(|block| !block.is_empty()).and_then(|block| field_for(call, &block)))
 }
 
-/// The field of a block, which counts as metadata of the call.
 fn field_for(call: &mut InFlightCall, block: &[u8]) -> Option<HeaderValue> {
     let field = field_of(block)?;
     call.line.metadata_bytes += field_bytes(&field) - block.len();

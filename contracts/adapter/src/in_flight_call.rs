@@ -30,7 +30,7 @@ pub(crate) struct InFlightCall {
 }
 
 impl InFlightCall {
-    /// Starts a call. `since` is the time at which the request had arrived.
+    /// Starts a call whose request had arrived at `since`.
     pub(crate) fn new(
         app: &Arc<App>,
         hop: &Arc<Hop>,
@@ -49,13 +49,13 @@ impl InFlightCall {
         Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
     }
 
-    /// The facts about the call that both ends have. `sender`: the label of the caller's adapter.
+    /// Returns the facts of the call that both ends know. `sender` labels the caller's adapter.
     fn context<'c>(&'c self, sender: &'c str) -> CallContext<'c> {
         CallContext { receiver: &self.hop.endpoint, service: &self.service.name, sender }
     }
 
-    /// Handles the arrival of the request. `block`: its metadata. `to_adapter`: whether the next
-    /// hop is an adapter. Returns the metadata to send with it.
+    /// Handles the arrival of a request with the metadata `block`, and returns the metadata to
+    /// forward. `to_adapter` is whether the next hop is an adapter.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
         let (watch, args) = (&self.app.watch, request.values());
         let output = match self.hop.side {
@@ -91,7 +91,7 @@ impl InFlightCall {
         checked.map(drop)
     }
 
-    /// Handles a request that went to the service itself, because its adapter had ended.
+    /// Handles a request that went directly to the service because its adapter had stopped.
     pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Refusal> {
         self.sent = None;
         self.line.metadata_bytes = 0;
@@ -166,7 +166,7 @@ impl InFlightCall {
         Ok(Some(bytes))
     }
 
-    /// Handles a reply that an adapter on the other side will not treat as one.
+    /// Handles a reply that an adapter on the other side does not recognize as a reply.
     pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Refusal> {
         if let Some(ticket) = &mut self.ticket {
             ticket.enhanced = false;
@@ -187,7 +187,7 @@ impl InFlightCall {
         self.line.waited_ns += self.lap_ns();
     }
 
-    /// Time since the last call. Restarts the clock.
+    /// Returns the ns since the last call, and restarts the clock.
     fn lap_ns(&mut self) -> u64 {
         let now = crate::clock::now();
         now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64
@@ -198,7 +198,7 @@ impl InFlightCall {
         self.app.watch.metrics.skip(skip);
     }
 
-    /// Ends the call. `extra_bytes`: bytes between the adapters beyond the messages themselves.
+    /// Ends the call. `extra_bytes` are the bytes between the adapters in addition to the messages.
     pub(crate) fn end(mut self, extra_bytes: i64) {
         self.pause();
         let metrics = &self.app.watch.metrics;

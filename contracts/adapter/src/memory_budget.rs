@@ -1,4 +1,4 @@
-//! The memory budget for complete messages, over all connections (`limits.bodies`).
+//! The memory budget for complete messages, across all connections (`limits.bodies`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -68,7 +68,7 @@ pub(crate) struct Metrics {
     pub(crate) decoded_over: AtomicU64,
     /// Requested endpoints without a listener, because of `limits.listeners`.
     pub(crate) listeners_over: AtomicU64,
-    /// Learned endpoints unknown by their URL, for lack of room.
+    /// Learned endpoints that cannot be found by URL, for lack of room.
     pub(crate) routes_over: AtomicU64,
     pub(crate) metadata_bytes: AtomicU64,
     pub(crate) reports: AtomicU64,
@@ -88,7 +88,7 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts an event and returns whether to report it: the first, then powers of two, noticeable but too rare to flood.
+/// Counts an event and returns whether to report it. Reports only powers of two, to avoid a flood.
 pub(crate) fn is_notable(counter: &AtomicU64) -> bool {
     let before = counter.fetch_add(1, Ordering::Relaxed);
     before == 0 || before.is_power_of_two()

@@ -15,7 +15,7 @@ pub(crate) enum Unchecked {
     Undecided,
     /// A switch to an unsupported protocol: HTTP/2, WebSocket.
     Protocol,
-    /// A tunnel to a known endpoint whose TLS the adapter cannot end.
+    /// A tunnel to a known endpoint whose TLS the adapter cannot terminate.
     Encrypted,
     /// An endpoint introduced as two services.
     Conflict,
@@ -39,7 +39,7 @@ pub(crate) enum Refusal {
     Violated(String),
     Undecided(String),
     Unchecked(Unchecked),
-    /// The adapter itself failed and is configured to let nothing pass in that case.
+    /// The adapter itself failed and is configured to fail closed.
     Broken,
 }
 

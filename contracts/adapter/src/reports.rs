@@ -53,7 +53,7 @@ impl Gate {
         Self { settings, known: HashMap::new(), second: now, this_second: 0, left_out: 0 }
     }
 
-    /// How often the same report was suppressed before. `None` if this one is suppressed.
+    /// Returns how often the same report was suppressed before; `None` if this one is suppressed.
     fn pass(&mut self, report: &Report, now: Instant) -> Option<u64> {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);
@@ -90,7 +90,6 @@ impl Reports {
         Ok(Self { worker, metrics })
     }
 
-    /// Reports a broken clause. `call`: the call's number.
     pub(crate) fn tell(&self, report: Report, call: u64) {
         self.send(Message::Report(Box::new(report), call));
     }

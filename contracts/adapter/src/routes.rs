@@ -51,7 +51,7 @@ impl Routes {
     }
 }
 
-/// Normalizes a path: no doubled or trailing slashes.
+/// Removes doubled and trailing slashes from a path.
 fn plain_path(path: &str) -> String {
     let mut plain = String::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {

@@ -57,7 +57,7 @@ impl Watch {
                 monitor.configure(&consuming.endpoint.text, service, &labels, consuming.peer.as_deref(), now_s);
             }
         }
-        // For a share of 1 the product exceeds 64 bits and the cast saturates.
+        // A share of 1 exceeds 64 bits, so the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
         let (monitor, services) = (Mutex::new(monitor), RwLock::new(services));
         let (routes, numbers, metrics) = (Routes::default(), AtomicU64::new(0), reports.metrics.clone());
@@ -103,7 +103,8 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    /// Service of an endpoint, if its calls can be checked. Fails if `enforce` rejects them for two claimed services.
+    /// Returns the service of an endpoint if its calls can be checked. Fails if two services claim
+    /// it and `enforce` rejects its calls.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
         match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => Ok(self.services().get(id)),
@@ -147,7 +148,7 @@ impl Watch {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
 
-    /// Processes one message and reports the findings. `may_be_undecided`: undecided clauses do not reject it.
+    /// Processes a message and reports the findings; undecided clauses pass if `may_be_undecided`.
     pub(crate) fn step(
         &self,
         call: u64,

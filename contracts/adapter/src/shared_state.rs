@@ -64,8 +64,8 @@ impl App {
         }
     }
 
-    /// Counts a response timeout. `peer`: the adapter called; it would have responded in
-    /// time itself if only its service were slow.
+    /// Counts a response timeout. `peer` is the called adapter, which would have responded in time
+    /// if only its service were slow.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {

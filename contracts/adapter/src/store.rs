@@ -23,7 +23,7 @@ use crate::reports::Note;
 
 /// Maximum size of entries waiting for a slow disk. Later ones stay in memory and are counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
-/// Size from which the writer writes at once, so that a burst is not in memory twice.
+/// Size at which the writer writes immediately, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;
 
 /// Default size of entries in memory with a file, which holds all of them.
@@ -35,10 +35,10 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries. With a file a cache of its entries, each after the time of its last use, in seconds since 1970.
+    /// All entries, or a cache of the file's, each after its last use in seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
-    /// The bound of `memory` if there is also a file, and while that cannot be written.
+    /// Limit of `memory` if there is a file, even while it cannot be written.
     cache_bytes: usize,
     alone_bytes: usize,
     /// Whether reads panic.
@@ -200,7 +200,6 @@ impl Store for EntryStore {
             match found {
                 Ok(None) => return None,
                 Ok(Some(value)) if is_live(&value) => self.memory.put_evicting(key, &value, now_s, &mut |_| {}),
-                // It has expired, or the file cannot be read.
                 Ok(Some(_)) | Err(_) => {
                     file.shared.waiting().lost.insert(key);
                     return None;

@@ -18,7 +18,7 @@ use crate::shared_monitor::Judged;
 use crate::shared_state::App;
 use crate::thrift_and_metadata_stream::{Messages, Received, ReceivedMessage};
 
-/// Serves a connection until either side ends. `from_adapter`: the client greeted as an adapter.
+/// Serves a connection until either side ends. With `from_adapter`, the client is an adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter: bool) -> io::Result<()> {
     let Ok(service) = app.watch.service_or_refusal(&hop.endpoint) else { return Ok(()) };
     let service = service.filter(|service| service.family == ProtocolKind::Thrift);
@@ -32,7 +32,6 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter
     Connection { app, hop, service, down, up, seen_bytes: 0, was_called: false }.serve().await
 }
 
-/// Connects to the service's adapter if one is known and responds, otherwise to the service.
 async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
     if let Some(peer) = app.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
         match app.dial.greet(&peer).await {
@@ -70,7 +69,8 @@ impl Connection<'_> {
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {
                     // The adapter ended, but its service may still run. The party need not notice.
                     Ok(0) | Err(_) if self.up.is_adapter => {
-                        // An ending adapter still greets, so only a connection that served a call is made again.
+                        // An ending adapter still greets: reopen only a connection that served a
+                        // call.
                         self.up = match self.was_called {
                             true => upstream(app, &self.hop, true).await?,
                             false => direct(app, &self.hop).await?,
@@ -236,7 +236,6 @@ impl Connection<'_> {
         Ok(true)
     }
 
-    /// Forwards an unchecked call and its reply. Returns whether more calls can follow.
     async fn forward(&mut self, received: &ReceivedMessage, is_oneway: bool) -> io::Result<bool> {
         self.up.send(None, &received.bytes).await?;
         if !is_oneway {

@@ -33,7 +33,7 @@ pub(crate) enum Received {
 }
 
 pub(crate) struct ReceivedMessage {
-    /// The metadata in front of it, between adapters.
+    /// Metadata that precedes the message between adapters.
     pub(crate) block: Option<Bytes>,
     pub(crate) bytes: Bytes,
     /// The offset of the message after its frame's length.
@@ -127,7 +127,7 @@ impl Messages {
         }
     }
 
-    /// Takes a message from the buffer. `is_over`: whether there is no room for more bytes of it.
+    /// Takes a message from the buffer. `is_over` is whether the buffer has no room for more of it.
     fn take(&mut self, is_over: bool) -> io::Result<Option<Received>> {
         let (head, block) = if self.is_adapter {
             let Some((number, used)) = leb128(&self.buffer)? else { return Ok(None) };

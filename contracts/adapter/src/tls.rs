@@ -30,7 +30,6 @@ impl Tls {
         // Fails if it is already set, to the same provider.
         let _ = ring::default_provider().install_default();
         let mut note = |error: String| {
-            // A file used for several purposes is reported once.
             if !wrong.contains(&error) {
                 wrong.push(error);
             }

@@ -28,7 +28,6 @@ pub(super) fn request<'m>(
     let args = op.params.iter().map(|param| match param.as_str() {
         "args" => match parameters(&head.query, PARAMETERS_MAX) {
             Some(mut pairs) => {
-                // The first occurrence of a parameter counts.
                 let mut seen = HashSet::new();
                 pairs.retain(|(name, _)| seen.insert(name.clone()));
                 let fields = pairs.into_iter().map(|(name, value)| (name, tape.text(value))).collect::<Vec<_>>();
@@ -137,7 +136,6 @@ impl Beyond {
     }
 
     fn number(&mut self, text: &[u8], range: std::ops::Range<usize>, position: usize) {
-        // Shorter numbers always fit.
         if range.len() < 5 {
             return;
         }
@@ -149,7 +147,6 @@ impl Beyond {
             return;
         }
         let patched = &mut self.patched(text)[range];
-        // Invalid numbers stay unchanged.
         if number.parse::<f64>().is_ok() {
             patched.fill(b' ');
             patched[0] = b'0';
@@ -253,7 +250,7 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
         let mut all = Vec::<(Cow<'m, str>, TapeId)>::new();
         let mut seen = HashSet::new();
         while let Some(Key(key)) = fields.next_key()? {
-            // Readers differ in the duplicate they use (RFC 8259, section 4): none is trusted.
+            // Readers disagree on which duplicate counts (RFC 8259, section 4), so none is trusted.
             if !seen.insert(key.clone()) {
                 return Err(A::Error::custom(format_args!("duplicate name `{}`", key.escape_debug())));
             }
@@ -294,7 +291,6 @@ mod tests {
         assert_eq!(beyond(r#""\ud83d\ude00 \u00e9""#), (vec![], None, false));
         assert_eq!(beyond(r#"["\ud800", "\udc00x", "\\ud800"]"#).1, Some(r#"["\ufffd", "\ufffdx", "\\ud800"]"#.into()));
         assert!(beyond(r#"{"\ud800\ud800": 1}"#).2);
-        // Also with an additional error.
         assert!(!beyond(r#"["\ud800", ]"#).2 && !beyond("[1e999, 1e9e9]").2 && !beyond("1-23456789012345678901234").2);
     }
 

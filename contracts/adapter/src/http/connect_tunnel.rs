@@ -40,7 +40,6 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         Ok(service) => service,
         Err(refusal) => return refused(&refusal),
     };
-    // A tunnel outlives its HTTP connection, so it needs its own slot.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         crate::metrics::count(&app.watch.metrics.connections_over);
         return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
@@ -98,7 +97,6 @@ fn within(
     let hop = |scheme| ListenerKind::Service(Hop::from_party(scheme, &authority, &authority));
     let (plain, within_tls) = (hop(Scheme::Http), hop(Scheme::Https));
     Box::pin(async move {
-        // The client sends first, in HTTP and in TLS.
         match (client.begins_with(HANDSHAKE, app.limits.idle).await?, ends_tls) {
             (true, Some(acceptor)) => {
                 let client = Stream::new(app.shaken(acceptor.accept(client)).await?);

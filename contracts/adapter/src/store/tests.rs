@@ -362,7 +362,6 @@ fn unreadable_file_shows_entries_from_memory() {
     let (mut store, _) = open_as(&settings(&inner.join("state.redb")), "client", 7, &metrics);
     store.put(&key(1), b"a", 1);
     store.flush();
-    // A file cannot be created in a missing directory.
     std::fs::remove_dir_all(&inner).unwrap();
     store.put(&key(2), b"b", 1);
     let mut seen = Vec::new();
@@ -440,7 +439,6 @@ fn told(store: &Noted, text: &str) {
 fn full_disk_is_read_and_written_again_later() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    // Memory holds far fewer entries than are put.
     let metrics = Arc::default();
     let (mut store, _) = open_as(&settings(&path), "client", 7, &metrics);
     let value = |number: u16| [&number.to_be_bytes()[..], &[1; 100]].concat();
@@ -481,7 +479,6 @@ fn entries_dropped_on_a_full_disk_count_as_forgotten() {
     for number in 1..12_000 {
         store.put(&key(number), &long, 1);
     }
-    // A failed batch is put back or dropped.
     told(&store, "cannot write the store");
     let until = crate::clock::now() + Duration::from_secs(60);
     while store.forgotten() < 1_000 {

@@ -18,7 +18,7 @@ use crate::reports::Note;
 
 /// Time from a failed write to the next one. Each failure reopens the file, which reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
-/// Longest file to compact when closing, which reads and writes all of it.
+/// Largest file to compact when closing, which reads and writes all of it.
 const COMPACTED_MAX_BYTES: u64 = 32 << 20;
 /// How long a read waits for the file to be reopened after a failed write.
 const REOPENED_WITHIN_MS: u32 = 1_000;

@@ -156,7 +156,7 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// `more`: further lines of the configuration, tables last.
+    /// Starts an adapter. `more` has further lines of the configuration, tables last.
     pub fn start(name: &str, contract: &str, more: &str) -> Self {
         Self::from_text(&format!(
             "name = '{name}'\ncontract = '{contract}'\nadmin = '127.0.0.1:0'\nallow = ['127.0.0.1:*']\n{more}\n\

@@ -47,7 +47,6 @@ fn entries_outlive_an_adapter_and_store_errors_are_reported() {
     let third = start(&file, port, &store, "");
     assert_eq!(indices(&third), ["c"]);
     drop(third);
-    // Truncated, and of another version.
     let whole = std::fs::read(&store).unwrap();
     let mut other_version = whole.clone();
     other_version[..64].fill(0x7f);

@@ -83,7 +83,6 @@ fn enforce_rejects_uncheckable_requests() {
             };
             assert_eq!(count(&metrics(&gate.adapter)), count(&before) + 1, "{reason}");
         }
-        // A body that does not arrive.
         let mut slow = TcpStream::connect(gate.at(port)).unwrap();
         slow.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         slow.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{\"a\"").unwrap();

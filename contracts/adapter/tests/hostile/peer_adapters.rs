@@ -85,7 +85,6 @@ fn uncertified_adapters_are_not_trusted_and_calls_pass() {
         counted(&world.server, &format!("metadata_refused_total {count}"));
         counted(&world.server, "calls_total 0");
     }
-    // A peer that is not an adapter is rejected too.
     let plain = world.server.at(&format!("plain {}", world.endpoint));
     let client = Adapter::from_text(&format!(
         "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{}'\npeer = '{plain}'\n\

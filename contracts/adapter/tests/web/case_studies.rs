@@ -36,7 +36,8 @@ fn study(name: &str) -> String {
     file(&format!("contract/contracts/{name}.contract")).display().to_string()
 }
 
-/// `contract`: its file. `services`: name, endpoint, whether the client's configuration has it.
+/// Starts a pair of adapters with the contract file `contract`. `services` has names, endpoints,
+/// and whether the client's configuration includes them.
 fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &str) -> Pair {
     let ports = services.iter().map(|_| free_port()).collect::<Vec<_>>();
     let head = |name: &str| {
@@ -110,7 +111,6 @@ fn twitter_by_rest() {
         assert!(told.contains(&says), "{told}");
     }
     assert!(told.contains("rfc822_date(t.created_at)"), "{told}");
-    // A header with a secret-sounding name is redacted.
     assert!(told.contains("authorization") && !told.contains("oauth_consumer_key"), "{told}");
     assert_eq!(pair.server.told(), "");
     // The server's adapter checks preconditions and blames the client.
@@ -213,7 +213,6 @@ fn chess_by_soap() {
     chess.games(17, "1. e4 *", false);
     chess.moves(17, 2, false, "Success");
     chess.games(17, "1. e4 d5 *", false);
-    // Results that do not break the contract.
     for result in ["NotYourTurn", "InvalidMove", "InvalidMoveNumber"] {
         chess.moves(17, 2, false, result);
     }
@@ -233,7 +232,6 @@ fn chess_by_soap() {
     told(&pair.client, &["result != \"NoDrawWasOffered\"", "index (17, True, 1)", "vouched for by client\n"]);
     chess.moves(18, 1, false, "InvalidGameID");
     told(&pair.client, &["result != \"InvalidGameID\"", "index (18, False, 1)", "vouched for by client\n"]);
-    // The service offered it.
     chess.moves(17, 2, true, "NoDrawWasOffered");
     told(&pair.client, &["index (17, True, 2)", "vouched for by server\n"]);
     chess.games(17, "1. e9 *", false);
@@ -335,7 +333,6 @@ fn evernote_by_thrift_in_https() {
     let protocol = |service: &str| format!("[protocols.{service}]\nkind = 'thrift-http'\nidl = '{idl}'\n");
     let protocols = protocol("UserStore") + &protocol("NoteStore");
     let services = [("UserStore", users.as_str(), true), ("NoteStore", notes_at.as_str(), false)];
-    // The client also uses TLS, as in the original.
     let listen = format!("[tls.listen]\n{}", made.identity());
     let pair = pair(&study("evernote"), &protocols, &services, &(trust(&made) + &listen));
     let connection = raw_http::connect_tls(&pair.client.at(&format!("consuming {users}")), &made, None);
@@ -344,7 +341,6 @@ fn evernote_by_thrift_in_https() {
     let url = success(text(&notes_at));
     let got = evernote.ask("//edam/user", "UserStore", "getNoteStoreUrl", token("T0"), url.clone());
     assert!(got.contains(&notes_at), "{got}");
-    // An adapter-aware client resolves learned endpoints.
     let resolved = get(&pair.client.at("admin"), &format!("/resolve?endpoint={notes_at}"));
     let resolved = serde_json::from_str::<serde_json::Value>(&resolved).unwrap();
     assert_eq!((&resolved["intercepted"], &resolved["service"]), (&true.into(), &"NoteStore".into()));
@@ -372,7 +368,6 @@ fn evernote_by_thrift_in_https() {
         ])
     };
     note_store.ask("/", "NoteStore", "findNotes", find(0, 10), notes(1, 1));
-    // A declared exception reaches the client and breaks no clause.
     let thrown = record([("userException", record([("errorCode", Value::Integer(8)), ("parameter", text("token"))]))]);
     let got = note_store.ask("/", "NoteStore", "findNotes", find(0, 10), thrown);
     assert!(got.starts_with("userException"), "{got}");

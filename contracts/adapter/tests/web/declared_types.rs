@@ -25,7 +25,6 @@ impl Says {
             for (name, value) in fields {
                 head += &format!("{name}: {value}\r\n");
             }
-            // Status 204 has neither body nor length.
             let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
             ([format!("{head}{length}\r\n").as_bytes(), &body].concat(), false)
         });
@@ -124,7 +123,6 @@ fn enforce_rejects_mistyped_replies() {
         let got = users.get("/users", 200, &[], body);
         assert_eq!((got.status(), got.field("content-type")), (502, Some("application/problem+json")), "{got:?}");
         assert!(got.text().contains("Users.GET /users.type.reply"), "{got:?}");
-        // An untyped operation is not checked.
         assert_eq!(users.get("/loose", 200, &[], body).status(), 200);
     }
     let good = br#"{"users": [{"id": 1, "more": [null]}], "next": 1.5}"#;
@@ -249,7 +247,6 @@ fn mistyped_soap_blames_the_sender() {
     let good = chess(&format!("<MakeGame {xmlns}><whiteUser>a</whiteUser><blackUser>b</blackUser></MakeGame>"));
     let ask = |adapter: &Adapter, status: u16, reply: &str, body: &str| {
         says.next(status, &[("Content-Type", "text/xml")], reply.as_bytes());
-        // Names the operation of a body that is not an envelope.
         let action = if body.contains("MakeAMove") { "MakeAMove" } else { "MakeGame" };
         let request = request("POST", "/", &[("SOAPAction", action)], body.as_bytes());
         raw_http::ask(&adapter.at(&format!("consuming {endpoint}")), &request)

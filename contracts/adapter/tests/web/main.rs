@@ -167,7 +167,6 @@ fn messages_pass_unchanged_unless_a_clause_fails() {
             let mut connection = raw_http::connect(address);
             for (request, reply, chunk) in &pairs {
                 let is_head = request.start.starts_with("HEAD ");
-                // A response to HEAD has no body.
                 let mut sent = reply.clone();
                 if is_head {
                     sent.body.clear();
@@ -344,7 +343,6 @@ fn each_call_has_a_line_in_the_call_log() {
     let names = adapter::CALLS_HEADER.split(',').collect::<Vec<_>>();
     let mut rows = lines.map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();
     let column = |name: &str| names.iter().position(|known| *known == name).unwrap();
-    // The last line has totals after everything was written to the store.
     let end = rows.pop().unwrap();
     let of_end = ["call", "side", "store_bytes"].map(|name| end[column(name)]);
     let stored = adapter::look(&folder.path().join("store")).unwrap();

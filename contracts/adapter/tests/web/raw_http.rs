@@ -91,7 +91,7 @@ fn line(from: &mut Reader) -> io::Result<Option<String>> {
     }
 }
 
-/// Reads one message. `None` at the end. `bare`: it has no body, like a response to HEAD.
+/// Reads one message; `None` at the end. A `bare` message has no body, like a response to HEAD.
 pub fn read(from: &mut Reader, bare: bool) -> io::Result<Option<Message>> {
     let Some(start) = line(from)? else { return Ok(None) };
     let mut message = Message { start, ..Message::default() };

@@ -30,7 +30,6 @@ fn server() -> u16 {
                 if head.contains("upgrade: websocket") {
                     let answer =
                         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-                    // The next bytes already belong to the new protocol.
                     write!(stream, "{answer}!").unwrap();
                 } else if !head.starts_with("pri * http/2.0") {
                     let seen = head.contains("upgrade");
