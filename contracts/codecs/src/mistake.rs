@@ -16,7 +16,7 @@ pub struct Mistake {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// The thing, its value and the limit.
+    /// The error: the thing, its value and the limit.
     pub text: String,
     /// How to fix it, if known.
     pub hint: Option<String>,
@@ -33,9 +33,9 @@ impl Mistake {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {what}")]
 pub struct DecodeError {
-    /// Byte offset of the error, or shortly after it; of a Thrift message without the frame's length.
+    /// Byte offset of the error or shortly after it, in Thrift messages without the frame length.
     pub at: usize,
-    /// The thing, its value and the limit.
+    /// The error: the thing, its value and the limit.
     pub what: String,
     /// Whether a limit was exceeded; the message may be well-formed.
     pub is_limit: bool,
@@ -57,7 +57,8 @@ impl DecodeError {
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
-    /// Sorts errors by file, in the order of `sources`, and place. `result` if there are none.
+    /// Fails with errors sorted by file, in the order of `sources`, and position. Returns `result`
+    /// if there are none.
     pub(crate) fn or<T>(mut all: Vec<Mistake>, sources: &[&str], result: T) -> Result<T, Mistakes> {
         if all.is_empty() {
             return Ok(result);

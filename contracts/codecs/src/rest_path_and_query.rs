@@ -35,7 +35,7 @@ struct Segment {
 pub struct TemplateError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// The thing, its value and the limit.
+    /// The error: the thing, its value and the limit.
     pub what: String,
 }
 
@@ -128,19 +128,19 @@ impl Template {
     }
 }
 
-/// The text between the ends, unless it is empty.
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     text.strip_prefix(before)?.strip_suffix(after).filter(|inner| !inner.is_empty())
 }
 
-/// Decodes percent escapes; `None` if not valid UTF-8. Keeps a `%` that starts no escape.
+/// Decodes percent escapes; `None` if not valid UTF-8. Keeps a `%` that does not start an escape.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }
 
-/// The names and values of a query or a form (`application/x-www-form-urlencoded`), in order: the text between `?` and
-/// `#`, or a form's body. `+` means a space. Empty pairs (`&&`) are skipped; a name without `=` has an empty value. `None`
-/// if there are more than `limit` or an escape is not valid UTF-8. Source: the URL standard, section 5.1.
+/// Parses a query (the text between `?` and `#`) or a form (`application/x-www-form-urlencoded`)
+/// into names and values, in order. `+` means a space. Empty pairs (`&&`) are skipped; a name
+/// without `=` has an empty value. `None` if there are more than `limit` or an escape is not valid
+/// UTF-8. Source: the URL standard, section 5.1.
 pub fn parameters(text: &str, limit: usize) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(limit + 1).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -49,7 +49,7 @@ fn serialize_record<S: Serializer>(fields: &[(String, Value)], serializer: S) ->
 pub struct ComposeError {
     /// Path to the value from the message: field names and element indexes.
     pub path: String,
-    /// The thing, its value and the limit.
+    /// The error: the thing, its value and the limit.
     pub what: String,
 }
 
@@ -65,7 +65,7 @@ impl Value {
         fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
     }
 
-    /// The name of its kind, for messages.
+    /// Name of the kind, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",

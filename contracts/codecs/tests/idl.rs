@@ -255,7 +255,6 @@ fn reports_errors_in_included_files() {
         &[("a.thrift", "struct A {}")],
         &["1:34 unknown type `a.Aa` (did you mean `A`?)"],
     );
-    // Two paths to one file are not a cycle.
     check(
         "include 'a.thrift' include 'b.thrift' struct C { 1: b.B b }",
         &[("a.thrift", "struct A {}"), ("b.thrift", "include 'a.thrift' struct B { 1: a.A a }")],

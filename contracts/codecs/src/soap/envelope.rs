@@ -46,7 +46,7 @@ pub enum Response<'e> {
     Returned {
         /// The element in the body.
         all: View<'e>,
-        /// The content of its only field (document/literal wrapped); `None` if not exactly one.
+        /// The content of its only field (document/literal wrapped), if it has exactly one.
         result: Option<View<'e>>,
     },
     /// The operation failed.

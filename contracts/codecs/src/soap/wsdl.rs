@@ -136,7 +136,6 @@ impl<'f> Node<'f> {
         self.file.document.attribute(self.index, name)
     }
 
-    /// The schema around the element, or the root.
     fn schema(self) -> Node<'f> {
         let parent = |index: &u32| self.file.document.element(*index).parent;
         let mut ancestors = std::iter::successors(Some(self.index), parent).map(|index| Node { index, ..self });
@@ -167,7 +166,7 @@ impl<'f> Reader<'f> {
         self.mistakes.push(Mistake::new(node.file.source, node.file.text, node.element().at, text, hint));
     }
 
-    /// A required attribute. Reports an error and returns an empty string if it is missing.
+    /// Returns a required attribute. Reports an error and returns an empty string if it is missing.
     fn required(&mut self, node: Node<'f>, name: &str) -> &'f str {
         node.attribute(name).unwrap_or_else(|| {
             self.tell(node, format!("`{}` has no attribute `{name}`", node.name()));
@@ -175,7 +174,7 @@ impl<'f> Reader<'f> {
         })
     }
 
-    /// A qualified name in an attribute. Reports an error if it is missing or undeclared.
+    /// Returns the qualified name in an attribute. Reports an error if it is missing or undeclared.
     fn qualified(&mut self, node: Node<'f>, attribute: &str) -> Option<Name<'f>> {
         let value = self.required(node, attribute);
         if value.is_empty() {

@@ -231,7 +231,7 @@ impl<'d> Document<'d> {
         Some(&own.value)
     }
 
-    /// The namespace that a prefix means at this element.
+    /// Resolves a prefix to its namespace at this element.
     fn resolve(&self, index: u32, prefix: Option<&str>) -> Option<&str> {
         if prefix == Some("xml") {
             return Some(XML);

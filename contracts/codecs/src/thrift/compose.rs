@@ -5,9 +5,10 @@ use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::value_view::wire_type;
 use crate::value::{ComposeError, Value};
 
-/// A message: a call with its arguments, or a reply with its result. Fields are written in the order of their numbers.
-/// A missing field or [`Value::Null`] is written as its default if it has one and is not optional, and is omitted
-/// otherwise. Fails if a value does not match its type, a required field is missing, or the schema lacks a given field.
+/// Composes a message: a call with its arguments, or a reply with its result. Fields are written in
+/// the order of their numbers. A missing field or [`Value::Null`] is written as its default if it
+/// has one and is not optional, and is omitted otherwise. Fails if a value does not match its type,
+/// a required field is missing, or the schema lacks a given field.
 pub fn compose_message(
     protocol: Protocol,
     framing: Framing,
@@ -22,7 +23,8 @@ pub fn compose_message(
     composer.out.finish(framing, header)
 }
 
-/// A `TApplicationException`; the codes are those of [`super::Outcome::Failed`]. Panics if the message has 2 GiB.
+/// Composes a `TApplicationException` with a code of [`super::Outcome::Failed`]. Panics if the
+/// message has 2 GiB.
 pub fn compose_application_exception(
     protocol: Protocol,
     framing: Framing,

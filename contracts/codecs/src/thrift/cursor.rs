@@ -234,7 +234,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Reads the key type, value type and count of a map. The types of an empty map mean nothing.
+    /// Reads the key type, value type and count of a map. An empty map's types are meaningless.
     pub(super) fn map(&mut self) -> Result<(WireType, WireType, u32), Stop> {
         let start = *self;
         let (key, value, count) = match self.protocol {

@@ -3,7 +3,7 @@ use crate::mistake::DecodeError;
 /// Limits for reading a message, checked before anything is allocated or skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a message with its frame's length, in bytes.
+    /// Maximum size of a message including the frame length, in bytes.
     pub message_bytes: usize,
     /// Maximum size of a string or binary, in bytes.
     pub string_bytes: usize,

@@ -190,7 +190,7 @@ pub enum Progress {
     },
     /// The message is complete.
     Message {
-        /// Its size in bytes, with the frame's length.
+        /// Size of the message in bytes, including the frame length.
         used: usize,
         /// Offset of the message after the frame's length.
         begin: usize,

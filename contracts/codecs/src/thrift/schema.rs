@@ -55,7 +55,7 @@ pub(super) const BASE_TYPES: [(&str, Type); 10] = [
 ];
 
 impl Type {
-    /// Whether it is a type of integers, or an enum, that can represent this number.
+    /// Whether this is an integer type or enum that can represent the number.
     pub(crate) fn holds(&self, number: i64) -> bool {
         match self {
             Type::Byte => i8::try_from(number).is_ok(),

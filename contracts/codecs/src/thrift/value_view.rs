@@ -179,7 +179,7 @@ impl<'m> View<'m> {
         View::values(cursor, [element; 2], u64::from(count))
     }
 
-    /// `count` views from `cursor` on, of the types of the two views in turn.
+    /// Iterates over `count` values from `cursor`; their types alternate between the two views'.
     fn values(mut cursor: Cursor<'m>, types: [View<'m>; 2], count: u64) -> impl Iterator<Item = View<'m>> + use<'m> {
         (0..count).map_while(move |at| {
             let view = View { cursor, ..types[(at % 2) as usize] };

@@ -38,7 +38,7 @@ impl Resolver<'_> {
                 let elements = elements.iter().map(|value| self.value(file, value, element)).collect::<Vec<_>>();
                 Value::List(elements.into_iter().collect::<Option<_>>()?)
             }
-            // The compiler accepts an empty map for an empty list, and the reverse.
+            // The compiler accepts an empty map for an empty list and vice versa.
             (ConstKind::Map(pairs), Type::List(_) | Type::Set(_)) if pairs.is_empty() => Value::List(Vec::new()),
             (ConstKind::List(elements), Type::Map(..)) if elements.is_empty() => Value::Map(Vec::new()),
             (ConstKind::Map(pairs), Type::Map(key, value)) => {

@@ -66,7 +66,6 @@ pub(super) enum ConstKind {
     Map(Vec<(Const, Const)>),
 }
 
-/// A syntax error with its byte offset.
 type SyntaxError = (usize, String);
 
 /// An error, or `None` if already reported.
@@ -99,7 +98,6 @@ impl<'t> Parser<'t> {
 
     fn advance(&mut self) -> Token<'t> {
         let token = self.tokens[self.next].clone();
-        // The end token is never consumed.
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
     }
@@ -133,7 +131,6 @@ impl<'t> Parser<'t> {
         let found = match &token.word {
             Word::Name(name) => format!("`{name}`"),
             Word::Integer(Some(value)) => format!("`{value}`"),
-            // The lexer has reported it.
             Word::Integer(None) => return Err(None),
             Word::Double(value) => format!("`{value}`"),
             Word::Text(text) => format!("the string {text:?}"),

@@ -29,7 +29,7 @@ struct File {
     document: Document,
     /// Included files by the prefix of their types.
     includes: BTreeMap<String, usize>,
-    /// Definitions by name; of a duplicate, the first.
+    /// Definitions by name; the first of duplicates.
     names: BTreeMap<String, usize>,
     prefix: String,
 }
@@ -313,7 +313,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Fields by number. Their places start at 1. Defaults follow when types are known.
+    /// Returns the fields by number, without defaults, which need all types. Places start at 1.
     fn fields(&mut self, file: usize, fields: &[FieldDef]) -> Vec<Field> {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0;
@@ -350,7 +350,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// The value of a constant as a type, which may differ from its own.
+    /// Returns a constant's value as `ty`, which may differ from the constant's own type.
     pub(super) fn constant(&mut self, key: Key, ty: &Type) -> Option<Value> {
         let Body::Constant { value, .. } = &self.definition(key).body else { return None };
         self.enter(key, |resolver| resolver.value(key.0, value, ty))?
