@@ -11,7 +11,7 @@ const DEPTH_MAX: u16 = 256;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
-    /// Clause of the reports; it has no expression.
+    /// Clause that reports name; it has no expression.
     pub(crate) clause: Clause,
     pub(crate) of: PromisedPart,
     pub(crate) schema: Arc<Schema>,
@@ -46,7 +46,7 @@ impl Misfit {
     }
 }
 
-/// The values of a type, for messages, where records have no name.
+/// Describes the values of a type for messages. Records have no name there.
 fn expected(of: &Type) -> String {
     match of {
         Type::Tuple(_) => "anything".to_owned(),
@@ -59,7 +59,7 @@ fn expected(of: &Type) -> String {
 }
 
 impl Typed {
-    /// Checks a message. `None` if it has its declared types.
+    /// Checks a message; `None` if all values have their declared types.
     pub(crate) fn judge(&self, args: &[Value<'_>], outcome: Value<'_>) -> Option<(ReportVerdict, String)> {
         let mut held = TypeChecker { schema: &self.schema, is_unknown: false };
         let judged = match &self.of {
@@ -148,7 +148,6 @@ impl TypeChecker<'_> {
                 for at in 0..record.len() {
                     let Value::Text(name) = record.key(at) else { continue };
                     let Some(field) = fields.iter().find(|field| field.name == name) else { continue };
-                    // Null counts as missing.
                     let value = record.at(at);
                     if !matches!(value, Value::Missing) {
                         there += usize::from(is_needed(&field));

@@ -32,7 +32,7 @@ pub struct Clause {
 }
 
 impl Clause {
-    /// A clause without code that starts at byte `start` of the contract.
+    /// Creates a clause without code that starts at byte `start` of the contract.
     pub(crate) fn new(kind: Kind, id: String, text: &str, start: u32, lines: &Lines<'_>) -> Self {
         let (line, column) = lines.place_of(start as usize);
         let (text, line, column) = (text.to_owned(), line as u32, column as u32);

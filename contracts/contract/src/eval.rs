@@ -18,10 +18,8 @@ use crate::syntax::Quantifier;
 /// Default maximum number of steps per clause.
 pub const STEPS_MAX: u64 = 100_000;
 
-/// Bytes processed or created per step.
 const BYTES_A_STEP: usize = 16;
 
-/// Maximum nesting of compared or shown values.
 const NESTING_MAX: u16 = 64;
 
 /// The values of a call that clauses refer to, borrowed from its messages.
@@ -55,7 +53,7 @@ pub enum Why {
     /// The codec could not decode it, or left it out because of its size.
     #[error("it could not be decoded")]
     Opaque,
-    /// A value of another type than the schema declares, or without one: the expected kind, and the actual one.
+    /// A value of the wrong kind: the expected kind and the actual one.
     #[error("expected {0}, found {1}")]
     Kind(&'static str, &'static str),
     /// An operation without a result: division by zero, an index out of range, a value over a limit.
@@ -331,7 +329,6 @@ impl<'a> Run<'a> {
         let code: &'a Code = self.code;
         match self.needed(of)? {
             Value::Map(node) => {
-                // The lookup may compare all keys.
                 self.charge(of, (node.len() / 8) as u64)?;
                 Ok(node.field(&code.texts[name as usize]))
             }

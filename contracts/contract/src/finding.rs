@@ -45,7 +45,7 @@ pub enum Severity {
     Mistake,
     /// The contract is usable, but a part of it does not do what it seems to.
     Warning,
-    /// Worth a look.
+    /// Unusual, but possibly intended.
     Note,
 }
 
@@ -58,7 +58,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// The message, without a full stop.
     pub message: String,
-    /// Line, from 1.
+    /// Column in characters, from 1.
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
@@ -70,7 +70,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// An error about `span` that was found outside of the contract's text.
+    /// Creates an error at `span` whose cause is outside the contract's text.
     pub fn mistake(text: &str, span: Span, rule: &'static str, message: String) -> Self {
         let (line, column) = line_and_column(text, span.start as usize);
         Self { severity: Severity::Mistake, rule, message, line, column, span: span.range(), hint: None }
@@ -129,12 +129,12 @@ impl Findings {
     }
 }
 
-/// "did you mean" if a candidate is near, otherwise the first candidates.
+/// Suggests a similar candidate ("did you mean"), or else lists the first candidates.
 pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     suggestion_of(12, word, candidates)
 }
 
-/// Findings as text: `file:line:column: severity: message [rule]`, and a line for the hint.
+/// Formats findings as `file:line:column: severity: message [rule]`, each followed by its hint.
 pub fn to_text(path: &str, findings: &[Finding]) -> String {
     let mut out = String::new();
     for finding in findings {

@@ -37,7 +37,7 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
-/// Parses, checks and compiles a contract. Types are checked as far as a schema is given.
+/// Parses, checks and compiles a contract. Checks types if a schema is given.
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
     let (is_given, schema) = (schema.is_some(), schema.cloned().unwrap_or_default().into());
     checked(text, types_and_schema::KnownSchema { schema, is_whole: true, is_given })

@@ -36,7 +36,6 @@ impl Lint<'_> {
         self.found.push(Severity::Note, rule, span, message.into(), Some(hint.to_owned()));
     }
 
-    /// An expression as written, on one line.
     fn written(&self, expr: &Expr) -> String {
         self.text[expr.span.range()].split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -96,7 +95,6 @@ impl Lint<'_> {
 
     fn operation(&mut self, operation: &Operation) {
         let mut texts = BTreeSet::new();
-        // The combined bounds of all clauses of one kind.
         let (mut required, mut ensured) = (Bounds::default(), Bounds::default());
         let names = operation.params.iter().map(|param| param.name.text.clone()).collect::<Vec<_>>();
         for clause in &operation.clauses {
@@ -131,7 +129,6 @@ impl Lint<'_> {
         }
     }
 
-    /// Checks that a clause can be both true and false.
     fn decides(&mut self, clause: &Clause, expr: &Expr, together: Option<&mut Bounds>) {
         let (span, message) = match is_true(expr) {
             Some(true) => {

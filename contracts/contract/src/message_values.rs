@@ -97,7 +97,6 @@ enum Cell<'m> {
     Map(Links),
 }
 
-/// A range of [`Tape::links`].
 #[derive(Clone, Copy, Debug)]
 struct Links {
     first: u32,

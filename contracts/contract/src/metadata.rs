@@ -70,7 +70,7 @@ pub struct CallContext<'a> {
     pub receiver: &'a str,
     /// Name of the service at that endpoint.
     pub service: &'a str,
-    /// The label of the request's sender. Requests contain it; for replies it is known.
+    /// The label of the request's sender. Requests contain it, and it is known for replies.
     pub sender: &'a str,
 }
 
@@ -121,7 +121,7 @@ pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Option<RequestMet
     reader.end().then_some(RequestMetadata { sender, invoked, entries })
 }
 
-/// Decodes the block of a reply. `None` like [`decode_request`].
+/// Decodes the block of a reply. `None` in the same cases as [`decode_request`].
 pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Option<Vec<Identified>> {
     if block.is_empty() {
         return Some(Vec::new());

@@ -127,8 +127,8 @@ impl<'a> Step<'a> {
 }
 
 impl<S: Store> Monitor<S> {
-    /// A monitor that continues with the entries of the store. `now_s`: seconds since a fixed time, the same for all
-    /// calls and all uses of the store.
+    /// Creates a monitor that continues with the entries of the store. `now_s` counts seconds from
+    /// a time that is the same for all calls and all uses of the store.
     pub fn new(contract: Arc<Contract>, settings: Settings, mut store: S, now_s: u64) -> Self {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
@@ -220,7 +220,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// All known endpoints with each claimed service, in no order.
+    /// All known endpoints with each claimed service, in no particular order.
     pub fn promised(&self) -> impl Iterator<Item = (&str, ServiceId)> {
         let all = self.endpoints.iter();
         all.flat_map(|(endpoint, promises)| promises.iter().map(|promise| (self.name(*endpoint), promise.service)))
@@ -257,7 +257,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { ticket: Some(ticket), request, ..output }
     }
 
-    /// Processes a request for the adapter's party. `metadata`: `None` if its sender has no adapter.
+    /// Processes a request for the adapter's party; `metadata` is `None` without a sending adapter.
     pub fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
@@ -298,7 +298,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { reply: enhanced.then_some(entries), ..step.output }
     }
 
-    /// Processes a reply for the adapter's party. `metadata`: `None` if its sender has no adapter.
+    /// Processes a reply for the adapter's party; `metadata` is `None` without a sending adapter.
     pub fn reply_received(
         &mut self,
         call: Call<'_>,
@@ -321,8 +321,9 @@ impl<S: Store> Monitor<S> {
         step.output
     }
 
-    /// Handles a call whose adapter, named by [`Self::peer`], is unreachable, so that the request goes to the service
-    /// itself. Checks that adapter's clauses of the request here; the reply will be checked against all clauses.
+    /// Handles a call whose adapter, named by [`Self::peer`], is unreachable, so that the request
+    /// goes directly to the service. Checks that adapter's clauses of the request; the reply will
+    /// be checked against all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
         let is_known = self.contracts.knows(call.operation.service);
         if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {

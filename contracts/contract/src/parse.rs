@@ -61,7 +61,6 @@ impl Parser<'_> {
     }
 
     fn advance(&mut self) {
-        // The end token is never passed.
         self.at = (self.at + 1).min(self.tokens.len() - 1);
     }
 
@@ -113,7 +112,6 @@ impl Parser<'_> {
     }
 
     fn broken_hint<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
-        // An unclosed text has been reported.
         if !self.is_unclosed() {
             let message = format!("expected {expected}, found {}", self.here());
             self.found.push(Severity::Mistake, "syntax", self.span(), message, hint);

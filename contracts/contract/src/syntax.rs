@@ -179,13 +179,13 @@ pub enum ExprKind {
     Index(Box<Expr>, Box<Expr>),
     /// `function(arguments)`.
     Call(Name, Vec<Expr>),
-    /// `all(name in within : body)` and its like.
+    /// `all(name in within : body)` and similar.
     Quantifier(Quantifier, Name, Box<Expr>, Box<Expr>),
     /// `!a`.
     Not(Box<Expr>),
     /// `-a`.
     Minus(Box<Expr>),
-    /// `a + b` and its like.
+    /// `a + b` and similar.
     Binary(Binary, Box<Expr>, Box<Expr>),
     /// `condition ? a : b`.
     If(Box<Expr>, Box<Expr>, Box<Expr>),
@@ -281,7 +281,7 @@ impl Binary {
             Self::Minus => a.checked_sub(b),
             Self::Times => a.checked_mul(b),
             Self::Divided => a.checked_div(b),
-            // If the quotient overflows, so does the machine's remainder.
+            // The machine's remainder overflows whenever the quotient does.
             Self::Remainder => a.checked_rem(b),
             _ => None,
         }
@@ -304,7 +304,7 @@ impl File {
 }
 
 impl Expr {
-    /// A text that only equal expressions have, wherever they are: spans print as `@`.
+    /// Formats the expression without locations, so that equal expressions have the same text.
     pub(crate) fn without_place(&self) -> String {
         format!("{:?}", self.kind)
     }

@@ -42,15 +42,15 @@ static RFC3339: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6, truncated. `zone_needed`: whether to
-/// reject times without a zone. Otherwise they are UTC, as XML Schema's `dateTime` allows.
+/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6, truncated. If
+/// `zone_needed`, rejects times without a zone; otherwise they are UTC, as XML Schema's `dateTime`
+/// allows.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
     let found = RFC3339.captures(text)?;
     let part = |group: usize| found.get(group).map_or("", |part| part.as_str());
     if zone_needed && part(8).is_empty() {
         return None;
     }
-    // A missing part is 0.
     let number = |group: usize| part(group).parse::<i64>().unwrap_or(0);
     let date = date(part(1), number(2) as usize, part(3))?;
     let days = i64::from(date.to_julian_day() - UtcDateTime::UNIX_EPOCH.to_julian_day());

@@ -95,7 +95,8 @@ fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
     lone
 }
 
-/// The value and length of the text at the start of `rest`. No value if its line does not close it.
+/// The value and length of the text at the start of `rest`. The value is `None` if its line does
+/// not close it.
 fn quoted(rest: &str, start: usize, found: &mut Findings) -> (Option<String>, usize) {
     let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
     let line = line.strip_suffix('\r').unwrap_or(line);

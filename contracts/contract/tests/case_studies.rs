@@ -5,7 +5,6 @@ use crate::adapters_in_memory::{World, ask};
 use contract::metadata::whip_bytes;
 use serde_json::{Value as Json, json};
 
-/// The number of operations in the paper.
 const OPS: usize = 10_000;
 
 struct Tally {

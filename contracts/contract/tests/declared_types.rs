@@ -138,7 +138,6 @@ fn http_type_applies_to_bodies_of_successful_replies() {
     for code in [204, 205, 206, 304, 404, 500] {
         assert_eq!(http(code, |tape| tape.malformed("not valid JSON")), [], "{code}");
     }
-    // Every body is text, or at least bytes.
     for of in ["text", "bytes"] {
         let text = TEXT.replace("{a: int}", of);
         assert_eq!(http_of(&text, 200, |tape| tape.malformed("not valid JSON")), [], "{of}");

@@ -131,7 +131,6 @@ fn three_values() {
         ("m.gone.deeper == 1", "unknown: `m.gone` missing from the message"),
         ("m.odd == 1", "unknown: `m.odd` it could not be decoded"),
         ("!(m.gone == 1)", "unknown: `m.gone` missing from the message"),
-        // A deciding side decides whatever the other side is.
         ("m.gone == 1 && false", "fails"),
         ("false && m.gone == 1", "fails"),
         ("m.gone == 1 || true", "holds"),

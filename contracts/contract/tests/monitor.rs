@@ -205,7 +205,6 @@ fn two_services_at_one_endpoint_are_a_conflict_and_pass() {
     assert_eq!(world.adapters["c"].standing("b:1"), EndpointState::Conflict);
     let again = world.call(&ask("c", "a:1", "other", json!(["b:1"]), json!(null)));
     assert!(again.reports.is_empty(), "a conflict is reported once");
-    // A confirmed service wins.
     world.configure("c", "b:1", "B", &["b"], Some("b:9"));
     let b = world.contract.service("B").unwrap();
     assert_eq!(world.adapters["c"].standing("b:1"), EndpointState::Service(b));

@@ -342,7 +342,7 @@ proptest! {
     /// The paper's theorem of correct blame, with adapters at any of the parties.
     #[test]
     fn blame_is_within_provenance(moves in moves(), adapters in 0_u8..16, sender in any::<bool>()) {
-        // Each clause where it can first be checked, as in the paper.
+        // Checks each clause at the first possible adapter, as in the paper.
         let first = [Side::Sender; 2];
         let sides = if sender { first } else { [Side::Receiver; 2] };
         blame_stays_within_provenance(&moves, adapters, sides)?;

@@ -8,7 +8,6 @@ use crate::finding::{Findings, suggestion};
 use crate::syntax::{Name, Operation, TypeKind, TypeTree};
 use crate::types_and_schema::{Field, KnownSchema, Signature, Signatures, Type};
 
-/// The declared types of an operation's messages.
 pub(crate) struct OperationTypes {
     pub(crate) params: Vec<Field>,
     pub(crate) result: Type,

@@ -8,8 +8,9 @@ const VALUES_MAX: usize = 8;
 
 type TakePart<'t> = &'t mut dyn FnMut(String, Value<'_>);
 
-/// Passes each part of the message that a failing clause reads, with its value, once to `take`, in the order of the
-/// text: `result.users[3].id`. Only the false sides of a conjunction and the first deciding item of a loop count.
+/// Passes each part of the message that a failing clause reads (`result.users[3].id`) to `take`
+/// once, with its value, in the order of the text. Only the false sides of a conjunction and the
+/// first deciding item of a loop count.
 pub(crate) fn guilty(clause: &Clause, env: Env<'_>, scratch: &mut Scratch, take: TakePart<'_>) {
     scratch.run(&clause.code, env, |run| {
         let names = vec![None; usize::from(clause.code.locals)];

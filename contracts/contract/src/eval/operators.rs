@@ -15,7 +15,6 @@ impl<'a> Run<'a> {
         } else {
             self.order(b, left, right)?
         };
-        // NaN has no order.
         Ok(order.map_or(how == Binary::Unequal, |order| how.holds(order)))
     }
 

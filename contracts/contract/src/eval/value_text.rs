@@ -49,7 +49,6 @@ impl<W: Write> Write for Limited<W> {
             self.left = left;
             return self.out.write_str(text);
         }
-        // The longest prefix of whole characters that fits.
         let end = (0..=self.left).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
         self.left = 0;
         self.out.write_str(&text[..end])?;

@@ -81,7 +81,7 @@ fn is_length(expr: &Expr) -> bool {
 }
 
 /// Numbers from `least` to `most`, both doubled: 6 is 3, and 7 is the open range from 3 to 4. With
-/// `not`, all numbers except the one that both are.
+/// `not`, all numbers except `least`, which equals `most`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     least: i128,

@@ -44,8 +44,8 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store of at most `bytes_max` bytes, up to 2 GiB, not counting names. It forgets entries
-    /// unused for `expire_after_s` seconds.
+    /// Creates a store of at most `bytes_max` bytes, up to 2 GiB, not counting names. It forgets
+    /// entries unused for `expire_after_s` seconds.
     pub fn new(bytes_max: usize, expire_after_s: Option<u64>) -> Self {
         let bytes_max = bytes_max.min(BYTES_MAX);
         let forgotten = Forgotten::new(bytes_max / 32);

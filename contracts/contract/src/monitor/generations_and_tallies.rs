@@ -88,7 +88,7 @@ impl Generations {
         self.kept.iter().rposition(|generation| generation.contract.generation == service.generation)
     }
 
-    /// The contract of a service. It exists as long as a holder of the number.
+    /// Returns the contract of a service, which exists while the service's number is in use.
     pub(super) fn of(&self, service: ServiceId) -> &Arc<Contract> {
         self.position(service).map_or(self.newest(), |at| &self.kept[at].contract)
     }

@@ -13,7 +13,7 @@ use crate::syntax::Direction;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vouching {
     Named,
-    /// A request just uses the entry. The sender vouches for a new one, unless the store may have forgotten it.
+    /// A request only uses the entry. The sender vouches for a new one unless it may be forgotten.
     Used,
     /// The labels are unknown, because the introducing entry is an orphan.
     Forgotten,

@@ -19,7 +19,6 @@ use crate::syntax::Direction;
 
 const LINKS_MAX: usize = 32;
 
-/// Maximum length of a value in a report, in bytes.
 const VALUE_MAX_BYTES: usize = 200;
 
 impl<S: Store> Monitor<S> {
@@ -83,7 +82,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Blames the sender for a failed precondition, and all who vouch for the service otherwise.
+    /// Blames the sender for a failed precondition, otherwise all that vouch for the service.
     fn failed(&mut self, report: Report, step: &mut Step<'_>) {
         let blamed = match report.kind {
             Kind::Precondition => vec![step.ticket.sender.clone()],

@@ -1,5 +1,5 @@
 //! A log of entries in segments with an index by key. The overhead per entry is a header and a
-//! slot, where a map of boxes needs an allocation, a bucket and a link in a queue.
+//! slot, whereas a map of boxes needs an allocation, a bucket and a link in a queue.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 /// A hash of endpoint, service and index. The entry itself shows whether it is the right one.
 pub type Key = [u8; 12];
 
-/// Bits of a place for the offset of a record in its segment.
+/// Number of bits in a place that hold the offset of a record in its segment.
 const OFFSET_BITS: u32 = 14;
 /// Maximum size of a segment. A longer record has its own segment.
 const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
@@ -40,10 +40,8 @@ pub(super) struct Log {
     /// Numbers of the segments in use, oldest first.
     pub(super) order: VecDeque<u32>,
     unused: Vec<u32>,
-    /// Places of live records.
     places: HashTable<u32>,
     hasher: RandomState,
-    /// Capacity of all segments in use, in bytes.
     capacity_bytes: usize,
     dead_bytes: usize,
 }

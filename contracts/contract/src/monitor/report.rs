@@ -139,7 +139,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Explains the blame: the provenance, one line per link.
+    /// Explains the blame by its provenance, one line per link.
     pub fn explain(&self) -> String {
         let why = match (self.kind, self.found) {
             (Kind::Precondition, ReportVerdict::Fails) => {

@@ -12,7 +12,6 @@ pub(crate) enum Origin {
     Configured,
     /// A request of the party with this label, which invoked or introduced the entry.
     Request(NameId),
-    /// A reply of this entry.
     Reply(Key),
     /// The metadata of the adapter with this label or address.
     Carried(NameId),

@@ -30,7 +30,7 @@ impl Parser<'_> {
         Ok(self.node(start, ExprKind::If(Box::new(condition), Box::new(yes), Box::new(no))))
     }
 
-    /// Creates a node. A node that nests too deep is reported and replaced, which bounds the stack for walking a tree.
+    /// Creates a node. A node nested too deeply is reported and replaced, which bounds the stack.
     fn node(&mut self, start: Span, kind: ExprKind) -> Expr {
         let span = start.to(self.last_span());
         let mut expr = Expr { kind, span, depth: 1 };
