@@ -20,11 +20,11 @@ const HOUR_MS: i64 = 3_600_000;
 const LIMITS: Limits =
     Limits { message_bytes: 1 << 20, string_bytes: 64 << 10, elements: 1024, values: 8192, depth: 16, name_bytes: 256 };
 
-// Numbers of `EDAMErrorCode`.
+// Values of `EDAMErrorCode`.
 const BAD_DATA_FORMAT: i64 = 2;
 const DATA_REQUIRED: i64 = 5;
 
-// Numbers of `TApplicationException`.
+// Values of the type in `TApplicationException`.
 const UNKNOWN_METHOD: i32 = 1;
 const INVALID_MESSAGE_TYPE: i32 = 2;
 const INTERNAL_ERROR: i32 = 6;
@@ -67,7 +67,7 @@ impl EvernoteNotes {
         EvernoteNotes { thrift: Thrift::new("NoteStore"), profile, url }
     }
 
-    /// The text of the published benchmark, or the one of the journey.
+    /// Chooses between the text of the published benchmark and the journey's.
     fn choose(&self, shipped: &str, paper: impl FnOnce() -> String) -> String {
         if self.profile == Profile::Shipped { shipped.to_owned() } else { paper() }
     }

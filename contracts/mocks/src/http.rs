@@ -25,7 +25,6 @@ use servers::{ServeError, Shutdown};
 /// Maximum size of a request's head in bytes; a larger one gets 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const CONNECTIONS_MAX: usize = 1_000_000;
-/// Interval for checking whether the server must end.
 const LOOK: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, usually for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
@@ -76,7 +75,6 @@ pub fn serve_mock(
             let _ = task.await; // The listener is closed and its slot is free.
         }
         let _ = ending.send(true); // Nobody may be listening.
-        // All slots are free when all connections have ended.
         let mut drained = pin!(timeout(listen.drain, server.room.acquire_many(connections as u32)));
         loop {
             tokio::select! {
@@ -85,7 +83,6 @@ pub fn serve_mock(
             }
         }
     });
-    // Connections that outlive the drain are closed here.
     runtime.shutdown_background();
     served
 }
@@ -125,7 +122,6 @@ async fn accept(listener: TcpListener, service: Arc<dyn Service>, server: Arc<Se
     }
 }
 
-/// The address of a connection, its service and its server.
 type Context<'c> = (&'c str, &'c dyn Service, &'c Server);
 
 async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, context: Context<'_>) {

@@ -88,7 +88,7 @@ impl MockAnswer {
     }
 }
 
-/// The behavior of a mock. Many threads call it at once.
+/// The behavior of a mock. Many threads call it concurrently.
 pub trait Service: Send + Sync + 'static {
     /// Returns the response to a request. Must not panic, whatever the request.
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer;
@@ -99,7 +99,7 @@ pub trait Service: Send + Sync + 'static {
 pub struct MockListen {
     /// Number of threads.
     pub threads: u32,
-    /// Maximum number of open connections over all listeners; more wait to be accepted.
+    /// Maximum number of open connections across all listeners; more wait to be accepted.
     pub connections: usize,
     /// Maximum size of a request body in bytes; a larger one gets 413.
     pub body_bytes: usize,
@@ -113,7 +113,7 @@ pub struct MockListen {
     pub delay: Option<Distribution>,
     /// Seed of the delays.
     pub seed: u64,
-    /// Names and addresses for a new certificate. Empty: no encryption.
+    /// Names and addresses for a new certificate; no encryption if empty.
     pub names: Vec<String>,
     /// File for the root of that certificate (PEM), for clients to trust.
     pub cert_out: Option<PathBuf>,

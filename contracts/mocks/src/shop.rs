@@ -14,8 +14,8 @@ const TEXT_MAX: usize = 64;
 const LOGIN: &str = "<!doctype html><title>Shop</title><form action=\"/login\" method=\"post\">\
                      <input name=\"user\"><input type=\"password\" name=\"password\"></form>\n";
 
-/// A shop with a login, a form with a token against forgery, a list in pages, and orders. `/stats` has its counts. It
-/// stores nothing: session ids carry their proof, and order ids the product.
+/// A shop with a login, a form with an anti-forgery token, a paginated list, and orders. `/stats`
+/// has its counts. It stores nothing: session ids carry their proof, and order ids the product.
 #[derive(Debug, Default)]
 pub struct Shop {
     logins: AtomicU64,
@@ -28,8 +28,8 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// Every `wrong_one_in`th order is read back with a wrong total, unless it is 0. The session of login number
-    /// `expired` (from 1) ends early.
+    /// Creates a shop. Unless `wrong_one_in` is 0, every `wrong_one_in`th order is read back with a
+    /// wrong total. The session of login number `expired` (from 1) ends early.
     pub fn new(wrong_one_in: u64, expired: Option<u64>) -> Shop {
         Shop { wrong_one_in, expired, ..Shop::default() }
     }
@@ -52,7 +52,6 @@ impl Shop {
         MockAnswer { field: Some(cookie), ..MockAnswer::new(200, "text/html; charset=utf-8", form) }
     }
 
-    /// The session of a request, if it is valid.
     fn session<'r>(&self, request: &MockRequest<'r>) -> Option<&'r str> {
         let cookies = request.headers.get("cookie")?.to_str().ok()?;
         let session = cookies.split("; ").find_map(|cookie| cookie.strip_prefix("session="))?;
@@ -129,7 +128,6 @@ impl Service for Shop {
     }
 }
 
-/// An order with `extra` added to its total.
 fn receipt(id: u64, extra: u64) -> Value {
     let (product, total) = (id % 1000, price(id % 1000) + extra);
     Value::record([("id", integer(id)), ("product", integer(product)), ("total", integer(total))])

@@ -259,7 +259,6 @@ fn reused_identities_keep_the_number_of_a_game() {
         let chess = Chess::new(8, identities);
         let got = ["anna", "carl", "anna", "dora"].map(|white| make(&chess, white));
         assert_eq!(got, expected.map(Value::Integer));
-        // The game itself is new.
         let anna = expected[2];
         assert_eq!(act(&chess, "anna", anna, 1, "e4", &[]), "Success");
         assert_eq!(act(&chess, "anna", anna, 2, "d5", &[]), "NotYourTurn");
