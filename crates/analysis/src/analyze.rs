@@ -18,7 +18,8 @@ use crate::{
     run_conditions, scalability, steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value,
 };
 
-/// Analyzes a run, the same on any machine. `records` have any order; those outside the plan only cause a warning.
+/// Analyzes a run, independently of the machine. `records` have any order; those outside the plan
+/// only cause a warning.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
@@ -313,7 +314,6 @@ fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Wa
         found.into_iter().filter_map(|(kind, text)| Some(Warning::new(kind, text?, 0))).collect::<Vec<_>>();
     warnings.extend(differ);
     let of_rows = merge_warnings::of_report(findings.all_rows()).into_iter();
-    // The generator is the same for all rows.
     warnings.extend(of_rows.filter(|warning| warning.kind != WarningKind::GeneratorsDiffer));
     warnings
 }

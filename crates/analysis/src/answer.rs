@@ -1,4 +1,4 @@
-//! The answer to a study's question, as far as blocks and intervals support one.
+//! The answer to a study's question, if blocks and intervals support one.
 
 use std::collections::BTreeSet;
 
@@ -123,7 +123,7 @@ impl AnswerText {
         self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
-    /// The largest effects on the study's metric or the first analyzed. Skips marked analyses.
+    /// Reports the largest effects on the study's metric or the first one. Skips marked analyses.
     fn effects(&mut self, findings: &Findings) {
         let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
         let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
@@ -319,7 +319,8 @@ impl<'a> Contest<'a> {
         Some((best, self.next(place, best)?))
     }
 
-    /// `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the next (18 blocks).`
+    /// Names a winner: `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the
+    /// next (18 blocks).`
     fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
         let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
         let blocks = number::count(place.blocks, "block");
@@ -353,7 +354,8 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// `a and b`, `a difference of about 3 % would have shown; `.
+    /// Names contenders without a winner, and the difference that would have shown: `a and b`, `a
+    /// difference of about 3 % would have shown; `.
     fn undecided(&self, place: &ComparedPlace) -> (String, Option<String>) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();

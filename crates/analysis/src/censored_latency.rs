@@ -34,12 +34,12 @@ impl Latency {
         Some(Latency { answered: merge_histograms::from_record(answered)?, waits })
     }
 
-    /// Estimates quantiles, mean and maximum, each with whether it is a lower bound.
+    /// Estimates quantiles, mean and maximum, and marks those that are only lower bounds.
     pub fn estimate(&self) -> ProductLimit<'_> {
         ProductLimit::new(&self.answered, &self.waits)
     }
 
-    /// Whether a quantile has enough responses, or for a lower bound also waiting requests.
+    /// Whether a quantile has enough responses. For a lower bound, waiting requests also count.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let waits = if bound.at_least { self.waits.len() } else { 0 };
         self.answered.len().saturating_add(waits) >= needed

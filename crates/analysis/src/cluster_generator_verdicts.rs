@@ -117,7 +117,8 @@ pub(crate) fn of_load(
     (worst(of_all, &record, &[]), over_trials(&[&record]), warnings(&record))
 }
 
-/// Whether the limit may be the path: unmeasured, the server not busy, and most errors possible on a path.
+/// Whether the limit may be the path: it was not measured, the server was not busy, and a path
+/// could cause most errors.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = load_verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
@@ -895,7 +896,6 @@ mod tests {
         for law in [
             Distribution::Exponential { mean: 1e6 },
             Distribution::Lognormal { median: 1e6, sigma: 1.5 },
-            // The median lies between two modes.
             Distribution::Bimodal { low: 1e5, high: 1e6, high_share: 0.5 },
         ] {
             let mut record = trial(&healthy());

@@ -89,8 +89,9 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// Rows that fail more requests than another contender at their place: not ranked, since failing may cost less.
-/// One-sided signed rank test of the differences of shares by block: at most `error` of reports exclude one wrongly.
+/// Finds rows that fail more requests than another contender at their place. They are not ranked,
+/// since failing may cost less. Uses a one-sided signed rank test of the share differences by
+/// block: at most `error` of reports exclude a row wrongly.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! Main effects and interactions of the factors, as numbers and sentences. Metrics that are never zero are analyzed by
-//! logarithm first, as their spread grows with their size; then without.
+//! Main effects and interactions of the factors, as numbers and sentences. Metrics that are never
+//! zero are analyzed by logarithm first, as their spread grows with their size, and then directly.
 
 use stats::adjust_p_values;
 use stats::effects::{Contrast, Factorial, POWER, Scale, Trial, factorial};
@@ -311,7 +311,6 @@ pub fn change(scale: Scale, found: &Estimate, unit: &str) -> String {
             false if number::is_unbounded(value) => return "∞".to_owned(),
             false => format!("{value:.digits$}"),
         };
-        // Avoids -0 and +0.
         if text.trim_matches(['+', '-', '0', '.']).is_empty() { text.trim_matches(['+', '-']).to_owned() } else { text }
     };
     let [point, low, high] = numbers.map(text);

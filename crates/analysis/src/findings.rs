@@ -376,14 +376,15 @@ pub struct Row {
     /// Results of each generator, if the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// The search of which the trials were steps; `metrics` then covers the trials at its lower end.
+    /// The search whose steps are these trials; `metrics` then covers the trials at its lower end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
     /// Which clock the latencies use.
     pub clock: Option<Clock>,
     /// Latencies of all trials merged, ns. Used for distributions.
     pub latency: Option<Histogram>,
-    /// Due requests without a response when their trial ended: number and wait, all trials. `None` in old stores.
+    /// Requests that were due but had no response when their trial ended: number and wait, over all
+    /// trials. `None` in old stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
     /// Failed requests of all trials, by kind.
@@ -480,8 +481,8 @@ impl Row {
         self.metrics.get(metric).is_some_and(|found| found.at_least)
     }
 
-    /// The marks that prevent comparing the row by a metric. `is_broken`: the claim is that an absolute limit is
-    /// exceeded, for which other work on the CPUs may be the reason.
+    /// Returns the marks that prevent comparing the row by a metric. `is_broken` is whether an
+    /// absolute limit is claimed to be exceeded, which other work on the CPUs may explain.
     pub(crate) fn forbidding(&self, metric: &Metric, is_broken: bool) -> Option<String> {
         let forbids = |mark: &&Mark| mark.forbids(metric) || **mark == Mark::Shared && is_broken && is_pace(metric);
         let marks = self.marks.iter().filter(forbids).map(|mark| mark.text()).collect::<Vec<_>>();
@@ -742,7 +743,7 @@ pub struct SearchStep {
     pub verdict: SearchVerdict,
     /// The deciding value, `p99 7.20 ms`.
     pub why: String,
-    /// Values that the objective uses, as far as they exist.
+    /// Values that the objective uses, if they exist.
     pub values: Vec<SearchValue>,
     /// The trial; `None` if it was not part of a study.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -851,7 +852,8 @@ pub struct Effects {
     pub refused: Option<String>,
     /// Why it does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// Analyses, the one that the sentences use first: of ratios if zero means none in this metric, and of differences.
+    /// Analyses of ratios, if zero means none in this metric, and of differences. The sentences use
+    /// the first one.
     pub analyses: Vec<EffectAnalysis>,
     /// Interpretation: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,
@@ -868,7 +870,8 @@ pub struct EffectAnalysis {
     pub points: usize,
     /// Number of trials.
     pub trials: usize,
-    /// Whether all points have equally many trials. If not, sums of squares are of type III, shares of their total.
+    /// Whether all points have equally many trials. If not, sums of squares are of type III, and
+    /// shares refer to their total.
     pub equal: bool,
     /// Standard deviation between trials of one point, pooled over all points: of logarithms, or in the metric's unit.
     pub error: f64,
@@ -940,7 +943,8 @@ pub struct EffectChange {
     pub from: Level,
     /// Level after the change.
     pub to: Level,
-    /// Level of another factor at which it applies; `None`: on average (one at a time: at the others' first levels).
+    /// Level of another factor at which it applies. `None` means on average, or at the others'
+    /// first levels in a one-at-a-time design.
     pub at: Option<ChangeAt>,
     /// Effect of the change, on the scale of the analysis.
     pub change: Estimate,

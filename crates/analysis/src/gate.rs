@@ -22,7 +22,7 @@ use crate::{number, value};
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
-/// Estimates above this number of additional pairs are not reported.
+/// Number of additional pairs above which the estimate is not reported.
 const MORE_MAX: f64 = 100_000.0;
 
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
-/// Tests the candidates of a plan. `is_over`: the run has ended and was not interrupted.
+/// Tests the candidates of a plan. `is_over` is whether the run ended without interruption.
 pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
@@ -377,7 +377,8 @@ impl Tester<'_> {
     }
 }
 
-/// Additional pairs that would probably decide, if the estimate stays and widths shrink with the root of the pairs.
+/// Estimates the additional pairs that would probably decide if the estimate stays the same and
+/// widths shrink with the square root of the number of pairs.
 fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     let (estimate, bound) = match bound? {
         Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
@@ -616,7 +617,7 @@ impl Live {
     }
 }
 
-/// Formats a time span, ns, in seconds, minutes or hours.
+/// Formats a time span in ns as seconds, minutes or hours.
 pub fn duration(ns: u64) -> String {
     match ns as f64 / 1e9 {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -788,7 +789,6 @@ mod tests {
             records.retain(|record| record.block < 9);
         });
         let gate = analyze(&run, &records).gate.unwrap();
-        // One place is generator-bound.
         let told = gate.tests.iter().filter(|test| test.verdict != GateVerdict::NoVerdict).collect::<Vec<_>>();
         let told = told.into_iter().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
         assert!(

@@ -11,7 +11,7 @@ use crate::value::whole_windows;
 /// Waits of server and proxies for a CPU that another process had, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Waits because of other processes, over the whole trial.
+    /// Time spent waiting for other processes over the whole trial.
     pub(crate) whole_ns: u64,
     /// Wait in progress when measuring ended.
     pub(crate) at_end_ns: u64,
@@ -32,15 +32,17 @@ const SHORTEST_NS: f64 = 100e6;
 const FAR_BEYOND: f64 = 5.0;
 /// A trial is hung if all connections were silent for at least this share of it at its end.
 const HUNG_SHARE: f64 = 0.1;
-/// A silence is excused if the generator, or the server over the whole trial, waited for a CPU for this share of it ...
+/// A silence is excused if the generator, or the server over the whole trial, waited for a CPU for
+/// this share of it.
 const CAUSE_SHARE: f64 = 0.8;
-/// ... or if the server waited for a CPU for this share of the silence and still waits at its end.
+/// Share of a silence without a CPU, still lasting at its end, that excuses the server.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// A pause must be at least this many times as long as the mean time between responses.
 const SELDOM: f64 = 20.0;
 
-/// How long the server had been silent at the end of a hung trial, ns: all connections with requests in flight, far
-/// longer than any response took and for a tenth of the trial. Waiting for a CPU (`waits`) for most of it excuses it.
+/// Returns how long the server had been silent at the end of a hung trial, ns. A trial is hung if
+/// all connections with requests in flight were silent for far longer than any response took and
+/// for a tenth of the trial. Waiting for a CPU (`waits`) can excuse a silence.
 pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     let censored = measurement.censored.as_deref()?;
     let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
@@ -152,7 +154,7 @@ pub fn over_all(findings: &Findings) -> Option<String> {
     counted(&all).map(|counted| format!("Unanswered at the end of trials: {counted}."))
 }
 
-/// The same for one row, if some requests were not sent or a value is a lower bound.
+/// Counts requests without a response in a row with unsent requests or lower bounds.
 pub fn of_row(row: &Row) -> Option<String> {
     let matters = row.hung() > 0 || row.trials.iter().any(|trial| trial.unsent > 0 || !trial.at_least.is_empty());
     let counted = row.censored.as_deref().filter(|_| matters).and_then(counted)?;
@@ -262,7 +264,7 @@ mod tests {
 
     #[test]
     fn reports_a_pause_only_if_requests_waited() {
-        // 25 empty windows of 5 ms, from 50 ms on.
+        // 25 empty windows of 5 ms, starting at 50 ms.
         let pause = |m: &mut Measurement, longest: u64| {
             let empty = Window { requests: 0, errors: 0, latency: waited(&[]) };
             m.windows[10..35].fill(empty);

@@ -19,7 +19,7 @@ use crate::suggest_compare::{self, Suggestion};
 /// Selected design points, by factor and level as text; empty selects all.
 pub type Levels = Vec<(String, String)>;
 
-/// Values of a run for any metric. A store caches them, so that a history reads no trials.
+/// Values of a run for any metric, cached in a store so that a history reads no trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Digest {
     probe_ns: Option<f64>,
@@ -128,7 +128,7 @@ fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
     wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
 }
 
-/// Runs whose interval does not overlap the previous one of the same configuration, if the revision changed.
+/// Finds runs of a new revision whose interval does not overlap the previous run's.
 fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &Metric) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;

@@ -1,4 +1,4 @@
-//! Labels of rows.
+//! Labels that distinguish design points in tables and figures.
 
 use std::collections::BTreeMap;
 

@@ -21,13 +21,13 @@ pub struct CacheReport {
     pub footprint_keys: u64,
     /// Bytes of these keys and their values.
     pub footprint_bytes: u64,
-    /// Memory limit reported by the server, bytes of its own accounting.
+    /// Memory limit reported by the server, in bytes by its own accounting.
     pub limit_bytes: Option<u64>,
     /// Footprint over memory limit; above 1 the cache cannot hold everything.
     pub footprint_over_limit: Option<f64>,
     /// Hit ratio that follows from the mix of operations for a cache of any size; `null` if it does not follow.
     pub hit_ratio_of_mix: Option<f64>,
-    /// Whether the hit ratio was steady before measuring, in words; `null` for another warm-up rule.
+    /// Whether the hit ratio was steady before measuring; `null` with any other warm-up rule.
     pub steadiness: Option<String>,
     /// The trace replayed; `null` if the workload was sampled.
     pub trace: Option<TraceReplay>,

@@ -7,7 +7,7 @@ use crate::wording::all_of;
 
 const NAMED: usize = 4;
 
-/// Describes the load of a plan. Omits defaults and lists differences, `40, 80 or 200 clients`.
+/// Describes the load of a plan. Omits defaults and joins alternatives: `40, 80 or 200 clients`.
 pub fn describe_load(plan: &Plan) -> String {
     let parts = plan.points.iter().map(|point| parts(&point.load)).collect::<Vec<_>>();
     let Some(first) = parts.first() else { return String::new() };

@@ -182,7 +182,8 @@ pub struct LatencyNs {
 /// Resources used by the generator, and whether it was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of its threads while measuring, s, with polling for the next send; by `requests` the cost of each.
+    /// CPU time of its threads while measuring, s, including polling for the next send. Divided by
+    /// `requests`, it is the cost of a request.
     pub cpu_s: f64,
     /// CPU time of its process from start to end, s.
     pub process_cpu_s: f64,
@@ -285,7 +286,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     }
 }
 
-/// Whether an address leads to another machine, as far as the address shows.
+/// Whether an address leads to another machine, judging only by the address.
 pub fn is_elsewhere(address: &str) -> bool {
     if address.is_empty() || address.starts_with("unix:") {
         return false;
@@ -330,7 +331,6 @@ fn censored(measurement: &Measurement) -> CensoredReport {
     }
 }
 
-/// Sample standard deviation from exact sums.
 fn stdev(stored: &Histogram) -> Option<f64> {
     let n = stored.count as f64;
     let variance = (stored.sum_of_squares - stored.sum * stored.sum / n) / (n - 1.0);

@@ -49,14 +49,14 @@ pub struct StreamsReport {
     pub header_bytes_mean: Option<f64>,
     /// Bytes of other responses on the same connection between a request and the first byte of its response.
     pub bytes_ahead_mean: Option<f64>,
-    /// Requests whose body waited for credit of the server.
+    /// Requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
-    /// Open loop: time from when a request was due until a connection had a place for it, ns, for requests limited by
-    /// the streams of the load.
+    /// Open loop: time from when a request was due until a connection had room for it, ns, for
+    /// requests limited by the load's own stream limit.
     pub wait_own_ns: Option<SpreadNs>,
-    /// The same for requests limited by the streams that the server allows.
+    /// As `wait_own_ns`, for requests limited by the server's stream limit.
     pub wait_server_ns: Option<SpreadNs>,
-    /// The same for requests that waited for a connection or were resent.
+    /// As `wait_own_ns`, for requests that waited for a connection or were resent.
     pub wait_connection_ns: Option<SpreadNs>,
 }
 
@@ -153,7 +153,6 @@ pub struct StageReport {
     pub over_time: Vec<StageReport>,
 }
 
-/// Maximum number of parts of a stage.
 const PARTS_MAX: usize = 20;
 
 /// Reports the stages of a load; empty if its rate did not change.

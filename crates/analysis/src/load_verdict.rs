@@ -94,7 +94,8 @@ pub(crate) fn verdict(limited_by: Limit, reason: String) -> Verdict {
     Verdict { limited_by, reasons: vec![reason] }
 }
 
-/// Determines the limit of a load. `subject`: the outer `None` means not observed, the inner one not measurable.
+/// Determines the limit of a load. The outer `None` of `subject` is not observed, the inner
+/// unknown.
 pub(crate) fn limit(
     measurement: &Measurement,
     subject: Option<Option<f64>>,

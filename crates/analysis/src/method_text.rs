@@ -1,5 +1,3 @@
-//! Describes how the numbers were obtained, so that readers can question them.
-
 use study::Plan;
 use study::plan::Point;
 use study::record::{IdlePolicy, Run};

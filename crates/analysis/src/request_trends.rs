@@ -148,7 +148,8 @@ fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     }
 }
 
-/// Means of the bins in which every trial has a value. `is_state`: the quantity persists, so it fills empty bins.
+/// Means of the bins in which every trial has a value. If `is_state`, the quantity persists and
+/// fills empty bins.
 fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
     if width <= 0.0 || !width.is_finite() {
         return Vec::new();

@@ -337,7 +337,6 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
                 Mark::NetworkBound => WarningKind::NetworkBound,
                 Mark::GeneratorBound | Mark::Hung => WarningKind::GeneratorBound,
             };
-            // A separate line names the generator.
             let is_told = limit == Limit::Network && !differ.is_empty();
             let why = found.reasons.first().filter(|_| limit == found.limit && !is_told);
             let why = why.map_or(String::new(), |reason| format!(": {reason}"));

@@ -9,7 +9,8 @@ use crate::number::{count, percent, quantity};
 /// Largest share of unseen starts that is worth a sentence.
 const UNSEEN_MAX: f64 = 0.4;
 
-/// Describes the time of a run and what its values cover. `started`: start of its first and last trial, UTC, RFC 3339.
+/// Describes the time of a run and what its values cover. `started` has the start of its first and
+/// last trial, UTC, RFC 3339.
 pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);

@@ -83,8 +83,8 @@ fn steps_and_trials(objective: &Objective, records: &[&Record]) -> (Vec<SearchSt
     records.iter().map(of_record).unzip()
 }
 
-/// Converts a trial. `reached_per_s`: achieved rate. A pilot does not test the objective: its latency is that of a
-/// closed loop.
+/// Converts a trial with the achieved rate `reached_per_s`. A pilot does not test the objective,
+/// since its latency is measured in a closed loop.
 fn step_and_trial(
     objective: &Objective,
     order: u32,
@@ -107,7 +107,7 @@ fn step_and_trial(
     (SearchStep { order, purpose, rate_per_s, verdict, why, values, trial: None }, trial)
 }
 
-/// Describes the state of a search. `bound`: the mark of trials that do not measure the server.
+/// Describes the state of a search. `bound` marks trials that do not measure the server.
 fn found(search: &SearchPlan, trials: &[Trial], steps: Vec<SearchStep>, is_over: bool, bound: Mark) -> SearchFinding {
     let (objective, rules) = (&search.objective, rules(search));
     let (found, finished) = match search::next(&rules, trials, is_over) {

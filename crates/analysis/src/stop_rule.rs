@@ -1,5 +1,3 @@
-//! Decides whether a study has enough blocks.
-
 use std::collections::BTreeSet;
 
 use stats::ranking;
@@ -123,7 +121,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     stop_rule::pooled_half_width(pooled, u32::try_from(fewest).ok()?, level)
 }
 
-/// Largest half-width of the comparisons. The outer `None`: nothing to compare.
+/// Largest half-width of the comparisons. The outer `None` means that there is nothing to compare.
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);

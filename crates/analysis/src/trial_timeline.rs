@@ -30,7 +30,7 @@ pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<Ins
     })
 }
 
-/// The measured trial with the median of a metric or else of throughput, of two the earlier one.
+/// Selects the measured trial with the median of a metric or of throughput; the earlier of two.
 fn chosen<'a>(trials: &'a [TrialFinding], metric: &'a str) -> Option<(&'a TrialFinding, &'a str)> {
     let of = |metric: &'a str| {
         let value = |trial: &'a TrialFinding| Some((trial.values.get(metric)?, trial));
@@ -216,7 +216,6 @@ mod tests {
             for record in records {
                 let sample = |at_ms: u64| Sample {
                     at_ns: at_ms * 1_000_000,
-                    // Two CPUs from the hundredth ms on, none before.
                     cpu_ns: at_ms.saturating_sub(100) * 2_000_000,
                     rss_bytes: 1_000 * at_ms,
                     ..Sample::default()

@@ -263,7 +263,8 @@ pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
-/// All windows with lengths, s, the last one as cut. Unknown between the rounds of volley's rule.
+/// Returns all windows with their lengths, s; the last one may be cut. Unknown between the rounds
+/// of volley's rule.
 pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f64)>> {
     let window_ns = measurement.window_ns;
     let rest = u64::try_from(measurement.windows.len()).ok()?.checked_sub(1)?.checked_mul(window_ns)?;

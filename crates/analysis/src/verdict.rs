@@ -25,7 +25,6 @@ use crate::number::{count, percent, quantity};
 
 /// Utilization above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
-/// Tolerance of the check by Little's law.
 const LITTLE_TOLERANCE: f64 = 0.01;
 /// Share of the time that a server or generator waits for its CPU in a disturbed trial.
 const DISTURBED: f64 = 0.1;
@@ -38,8 +37,9 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
     }
 }
 
-/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes`: machines of a cluster. Ignores a
-/// calibration for another protocol, backend, idle policy or number of threads, or if generators ran elsewhere.
+/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes` are the machines
+/// of a cluster. Ignores a calibration for another protocol, backend, idle policy or number of
+/// threads, or if generators ran elsewhere.
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);

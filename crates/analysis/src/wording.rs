@@ -22,7 +22,7 @@ pub fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Items that a sentence lists.
+/// Maximum number of items that a sentence lists.
 pub(crate) const NAMED: usize = 3;
 
 /// Joins the first items and counts the rest, unless only one more is left.

@@ -9,7 +9,7 @@ use study::record::Limit;
 pub struct AgentFinding {
     /// Name of its machine.
     pub node: String,
-    /// Number of trials it took part in, without failed ones.
+    /// Number of trials it took part in, excluding failed ones.
     pub trials: usize,
     /// Median latency of a trial, ns. This and the values below are `null` if no trial has enough responses.
     pub latency_p50_ns: Option<MedianRange>,

@@ -12,7 +12,7 @@ pub struct InsideTrial {
     pub order: u32,
     /// Number of the block of the trial.
     pub block: u32,
-    /// Metric of which the trial has the median value of its row: `Findings::metric` or a substitute.
+    /// Metric by which the trial is the median of its row: `Findings::metric` or a substitute.
     pub metric: String,
     /// Length of the measured time, ns.
     pub duration_ns: u64,

@@ -17,7 +17,6 @@ fn deviations_from_the_policy_are_flagged() {
         let off = match (server, place) {
             ("redis-lru", 0) => 2_000,
             ("redis-lru", 2) => 900,
-            // Certain, but too small to matter.
             ("ours-lru", 1) => 50,
             ("memcached", 1..) => -1_500,
             _ => 0,

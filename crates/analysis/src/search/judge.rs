@@ -183,7 +183,8 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     Some(Part { excess: beyond(missing, allowed), interval, why })
 }
 
-/// Whether latency rose from fifth to fifth of the trial, by chance once in 120 times: work piles up near the rate.
+/// Detects a growing backlog: latency rose from fifth to fifth of the trial, which happens by
+/// chance once in 120 times. Work piles up near the rate.
 fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
     if windows.len() < FIFTHS {
