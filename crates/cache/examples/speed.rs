@@ -14,7 +14,7 @@ use cache::{Cache, Config, Evictor, Meta, Mode};
 const ROUNDS: usize = 1_400;
 const OPERATIONS: usize = 1_000;
 
-/// Median over rounds of the time per operation in ns. `operation` gets its number.
+/// Median over rounds of the time per operation in ns. `operation` receives the number of the call.
 fn median_ns(mut operation: impl FnMut(usize)) -> f64 {
     let mut rounds_ns = Vec::with_capacity(ROUNDS);
     for round in 0..ROUNDS {

@@ -49,7 +49,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// `above` words at the top do not belong to the arena. Memory becomes resident as it is used.
+    /// Reserves the memory, which becomes resident as it is used. `above` words at the top do not
+    /// belong to the arena.
     pub(crate) fn new(words: u32, above: u32) -> Memory {
         let mut memory = Memory {
             words: vec![0; words as usize].into_boxed_slice(),
@@ -103,7 +104,6 @@ impl Memory {
         self.set(block, (word & ((1 << OWNER_SHIFT) - 1)) | bits << OWNER_SHIFT);
     }
 
-    /// Records the size of the free block below the used block `block`.
     fn tell_below(&mut self, block: u32, free_words: u32) {
         let word = self.at(block);
         self.set(block, (word & !BELOW_MASK) | free_words.min(BELOW_LARGE) << BELOW_SHIFT);
@@ -336,7 +336,6 @@ mod tests {
             for (kind, words) in steps {
                 if kind > 0 {
                     if let Some(block) = memory.allocate(words) {
-                        // The owner's bits store the size for the audit.
                         memory.set_owner_bits(block, words);
                         held.push((block, words));
                     } else {

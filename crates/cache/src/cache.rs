@@ -6,7 +6,7 @@ use crate::config_and_errors::{Accounting, Config, ConfigError, Item, Meta, Mode
 use crate::shard::{Key, Shard};
 use crate::stats::Stats;
 
-/// A shard on cache lines of its own, to avoid false sharing.
+/// A shard on its own cache lines, to avoid false sharing.
 #[repr(align(128))]
 struct Locked(Mutex<Shard>);
 

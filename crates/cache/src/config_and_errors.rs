@@ -1,5 +1,3 @@
-//! Configuration of a cache, and the errors of its operations.
-
 use crate::Evictor;
 
 /// Maximum size of a key in any cache, in bytes.
@@ -201,7 +199,7 @@ pub struct Meta {
 /// The condition for storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Stores in any case.
+    /// Stores unconditionally.
     Set,
     /// Stores if the key is absent.
     Add,

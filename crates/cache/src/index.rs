@@ -108,7 +108,6 @@ impl Index {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
-    /// Distance of a tag in slot `at` from its home.
     #[inline]
     fn distance(&self, tag: u32, at: u32) -> u32 {
         let home = Index::scale(tag, self.slots);

@@ -45,15 +45,16 @@ pub struct Rules {
     pub fill: bool,
     /// Number of operations before counting starts.
     pub warm_up: u64,
-    /// Number of clients that take turns, one operation at a time. A caused store is a client's
-    /// next operation, after one of each other client. A clairvoyant ignores it and stores at once.
+    /// Number of clients that take turns, one operation at a time. A store caused by a miss is the
+    /// client's next operation, after one of each other client. A clairvoyant policy ignores this
+    /// and stores immediately.
     pub clients: usize,
     /// Flags of every stored item; the cache needs some bytes for nonzero flags.
     pub flags: u32,
 }
 
 impl Rules {
-    /// One client that stores what it misses.
+    /// One client that stores missed items.
     pub fn fill(warm_up: u64) -> Rules {
         Rules { fill: true, warm_up, clients: 1, flags: 0 }
     }
@@ -185,11 +186,12 @@ fn write_key<'t>(text: &'t mut [u8], request: &Request) -> &'t [u8] {
     &text[..(request.key_bytes as usize).clamp(8, text.len())]
 }
 
-/// Hit ratio of a clairvoyant policy. Without room, the item requested latest in the future leaves, possibly the new
-/// one (Belady 1966). An item takes its key, its value and `overhead_bytes`. Drops items written before any read.
+/// Computes the hit ratio of a clairvoyant policy. Without room, it evicts the item whose next
+/// request is farthest in the future, possibly the new one (Belady 1966). An item takes its key,
+/// its value and `overhead_bytes`. Drops items written before any read.
 ///
-/// With `by_size`, the item with the largest product of bytes and time until its next use leaves.
-/// Not an upper bound of hits either, but far closer to one if sizes differ.
+/// With `by_size`, it evicts the item with the largest product of bytes and time until its next
+/// use. This is not an upper bound of hits either, but far closer to one if sizes differ.
 pub fn clairvoyant<O: Into<Operation>>(
     operations: impl IntoIterator<Item = O>,
     capacity_bytes: u64,

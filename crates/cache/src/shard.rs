@@ -306,7 +306,7 @@ impl Shard {
             }
             return Ok(true);
         }
-        // The block changes its length: copy the value and store it again.
+        // The block needs another length: copy the value and store it again.
         let value = item.value.to_vec();
         let version = self.version(block);
         self.put(key, &value, meta, now_ms, Some(at))?;
@@ -392,7 +392,6 @@ impl Shard {
             past = Some(Past { uses: self.index.slot(&self.memory, at).uses, owner_bits: old });
             self.leave(at, Leaving::Replaced);
         }
-        // The caller fills in the limit.
         let full = Refusal::Full(0);
         while self.values_bytes_cap.is_some_and(|cap| self.stats.value_bytes + value.len() as u64 > cap) {
             if !self.evict(now_ms) {
@@ -727,7 +726,6 @@ impl Shard {
                 block = self.queues[0].oldest;
             }
         }
-        // `leave` moves the hand on.
         self.hand = block;
         self.slot_of(block)
     }
@@ -771,10 +769,11 @@ impl Shard {
         self.random
     }
 
-    /// The slot with the fewest uses per byte among [`SAMPLE`] taken ones in a row, from a random taken one on, which
-    /// counts all items equally. From any slot, items after empty stretches would be evicted more often, so these
-    /// stretches would grow and the rest would crowd. In the test below, slots would be 7.4 from their homes on
-    /// average, not 2.7; in the example `speed`, a set would take 7.5 us, not 1.0.
+    /// Finds the slot with the fewest uses per byte among [`SAMPLE`] adjacent taken slots. Starting
+    /// at a random taken slot weights all items equally. Starting at any slot would evict items
+    /// after empty stretches more often, so these stretches would grow and the rest would crowd. In
+    /// the test below, slots would be 7.4 from their homes on average, not 2.7; in the example
+    /// `speed`, a set would take 7.5 us, not 1.0.
     fn least_dense(&mut self) -> u32 {
         let mut at = self.draw_slot();
         for _ in 0..STARTS {

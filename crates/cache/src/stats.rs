@@ -20,7 +20,7 @@ pub struct Stats {
     pub expired: u64,
     /// Stores refused for lack of room or a limit.
     pub refused: u64,
-    /// Items moved to join free space.
+    /// Items moved to coalesce free space.
     pub moved: u64,
     /// Current items, including expired ones not yet found.
     pub items: u64,

@@ -112,7 +112,6 @@ fn operations(text: &str) -> Vec<Operation> {
     text.split_whitespace().map(one).collect()
 }
 
-/// Hand-computed hits with and without fill, and with clients that take turns.
 #[test]
 fn replay_matches_hand_computed_hits() {
     let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };

@@ -22,7 +22,7 @@ fn overhead_is_at_most_24_bytes_per_item() {
     assert!(overhead <= 24.0, "{overhead:.2} bytes per item: {stats:?}");
 }
 
-/// Memory split for small items can be reused for large ones, and the reverse.
+/// Memory split for small items can be reused for large ones and vice versa.
 #[test]
 fn memory_adapts_to_changing_value_sizes() {
     for evictor in [Evictor::Fifo, Evictor::Lru, Evictor::S3Fifo, Evictor::Density] {

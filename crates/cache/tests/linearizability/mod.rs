@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Wrote this unique value.
     Wrote(u64),
     Found(u64),
     /// Deleted, missed or was refused.
