@@ -12,7 +12,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Line, from 1.
     pub line: usize,
-    /// Column, from 1, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
     /// The faulty bytes: of [`Diagnostic::set`] if there is one, otherwise of the file.
     pub span: Range<usize>,
@@ -23,7 +23,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Formats the error as `file:line:column: message`, with the hint on a line of its own.
+    /// Formats the error as `file:line:column: message`, with the hint on its own line.
     pub fn in_file(&self, file: &str) -> String {
         let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n  = help: {hint}"));
         format!("{file}:{self}{hint}")

@@ -137,7 +137,6 @@ impl Table {
 pub fn document(text: &str, report: &Report) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
-        // Only errors of the whole document have no span.
         let span = error.span().unwrap_or(0..0);
         let line = line_and_column(text, span.start).0;
         report.syntax(Place { set: None, start: span.start, end: span.end }, error.message(), line..=line);

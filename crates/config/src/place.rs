@@ -7,7 +7,7 @@ use std::ops::Range;
 pub struct Place {
     /// Index of the `--set`; `None` for the file.
     pub set: Option<usize>,
-    /// First byte.
+    /// Memory split for small items can be reused for large ones, and vice versa.
     pub start: usize,
     /// The byte after the last.
     pub end: usize,

@@ -14,8 +14,8 @@ fn is_printable(c: char) -> bool {
     }
 }
 
-/// Escapes what is not printable: `\x1b`, `\u202e`. LF and tab stay, CR LF becomes LF. JSON keeps its meaning, as
-/// escapes from U+007F on are valid in it.
+/// Escapes unprintable characters: `\x1b`, `\u202e`. LF and tab stay, CR LF becomes LF. JSON keeps
+/// its meaning, as escapes from U+007F on are valid in it.
 pub fn text(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);

@@ -12,7 +12,8 @@ use crate::units;
 
 /// Replaces names in texts by their values, like the levels of factors in a study. `()` leaves texts unchanged.
 pub trait Fill: Copy {
-    /// Fills `text`, the value of `key`. Fails with a message to follow the value's name; `None`: already reported.
+    /// Fills `text`, the value of `key`. Fails with a message to follow the value's name, or `None`
+    /// if already reported.
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>>;
 }
 
