@@ -243,7 +243,6 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
     }
 }
 
-/// Output of a server before it crashes under load.
 static LAST_WORDS: OnceLock<&str> = OnceLock::new();
 
 /// Kills this process at the third word of a connection, if it is a crashing one.
@@ -299,7 +298,6 @@ fn forward(listener: &TcpListener, next: &str) -> Done {
     }
 }
 
-/// Starts a grandchild that leaves the group.
 #[expect(clippy::disallowed_methods, reason = "this is a subject, and a bad one")]
 fn stray_start(file: &str) -> Done {
     std::process::Command::new(std::env::current_exe()?).args(["stray", file]).spawn()?;

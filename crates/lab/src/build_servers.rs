@@ -87,7 +87,6 @@ fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
     all.filter_map(|(directory, command)| Some((directory, command.filter(|command| !command.trim().is_empty())?)))
 }
 
-/// The program of a proxy that cannot be found and that no build creates.
 fn absent(proxy: &ProcessPlan, directory: &Path) -> Option<String> {
     let program = shell_words::split(&proxy.command).ok()?.into_iter().next()?;
     if program == "quintain" || proxy.build.is_some() {

@@ -143,7 +143,7 @@ impl Cluster {
         std::iter::once((Role::Subject, &self.subject)).chain(load)
     }
 
-    /// The machines as records keep them, the server's first.
+    /// The machines as stored in records, the server's first.
     pub fn nodes(&self) -> Vec<Node> {
         let node = |(role, member): (Role, &Member)| {
             let address = member.address.to_string();
@@ -185,7 +185,7 @@ impl Cluster {
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
 
-    /// Why the load cannot run on this cluster, if it cannot.
+    /// Returns why this cluster cannot run the load; `None` if it can.
     pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
         refuses(load.protocol, load.stop, load.warmup, self.generators.members.len())
     }
@@ -267,7 +267,8 @@ impl Generators {
         })
     }
 
-    /// Divides a load among the generators. `threads`: workers per machine; `None`: the fewest CPUs of any machine.
+    /// Divides a load among the generators. `threads` is the number of workers per machine; `None`
+    /// uses the fewest CPUs of any machine.
     pub(crate) fn load<'a>(
         &'a self,
         threads: Option<u32>,
@@ -356,7 +357,7 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Why a load cannot be divided among this many generators, if it cannot.
+/// Returns why a load cannot be divided among this many generators; `None` if it can.
 pub fn refuses(protocol: Protocol, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
     let is_stateless = protocol.dialect().is_none();
     let end_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));

@@ -22,7 +22,8 @@ impl Drop for Companions<'_> {
     }
 }
 
-/// Starts companions that do not run; fills `known` even on failure. Kept ones that it does not need end first.
+/// Starts companions that are not running; fills `known` even on failure. First ends kept
+/// companions that are not needed.
 pub(crate) fn start<'a>(order: &Serve, ground: Ground<'a>, known: &mut Vec<ProxyUse>) -> Result<Companions<'a>, End> {
     let plans = &order.point.companions;
     *known = vec![ProxyUse::default(); plans.len()];

@@ -1,4 +1,4 @@
-//! Containers: finds an engine that can start one, builds command lines, removes what is left. The engine's client is a
+//! Containers: finds an engine that can start one, builds command lines, removes leftovers. The engine's client is a
 //! child in the foreground. When it dies, leftovers are found by the container's name: the engine's record, and
 //! podman's monitor, which outlives the client.
 
@@ -183,7 +183,8 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the remains; returns whether none are left. Repeated, as a killed client's container may appear late.
+    /// Removes the remains; returns whether none are left. Tries repeatedly, as a killed client's
+    /// container may appear late.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);
@@ -300,7 +301,6 @@ Max open files            1024                 20000                files     ";
         let environment = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
         let image = image(&["--runtime", "runc"]);
         let mut words = image.words(plan, "quintain-1-0", &[0, 1], &environment, address, &arguments).unwrap();
-        // Limits depend on the machine.
         let at = words.iter().position(|word| word == "--ulimit").unwrap();
         words.drain(at..at + 4);
         words.join(" ")

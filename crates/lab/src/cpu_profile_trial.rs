@@ -15,7 +15,7 @@ use crate::trial_end_reason::End;
 /// Minimum duration of a timed trial for a profile, because samples are sparse.
 const DURATION_MIN_NS: u64 = 2_000_000_000;
 
-/// Why no server of this run can be profiled, and the fix; `None`: no known obstacle.
+/// Why no server of this run can be profiled, and the fix; `None` if no obstacle is known.
 pub fn no_profile(options: &Options) -> Option<String> {
     if options.cluster.is_some() {
         return Some("the server runs on another machine: `perf` samples only processes of this one; run without `--cluster` or `--hosts`".to_owned());

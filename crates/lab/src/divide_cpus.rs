@@ -15,11 +15,11 @@ pub struct Share {
     pub shared: bool,
 }
 
-/// Divides `cpus`: `subject` for the server, `generator` for the generator (`None`: the rest). Physical cores come
-/// before their siblings. Both sides share one NUMA node if they fit, and cores are not split between them if
-/// avoidable. With `None`, the generator also avoids siblings of the server's cores if it has others. A CPU serves both
-/// sides only with `may_share`, and only if there are too few. The error is one line with the CPUs needed and
-/// available.
+/// Divides `cpus`: `subject` for the server, `generator` for the generator (`None` for the rest).
+/// Physical cores come before their siblings. Both sides share one NUMA node if they fit, and cores
+/// are not split between them if avoidable. With `None`, the generator also avoids siblings of the
+/// server's cores if it has others. A CPU serves both sides only with `may_share`, and only if
+/// there are too few. The error is one line with the CPUs needed and available.
 pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool) -> Result<Share, String> {
     let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
     let least = wanted.unwrap_or(1);

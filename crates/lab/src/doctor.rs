@@ -16,13 +16,13 @@ use FindingState::{Bad, Good, NotChecked, Warning};
 /// Properties of this process and results of short tests, as opposed to facts about the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Maximum number of open files (`RLIMIT_NOFILE`, soft); `None`: unlimited.
+    /// Maximum number of open files (`RLIMIT_NOFILE`, soft); `None` if unlimited.
     pub open_files: Option<u64>,
-    /// Whether io_uring works here, or why not; `None`: not tested.
+    /// Whether io_uring works here, or why not; `None` if not tested.
     pub io_uring: Option<Result<(), String>>,
-    /// Disturbances of a busy loop on each CPU; empty: not tested.
+    /// Disturbances of a busy loop on each CPU; empty if not tested.
     pub noise: Vec<Noise>,
-    /// Other labs at work; `None`: unknown.
+    /// Other labs at work; `None` if unknown.
     pub labs: Option<Vec<Lab>>,
 }
 

@@ -8,9 +8,10 @@ use std::os::unix::process::CommandExt;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Pins this process to `cpus` (empty: no change), has the kernel kill it when `parent` dies, and becomes `command`.
-/// Returns only on failure: no command, no such CPU, the parent is gone, or no such program. The kernel ties it to the
-/// *thread* that started it (prctl(2), PR_SET_PDEATHSIG), so the lab starts everything from one thread.
+/// Pins this process to `cpus` (no change if empty), has the kernel kill it when `parent` dies, and
+/// becomes `command`. Returns only on failure: no command, no such CPU, the parent is gone, or no
+/// such program. The kernel ties it to the *thread* that started it (prctl(2), PR_SET_PDEATHSIG),
+/// so the lab starts everything from one thread.
 pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {
     prepare(cpus, parent, command).map_or_else(|error| error, |mut command| command.exec())
 }

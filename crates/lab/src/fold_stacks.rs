@@ -9,7 +9,7 @@ pub const FIELDS: &str = "comm,event,ip,sym,dso";
 
 /// Maximum number of stacks in a profile.
 pub const STACKS_KEPT: usize = 400;
-/// Maximum number of functions in a profile in addition to those of its stacks.
+/// Maximum number of functions in a profile besides those in its stacks.
 pub const HOTTEST_KEPT: usize = 60;
 /// Maximum number of frames in a stack. Deeper stacks keep the innermost frames and the outermost.
 pub const DEPTH_MAX: usize = 80;
@@ -65,7 +65,6 @@ impl Fold {
             if self.frames.len() < DEPTH_MAX {
                 self.frames.push(id);
             } else if let Some(last) = self.frames.last_mut() {
-                // The latest frame is the outermost so far.
                 *last = id;
             }
         }

@@ -61,7 +61,6 @@ impl Engine for Generator {
         if let Some(input) = &self.input {
             let _ = input.say(&heard);
         }
-        // The generator reads nothing after this.
         if heard == (Heard::Read {}) {
             self.input = None;
         }
@@ -107,7 +106,7 @@ pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u6
     }
 }
 
-/// Time after which a generator has ended in any case; `margin` is its time besides the load.
+/// Time after which a generator has certainly ended; `margin` is its time in addition to the load.
 pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let warmup = match spec.warmup {
         Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns } => Duration::from_nanos(ns),

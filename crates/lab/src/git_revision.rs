@@ -9,7 +9,8 @@ pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// The last commit that touched `folder`, twelve digits, `-dirty` if changed. `None`: no checkout, git or commit.
+/// The last commit that touched `folder`, twelve digits, with `-dirty` if changed. `None` without a
+/// checkout, git or a commit.
 pub fn of(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "log", "-1", "--format=%H", "--", "."], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)

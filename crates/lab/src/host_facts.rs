@@ -10,7 +10,6 @@ use crate::cpu_list;
 use crate::procfs::{number, value};
 use crate::supervised_processes::capture;
 
-/// Kernel settings by group.
 const SYSCTLS: &[(&str, &str)] = &[
     ("fs", "file-max nr_open"),
     ("kernel", "io_uring_disabled nmi_watchdog numa_balancing perf_event_paranoid randomize_va_space"),

@@ -64,7 +64,7 @@ pub(crate) enum Event {
 }
 
 impl<'a> Load<'a> {
-    /// Combines generators; a single one has no part. `round_trip`: the longest to one.
+    /// Combines generators; a single one has no part. `round_trip` is the longest to any of them.
     pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
         let running =
             |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };
@@ -171,7 +171,6 @@ fn together<'a>(lives: impl IntoIterator<Item = &'a Progress>) -> Progress {
         all.elapsed_ns = all.elapsed_ns.max(live.elapsed_ns);
         all.requests += live.requests;
         all.rate_per_s += live.rate_per_s;
-        // Weighted by requests.
         latency += live.latency_mean_ns.unwrap_or(0.0) * live.rate_per_s;
         all.errors += live.errors;
         all.cpu_ns += live.cpu_ns;

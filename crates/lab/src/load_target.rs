@@ -41,7 +41,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let host = self::host(http, front);
             let requests = http.requests.iter().map(|request| self::request(request, &host, http, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
-            // Other machines have another working directory.
+            // Other machines have a different working directory.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
             Ok(Target::Http {
                 address,
@@ -154,7 +154,8 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
     read_limited(path, BODY_MAX_BYTES).map_err(|error| format!("cannot read the body `{}`: {error}", path.display()))
 }
 
-/// Errors in the files of `plan` besides its servers', one sentence each, instead of a failed trial per point.
+/// Errors in the files of `plan` except its servers', one sentence each, to avoid a failed trial
+/// per point.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {

@@ -18,14 +18,14 @@ pub struct Options {
     pub cpus: Vec<Cpu>,
     /// Idle policy during trials.
     pub idle: IdlePolicy,
-    /// Machines that run the trials; `None`: this one.
+    /// Machines that run the trials; `None` for this one.
     pub cluster: Option<Rc<Cluster>>,
     /// Measures the speed of server's and generator's CPUs around each trial: [`crate::cpu_probe::run`] except in tests.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
 impl Options {
-    /// A lab on those of `cpus` that the host has, with the machine's default idle policy.
+    /// Creates options for the `cpus` that the host has, with the machine's default idle policy.
     pub fn new(exe: PathBuf, directory: PathBuf, host: &Host, cpus: &[u32]) -> Self {
         let cpus = host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect();
         Self { exe, directory, cpus, idle: IdlePolicy::Machine, cluster: None, probe: crate::cpu_probe::run }
@@ -68,7 +68,7 @@ pub struct Progress {
 pub struct Live {
     /// The generator's progress message.
     pub load: study::generator_messages::Progress,
-    /// Latest sample of the server. `None`: not sampled yet, or on another machine.
+    /// Latest sample of the server. `None` if not sampled yet or on another machine.
     pub server: Option<Sample>,
 }
 
@@ -94,7 +94,7 @@ pub enum Phase {
 pub struct Ended {
     /// Why the run ended.
     pub cause: Cause,
-    /// Why each design point gets no more trials; `None`: it would have got more.
+    /// Why each design point gets no more trials; `None` if it would have got more.
     pub points: Vec<Option<String>>,
 }
 
@@ -117,7 +117,7 @@ pub enum LabError {
     /// The watchdog of this binary could not be started or is gone; nothing may run without it.
     #[error("cannot run the watchdog of `{0}`: {1}")]
     Watchdog(PathBuf, std::io::Error),
-    /// The spinners of [`IdlePolicy::Spin`] on these CPUs do not run, so records would be wrong; their last output.
+    /// Spinners of [`IdlePolicy::Spin`] do not run: their CPUs and last output.
     #[error("the idle spinners on CPUs {0} are not running: {1}")]
     Spin(String, String),
     /// The record of the trial at this position of the run could not be stored.

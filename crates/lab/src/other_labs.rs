@@ -27,8 +27,8 @@ impl std::fmt::Display for Lab {
     }
 }
 
-/// Announces that this process does `work`, until the result is dropped. Fails with an error of the kernel, or if
-/// announced already.
+/// Announces that this process does `work`, until the result is dropped. Fails with the kernel's
+/// error, or if work is already announced.
 pub fn announce(work: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(std::process::id(), work))?)
 }

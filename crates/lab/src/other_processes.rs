@@ -17,7 +17,7 @@ pub struct User {
     pub pid: u32,
     /// Process name, at most 15 bytes.
     pub name: String,
-    /// CPU time per time: 1 is one CPU.
+    /// CPU time per wall time: 1 is one CPU.
     pub share: f64,
 }
 

@@ -27,7 +27,7 @@ const SCRIPT: Duration = Duration::from_secs(60);
 const SCRIPT_MAX_BYTES: usize = 512 << 20;
 /// Maximum size of the file of samples, which is removed at the end.
 const FILE_MAX: &str = "--max-size=128M";
-/// Maximum number of server processes that are attached to; their children are included.
+/// Maximum number of server processes to attach to; their children are included.
 const PROCESSES_MAX: usize = 256;
 
 pub(crate) struct Perf<'a> {
@@ -155,7 +155,7 @@ impl<'a> Perf<'a> {
 
 const DATA: &str = "perf.data";
 
-/// Value of the kernel's permission setting; `None`: the kernel lacks performance events.
+/// Value of the kernel's permission setting; `None` if the kernel lacks performance events.
 fn paranoid() -> Option<i32> {
     std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
 }

@@ -17,8 +17,9 @@ pub(crate) enum NotReady {
     Interrupted,
 }
 
-/// Waits until `child` or one of its descendants accepts connections on `address`. `inside`: the port
-/// that it listens on in its container, and a function that queries the engine for its first process.
+/// Waits until `child` or one of its descendants accepts connections on `address`. `inside` has the
+/// port that it listens on in its container, and a function that queries the engine for its first
+/// process.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,

@@ -38,7 +38,8 @@ fn socket_inode(link: &Path) -> Option<u64> {
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether one of `pids` listens on `port`, in the first one's network namespace. `None`: no permission or no files.
+/// Whether one of `pids` listens on `port`, in the first one's network namespace. `None` if
+/// permission or files are missing.
 pub(crate) fn is_port_held(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
     let here = listening(proc, *pids.first()?)?.into_iter().filter(|(address, _)| address.port() == port);
     let inodes = here.map(|(_, inode)| inode).collect::<Vec<_>>();
@@ -54,7 +55,7 @@ pub(crate) fn is_port_held(proc: &Path, pids: &[u32], port: u16) -> Option<bool>
     seen_all.then_some(false)
 }
 
-/// TCP addresses that `pids` listen on, as far as visible, each once.
+/// Visible TCP addresses that `pids` listen on, without duplicates.
 pub(crate) fn listening_addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
     let held =
@@ -113,7 +114,7 @@ pub(crate) fn tick_ns() -> u64 {
 pub(crate) struct Stat {
     /// Name of the process or thread, at most 15 bytes. Kernel threads rename themselves with their work.
     pub(crate) name: String,
-    /// Whether it has not ended; zombies have.
+    /// Whether it is still running; zombies are not.
     pub(crate) runs: bool,
     pub(crate) parent: u32,
     pub(crate) group: u32,

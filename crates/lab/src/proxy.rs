@@ -105,7 +105,7 @@ fn start_one(
 }
 
 impl Proxy<'_> {
-    /// Stops it. `tables` are pairs of connection tables, the best first.
+    /// Stops the proxy. `tables` are pairs of connection tables, the best first.
     pub(crate) fn finish(mut self, tables: &[(&Table, &Table)], used: &mut ProxyUse) -> Vec<Warning> {
         let mut warnings = self.started.stop(&mut used.used).into_iter().collect::<Vec<_>>();
         used.wire = tables

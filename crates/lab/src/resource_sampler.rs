@@ -1,6 +1,7 @@
-//! Resource usage of a server: all its processes together, sampled ten times per second without disturbing it. One read
-//! per process gives CPU time, memory and threads. Members are searched once per second, reading only new processes.
-//! Reads whose cost grows with the server (PSS, sockets, threads) take at most 1 / [`COST_SHARE`] of the time.
+//! Resource usage of a server: all its processes together, sampled ten times per second without
+//! disturbing it. One read per process gives CPU time, memory and threads. Members are searched
+//! once per second, reading only new processes. Reads whose cost grows with the server (PSS,
+//! sockets, threads) take at most 1 / [`COST_SHARE`] of the time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,7 +45,7 @@ pub(crate) struct Sampler {
 pub(crate) struct Reading {
     /// Midpoint of reading the CPU times, since the server was started, ns.
     pub(crate) at_ns: u64,
-    /// Time that its CPUs worked or were taken by the host, ns; `None`: not reported.
+    /// Time that its CPUs worked or were taken by the host, ns; `None` if not reported.
     busy_ns: Option<u64>,
     user_ns: u64,
     system_ns: u64,
@@ -190,7 +191,8 @@ impl Sampler {
         reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
     }
 
-    /// Writes the results to `used`. `measured`: readings at both ends; `span`: when requests were counted.
+    /// Writes the results to `used`. `measured` has the readings at both ends; `span` is when
+    /// requests were counted.
     pub(crate) fn finish(
         self,
         measured: Option<(Reading, Reading)>,

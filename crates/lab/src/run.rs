@@ -150,8 +150,9 @@ fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option
     known.entry(folder).or_insert_with_key(|folder| git_revision::of(folder)).clone()
 }
 
-/// Directory of a server: that of the first file in its command, or the one that its build changes to (`make -C`).
-/// `None` if the command has no file below `directory`: the directory of a system program is irrelevant.
+/// Directory of a server: where the first file in its command is, or where its build changes to
+/// (`make -C`). `None` if the command has no file below `directory`: the directory of a system
+/// program is irrelevant.
 fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     let base = directory.join(point.subject.process.directory.as_deref().unwrap_or(""));
     let command = shell_words::split(&point.subject.process.command).ok()?;
@@ -176,7 +177,8 @@ pub(crate) struct Spinners<'a> {
 }
 
 impl<'a> Spinners<'a> {
-    /// Starts spinners on all CPUs of active points. `None`: no active point, or the machine's idle policy.
+    /// Starts spinners on all CPUs of active points. `None` without active points or with the
+    /// machine's idle policy.
     pub(crate) fn start(bench: &'a Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
         let mut used = BTreeSet::new();
         for (point, _) in bench.plan.points.iter().zip(ends).filter(|(_, end)| end.is_none()) {

@@ -41,18 +41,18 @@ pub(crate) trait Side {
 
     fn measured(&mut self, span: Span) -> Result<(), End>;
 
-    /// Stops everything. `has_failed`: the load failed, so the server may be about to exit.
+    /// Stops everything. With `has_failed`, the load failed and the server may be about to exit.
     fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End>;
 }
 
-/// Why a server's side could not be started, and what is known about it.
+/// Why a server's side could not be started, and the known facts about it.
 pub(crate) type NotStarted = (End, Box<Stopped>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// The reading at the start of measuring has been taken.
+    /// Whether the reading at the start of measuring has been taken.
     pub(crate) began: bool,
-    /// The reading at the end of measuring has been taken.
+    /// Whether the reading at the end of measuring has been taken.
     pub(crate) ended: bool,
     pub(crate) exited: bool,
     /// The server's latest sample, if it is sampled on this machine.
@@ -72,7 +72,6 @@ pub(crate) struct Subject<'a> {
     known: Stopped,
 }
 
-/// Resource use of the server, the proxies and the companions.
 fn uses(known: &mut Stopped) -> impl Iterator<Item = &mut SubjectUse> {
     let others = known.proxies.iter_mut().chain(&mut known.companions).map(|other| &mut other.used);
     std::iter::once(&mut known.subject).chain(others)

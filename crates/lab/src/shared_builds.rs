@@ -9,7 +9,8 @@ use crate::lab_clocks;
 pub(crate) struct Builds<K>(Vec<(K, Build)>);
 
 impl<K: PartialEq> Builds<K> {
-    /// Notes that a point needs a build; `make` carries it out for the first. False: interrupted.
+    /// Notes that a point needs a build, which `make` carries out for the first one. Returns
+    /// `false` if interrupted.
     pub(crate) fn add(
         &mut self,
         key: K,

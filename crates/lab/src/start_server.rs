@@ -191,7 +191,7 @@ impl<'a> Server<'a> {
                     not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
                 }
             };
-            // A container's first process ignores SIGTERM without a handler: not its fault.
+            // A container's first process ignores SIGTERM unless it has a handler.
             child.contained = first_inside();
             let stopped = child.stop(stop_timeout);
             if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {

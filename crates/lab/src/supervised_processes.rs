@@ -77,7 +77,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) words: &'a [String],
     pub(crate) directory: &'a Path,
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// Whether stdin and stdout are pipes to us. If not, null and joined with stderr.
+    /// Whether stdin and stdout are pipes to us. If not, stdin is null and stdout joins stderr.
     pub(crate) talk: bool,
     /// The container that the command starts. It ends no later than the child.
     pub(crate) container: Option<Job>,
@@ -198,7 +198,6 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Closes the pipe, which ends the watchdog, and waits.
     fn drop(&mut self) {
         let _ = self.process.borrow_mut().wait();
     }
@@ -426,7 +425,8 @@ impl Drop for Child {
     }
 }
 
-/// Stdout and stderr of a short-lived tool such as `git`, not pinned. `None`: no start, failure or over ten seconds.
+/// Stdout and stderr of a short-lived tool such as `git`, not pinned. `None` if it cannot start,
+/// fails or takes over ten seconds.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
     let (exit, text) = output(words, directory, Duration::from_secs(10)).ok()?;
     (exit == Exit::Code(0)).then_some(text)
@@ -450,7 +450,7 @@ pub(crate) fn pid_of(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 
-/// Whether SIGTERM ends a process. A container's first needs a handler (pid_namespaces(7)).
+/// Whether SIGTERM ends a process. A container's first process needs a handler (pid_namespaces(7)).
 pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
     let Some(status) = procfs::read(proc, pid, "status") else { return true };
     let pids = procfs::value(&status, "NSpid");

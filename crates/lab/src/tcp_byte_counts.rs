@@ -29,7 +29,7 @@ struct Socket {
     cookie: u64,
     local: u16,
     remote: u16,
-    /// Payload in both directions; `None`: the connection is closing and no longer counted.
+    /// Payload in both directions; `None` if the connection is closing and no longer counted.
     bytes: Option<u64>,
 }
 
@@ -43,7 +43,8 @@ pub(crate) fn read() -> Option<Table> {
     Some(Table(sockets))
 }
 
-/// Bytes that passed a proxy on `port`, which connects to `next`. `None`: lost, as a connection was closed in between.
+/// Bytes that passed a proxy on `port`, which connects to `next`. `None` if lost because a
+/// connection closed in between.
 pub(crate) fn between(begin: &Table, end: &Table, port: u16, next: u16) -> Option<WireUse> {
     let front = |socket: &&Socket| socket.local == port;
     let back = |socket: &&Socket| socket.remote == next;

@@ -53,7 +53,7 @@ struct Thread {
     ready: Option<(PathBuf, Instant)>,
 }
 
-/// Waits for a CPU that are not over; the kernel counts a wait when it ends.
+/// Unfinished waits for a CPU; the kernel counts a wait when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     pub(crate) total_ns: u64,

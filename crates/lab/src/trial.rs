@@ -268,7 +268,8 @@ fn handle_server_events(
     Ok(())
 }
 
-/// Others' CPU time without proxies on the server's CPUs; unknown if the generator shares them or spinners ran.
+/// Excludes proxies on the server's CPUs from the others' CPU time, which is unknown if the
+/// generator shares the CPUs or spinners ran.
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;
@@ -348,8 +349,9 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
     Err(failed(kind, text))
 }
 
-/// Explains a trial without valid responses. `stalled`: share of time without the generator; `starved`: without a CPU
-/// for the server; `is_silent`: only timeouts.
+/// Explains a trial without valid responses. `stalled` is the share of time without the generator,
+/// `starved` the share without a CPU for the server, and `is_silent` whether there were only
+/// timeouts.
 fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     match is_silent {

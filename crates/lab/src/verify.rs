@@ -36,11 +36,11 @@ use server_under_test::{Home, Server, quoted};
 /// What to verify.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// Cases that come with quintain; `None`: none.
+    /// Cases that come with quintain, if any.
     pub suite: Option<Suite>,
     /// Additional cases of the user.
     pub cases: Vec<Case>,
-    /// Names of the cases to run; empty: all.
+    /// Names of the cases to run; all if empty.
     pub names: Vec<String>,
     /// Page that HTTP cases request.
     pub path: String,
@@ -125,7 +125,8 @@ pub fn names(order: &Order) -> Vec<(String, String)> {
     checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
 }
 
-/// Verifies each built server of a plan that requires it, once, as rows like those of builds; if interrupted, so far.
+/// Verifies each built server once, if the plan requires it, and returns rows like those of builds.
+/// If interrupted, returns the rows so far.
 pub(crate) fn builds(
     plan: &Plan,
     built: &[Build],

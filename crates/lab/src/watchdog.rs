@@ -16,8 +16,9 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use crate::git_worktrees;
 use crate::supervised_processes::{Job, SCRATCH, kill_marked};
 
-/// Reads `input` to its end, then kills everything registered, even if `input` cannot be read, the only error. Starts
-/// its own session, safe from Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.
+/// Reads `input` to its end, then kills everything registered, even if reading fails, which is the
+/// only error. Starts its own session, safe from Ctrl-C in the lab's terminal; the caller ignores
+/// SIGINT, SIGTERM and SIGHUP.
 pub fn run(input: impl Read) -> io::Result<()> {
     // Fails only for a group leader, which is not in the terminal's foreground group anyway.
     let _ = setsid();

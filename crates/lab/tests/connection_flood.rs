@@ -23,7 +23,6 @@ fn flood_is_bounded_and_a_node_still_joins() {
     let joining = listener.accept(vec![None, None], LONG).unwrap();
     let (descriptors, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
 
-    // Silent connections; each uses one more descriptor of this process.
     let mut flood = Vec::new();
     let mut worst = (0, 0);
     let mut look = |own: usize| {

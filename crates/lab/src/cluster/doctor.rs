@@ -23,11 +23,11 @@ pub struct ExaminedNode {
     pub boot_id: String,
     /// Half of the shortest round trip, ns.
     pub clock_error_ns: u64,
-    /// Drift of its clock against the lab's, and the error of that, parts per million.
+    /// Drift of its clock against the lab's, and its error, parts per million.
     pub drift_ppm: (f64, f64),
 }
 
-/// Findings over all machines.
+/// Returns the findings for all machines.
 pub fn examine(all: &[ExaminedNode]) -> Vec<Finding> {
     let load = all.iter().filter(|looked| looked.node.role == Role::Load).collect::<Vec<_>>();
     findings([

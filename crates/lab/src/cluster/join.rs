@@ -26,7 +26,7 @@ pub use node_side::{JoinError, join};
 pub struct Pipes {
     /// Data from the other side.
     pub input: File,
-    /// Data to the other side. Closing only this ends what the other side reads.
+    /// Data to the other side. Closing only this ends the input of the other side.
     pub output: File,
 }
 

@@ -75,7 +75,7 @@ fn version(said: &str) -> Option<&str> {
     said.lines().next()?.split_once("(Open MPI) ").map(|(_, version)| version.trim())
 }
 
-/// Starts nodes (index: rank) and waits until each has joined or cannot, for a reason. Fails with one line.
+/// Starts nodes by rank and waits until each has joined or cannot. Fails with one line.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],
@@ -93,7 +93,6 @@ pub(super) fn start(
     let nodes = programs.iter().map(|program| [&program[..], &join].concat()).collect::<Vec<_>>();
     let command = match &hosts.start {
         Some(template) if hosts.deploy => {
-            // The copy is in the user's home directory there.
             let from_home = ["sh".to_owned(), "-c".to_owned(), format!("cd && exec {}", shell_words::join(&nodes[0]))];
             filled(template, &from_home, machines)
         }
@@ -208,7 +207,7 @@ fn settings(reach: &Reach<'_>) -> impl Iterator<Item = (String, String)> {
     SETTINGS.iter().chain(root).filter(unset).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
 }
 
-/// Rank of this process from Open MPI, PMIx (PRRTE), Slurm or Kubernetes variables.
+/// Returns the rank of this process from Open MPI, PMIx (PRRTE), Slurm or Kubernetes variables.
 pub fn rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
     let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
     names.iter().find_map(|name| variable(name)?.parse().ok())

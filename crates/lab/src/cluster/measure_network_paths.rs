@@ -96,7 +96,7 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// Why a path could not be measured. Without a response, it asks about a firewall.
+/// Explains why a path could not be measured. If nothing responded, the message asks about a firewall.
 fn question(kind: FailureKind, message: String, address: SocketAddr) -> String {
     match kind {
         FailureKind::Answers => format!("{message}: is {address} open to it, or is there a firewall?"),

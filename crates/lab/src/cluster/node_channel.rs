@@ -148,7 +148,6 @@ impl Link {
         loop {
             let mut said = self.take()?.into_iter();
             if let Some(wanted) = said.find_map(&mut pick) {
-                // Later messages are kept for the next caller.
                 self.said.borrow_mut().extend(said);
                 return Ok(wanted);
             }
@@ -190,7 +189,8 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// Pings a node that is `ahead` at lab time 1000, on ways of `there` and `back`: the error covers the offset.
+    /// Pings a node that is `ahead` at lab time 1000, over paths that take `there` and `back`: the
+    /// error covers the offset.
     #[test]
     fn offset_is_correct_within_its_error() {
         for (ahead, there, back) in [(0, 10, 10), (1_000_000_000_000, 30, 10), (-900, 0, 7), (5, 2_000_000, 0)] {

@@ -214,8 +214,8 @@ struct Shared {
 }
 
 impl Lab {
-    /// The lab that writes to `input` and reads from `output`. Starts sending beats, so the node can introduce itself
-    /// later.
+    /// Connects to the lab that writes to `input` and reads from `output`. Starts sending beats, so
+    /// the node can introduce itself later.
     pub fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         let (wake, waker) = io::pipe()?;
         let wake = OwnedFd::from(wake);

@@ -78,7 +78,6 @@ fn successful_trial_leaves_a_complete_record() {
     assert!(subject.measured_ns >= 100_000_000 && subject.measured_ns < record.elapsed_ns, "{subject:?}");
     assert!(subject.measured_share.is_some_and(|share| share > 0.0 && share <= 1.0), "{subject:?}");
     assert!(subject.run_queue_ns.is_some(), "{subject:?}");
-    // With one CPU, the generator would count as another process.
     assert_eq!(record.cpus_shared, subject.others_ns.is_none(), "{subject:?}");
     assert!(subject.switches_voluntary >= 1, "it waited for its requests: {subject:?}");
     assert!(subject.threads_max >= 2 && subject.sockets_max >= 2, "{subject:?}");
@@ -374,7 +373,6 @@ fn search_tolerates_more_failures() {
     let (ended, told) = run_with(&plan, &[], &options, &mut next, &|_| false);
     assert_eq!(ended.unwrap().points, vec![Some("no capacity".to_owned()); 2]);
     assert_eq!(told.records.len(), 5, "its own rule says when to give up");
-    // The study's maximum still applies.
     let mut endless =
         |_: usize, _: &[Record]| Next::Trial(Some(Step { purpose: Purpose::Bracket, rate_per_s: Some(100.0) }));
     plan.points.remove(0);

@@ -7,7 +7,7 @@ use super::expected_page::Page;
 use super::http_response_parser::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
 
 impl Client {
-    /// Reads a response, to HEAD if `head`. `None`: closed before it began.
+    /// Reads a response, to HEAD if `head`. `None` if closed before it began.
     pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
         loop {
             let Some(bytes) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
@@ -40,7 +40,7 @@ impl Client {
         Ok(got)
     }
 
-    /// Reads `mark` and returns the bytes before it; `None`: the end came before any byte.
+    /// Reads `mark` and returns the bytes before it; `None` if the end came before any byte.
     fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<Vec<u8>>, String> {
         let mut looked = 0;
         loop {

@@ -84,7 +84,7 @@ fn reset_once(server: &Server<'_>) -> Result<(), String> {
 }
 
 fn churn(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Extra sockets that are no leak: a runtime's own, or closing connections.
+    /// Number of extra sockets that are not a leak: a runtime's own, or closing connections.
     const SLACK: usize = 10;
     let come_and_go = |count: usize| -> Result<(), String> {
         for index in 0..count {

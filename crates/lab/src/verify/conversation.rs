@@ -184,7 +184,7 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Sends a request and checks the response. The flag of an error: the connection was closed.
+    /// Sends a request and checks the response; an error has whether the connection was closed.
     fn exchange(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), (Trouble, bool)> {
         self.send(client, asked).map_err(|trouble| (trouble, true))?;
         self.answer(client, asked).map_err(|trouble| {

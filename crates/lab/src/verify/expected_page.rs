@@ -66,7 +66,6 @@ pub(super) fn differ(what: &str, expected: &[u8], received: &[u8]) -> Result<(),
         return Ok(());
     }
     let same = expected.iter().zip(received).take_while(|(one, other)| one == other).count();
-    // The excerpt begins shortly before the difference.
     let from = same.saturating_sub(20);
     let shown =
         |bytes: &[u8]| format!("{}{}", if from > 0 { "..." } else { "" }, excerpt(&bytes[from.min(bytes.len())..]));

@@ -110,7 +110,7 @@ impl<'a> Server<'a> {
         Ok(page)
     }
 
-    /// Whether it still runs and serves a new connection.
+    /// Fails unless it still runs and serves a new connection.
     pub(super) fn check_alive(&mut self) -> Result<(), String> {
         if let Some(exit) = self.child.as_mut().and_then(|child| child.wait(Duration::ZERO)) {
             return Err(format!("the server ended ({exit})"));

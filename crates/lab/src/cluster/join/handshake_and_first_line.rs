@@ -108,7 +108,6 @@ impl Opening {
                 Err(_) => return Err(Why::Ended),
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // Sends the TLS alert with the reason, if the other side still reads.
                 let _ = self.send();
                 return Err(error.into());
             }

@@ -16,7 +16,8 @@ use crate::lab_clocks;
 
 pub(super) const HALF_OPEN_MAX: usize = 64;
 const OPENING_MAX: Duration = Duration::from_secs(2);
-/// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may go: silent ones must not keep nodes out.
+/// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may be dropped: silent ones
+/// must not keep nodes out.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Interval between checks of the times above.
 const TICK: Duration = Duration::from_millis(50);
@@ -84,7 +85,7 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// Waits for the next event. `None`: none within `timeout` or after [`Event::Over`].
+    /// Waits for the next event. `None` if there is none within `timeout` or after [`Event::Over`].
     pub fn next(&self, timeout: Duration) -> Option<Event> {
         self.events.recv_timeout(timeout).ok()
     }
@@ -99,7 +100,7 @@ pub enum Event {
     Twice(u32, SocketAddr),
     /// A connection from this address was refused. Only the first [`REFUSALS_TOLD`] are reported.
     Refused(SocketAddr, Why),
-    /// The port is closed: the number of refused connections, with reported ones.
+    /// The port is closed: the number of refused connections, including reported ones.
     Over(u64),
 }
 
@@ -126,7 +127,7 @@ struct Door {
     deadline: Instant,
     /// Connections that have not joined yet, oldest first.
     half_open: Vec<HalfOpen>,
-    /// Out of file descriptors: accepts nothing before this time.
+    /// Time before which nothing is accepted, for lack of file descriptors.
     paused: Option<Instant>,
     refused: u64,
     events: mpsc::Sender<Event>,
@@ -148,7 +149,7 @@ impl Door {
         let _ = events.send(Event::Over(refused));
     }
 
-    /// Polls the socket and all half-open connections. `None`: the lab has given up.
+    /// Polls the socket and all half-open connections. `None` if the lab has given up.
     fn wait(&self) -> Option<Vec<bool>> {
         let now = lab_clocks::now();
         let is_open = self.has_room(now) && self.paused.is_none_or(|paused| paused <= now);

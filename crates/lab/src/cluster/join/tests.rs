@@ -184,7 +184,6 @@ fn lost_connection_ends_both_sides() {
 /// The lab's reason for refusing an intruder. The node must then join normally.
 fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
     let (known, joining) = lab(&[None]);
-    // The intruder may keep its connection open.
     let held = knocks(&known);
     let why = refused(&joining);
     drop(held);
@@ -211,7 +210,6 @@ fn refuses_connections_without_tls() {
     for bytes in [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".as_slice(), &[0xff; 70_000], &[0; 5], b"{}\n"] {
         let why = stranger(|known| {
             let mut stream = TcpStream::connect(known.address).unwrap();
-            // The lab may close the connection during the write.
             let _ = stream.write_all(bytes);
             stream
         });

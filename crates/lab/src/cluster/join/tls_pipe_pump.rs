@@ -72,13 +72,13 @@ struct Pump {
     tls: Connection,
     pending: Vec<u8>,
     written: usize,
-    /// Our side's input; `None`: closed at either end.
+    /// Our side's input; `None` once closed at either end.
     to: Option<File>,
-    /// Our side's output; `None`: closed at either end.
+    /// Our side's output; `None` once closed at either end.
     from: Option<File>,
     chunk: Vec<u8>,
     peer: Peer,
-    /// Whether the other side knows that no more will come.
+    /// Whether the other side was notified of the end.
     is_shut: bool,
     /// Latest end of the thread, set when our side stops reading.
     until: Option<Instant>,
