@@ -45,7 +45,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The time at which the shape has scheduled `requests`, which never decrease, ns.
+    /// Returns when the shape has scheduled `requests`, ns. `requests` must never decrease.
     fn time_ns(&mut self, requests: f64) -> f64 {
         while let Some(stage) = self.stages.get(self.at) {
             let inside = requests - self.before;
@@ -68,13 +68,14 @@ impl Shape {
 const AFTER_SHAPE_NS: f64 = 1e18;
 
 impl Timetable {
-    /// Worker `index` of `workers`, which share the offered rate evenly. `None` in a closed loop.
+    /// Creates the schedule of worker `index`. All `workers` share the offered rate evenly. `None`
+    /// in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
         let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
         Some(Self::drawn(arrivals, gap_ns, None, seed, index, workers, start))
     }
 
-    /// The same for a rate that changes.
+    /// Like [`Self::new`], for a changing rate.
     pub(crate) fn shaped(
         arrivals: Arrivals,
         stages: &[Stage],

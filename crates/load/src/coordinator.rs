@@ -54,7 +54,7 @@ pub(crate) struct Control {
     release: Condvar,
 }
 
-/// One worker's published state, on cache lines of its own.
+/// One worker's published state, on its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Gauge {
@@ -67,11 +67,11 @@ pub(crate) struct Gauge {
     /// Whether this worker has sent its whole share of a limited number of requests.
     pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
-    /// Caches: every warm-up request has its response.
+    /// Caches: whether every warm-up request has its response.
     pub(crate) rested: AtomicBool,
-    /// The trace or file of values has nothing left for this worker, and every response has arrived.
+    /// Whether this worker's trace or file of values is exhausted and all responses have arrived.
     pub(crate) exhausted: AtomicBool,
-    /// All requests allowed during measuring have ended.
+    /// Whether all requests allowed during measuring have ended.
     pub(crate) drained: AtomicBool,
     /// End of this worker's last request, set once it may send no more.
     pub(crate) last_answer: AtomicU64,
@@ -319,7 +319,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// The end of a trace, or of a file of which each row is sent once, ends the load under every stop rule.
+    /// The end of a trace or of a file that is not repeated ends the load under every stop rule.
     fn input_ended(&mut self, now: Nanos) -> Option<Outcome> {
         let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
         let last = last.unwrap_or(now).max(self.from.saturating_add(1));

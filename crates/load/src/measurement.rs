@@ -140,7 +140,7 @@ fn by_request(spec: &LoadSpec, done: &[Done]) -> Vec<OperationMeasurement> {
     operations(requests).into_iter().enumerate().map(measured).collect()
 }
 
-/// Merges the results of an operation. `parts`: of the workers, and of the steps with this name.
+/// Merges the results of an operation from `parts`: one per worker and step with this name.
 pub(crate) fn operation<'a, I: Iterator<Item = &'a Operation>>(
     name: String,
     parts: impl Fn() -> I,

@@ -46,7 +46,7 @@ pub struct Operation {
     pub key: u64,
     /// Length of the value that a SET or fill of the key writes, in bytes.
     pub value_bytes: u32,
-    /// Time to live of a value set now, in seconds; 0: unlimited.
+    /// Time to live of a value set now, in seconds; 0 for unlimited.
     pub ttl_s: u32,
     /// Whether no earlier operation had this key, so that a read must miss. False for keys of the initial population.
     pub new: bool,
@@ -300,13 +300,14 @@ impl Texts {
 
     /// Writes the text of a key into `buffer` and returns it: the key's number in a prefix-free code, then filler up to
     /// the length that its distribution gives. The code is base 32, lowest digit first, with the last digit from the
-    /// other half of the alphabet. So no two keys are equal, and consecutive ones differ at the start.
+    /// other half of the alphabet. Thus no two keys are equal, and consecutive ones differ at the start.
     #[inline]
     pub fn key<'a>(&self, key: u64, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         self.key_of_bytes(key, 0, buffer)
     }
 
-    /// Like [`Texts::key`] for a key of `told` bytes, as recorded in a trace; 0: its distribution gives the length.
+    /// Like [`Texts::key`] for a key of `told` bytes, as recorded in a trace; with 0, its
+    /// distribution gives the length.
     #[inline]
     pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;

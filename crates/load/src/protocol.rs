@@ -50,7 +50,7 @@ pub(crate) enum Parsed {
     More,
     Answer {
         used: usize,
-        /// The bytes after an invalid response can still be parsed.
+        /// Fault of an invalid response, after which the stream can still be parsed.
         fault: Option<Fault>,
         status: u16,
         /// Whether the server announced that this is its last response on the connection.
@@ -148,7 +148,7 @@ pub(crate) trait Protocol {
         None
     }
 
-    /// Index of the server of the stream's next request, which waits for no response.
+    /// Index of the server of the stream's next request, which does not wait for responses.
     #[inline]
     fn next_server(&mut self, _: &mut Self::Stream) -> u32 {
         0
@@ -176,7 +176,8 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// How many of `wanted` requests are available, without caused ones. Fewer: the source is exhausted.
+    /// How many of `wanted` requests are available, without caused ones. Fewer mean that the source
+    /// is exhausted.
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         wanted
@@ -231,13 +232,12 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Parses the response to the oldest request in flight; unordered, to any. At the end of the stream,
-    /// [`Protocol::end`] completes it.
+    /// Parses the response to the oldest request in flight, or to any if unordered. At the end of
+    /// the stream, [`Protocol::end`] completes it.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;
 
-    /// Describes the last fault.
     fn explain(&self) -> Option<String>;
 }
 

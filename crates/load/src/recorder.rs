@@ -54,13 +54,11 @@ impl Fault {
 
 pub(crate) type Faults = [u64; Fault::COUNT];
 
-/// A result, or a fault with its explanation.
 pub(crate) type OrFault<T> = Result<T, (Fault, String)>;
 
 /// A session that ended without an error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completed {
-    /// Index of its journey.
     pub(crate) journey: usize,
     pub(crate) elapsed_ns: Nanos,
     /// Number of calls that it skipped.
@@ -404,7 +402,7 @@ impl Recorder {
         latency_ns
     }
 
-    /// An error counts as measured from [`Recorder::from`].
+    /// Counts an error, as measured if it occurs after [`Recorder::from`].
     pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
         if at < self.from {
             self.warmup_faults[fault as usize] += 1;
@@ -419,7 +417,7 @@ impl Recorder {
         self.window_errors += 1;
     }
 
-    /// A timed-out request has ended other than by a valid response.
+    /// Notes that a timed-out request ended without a valid response.
     pub(crate) fn timed_out_request_ended(&mut self, at: Nanos) {
         self.last_error = at;
         self.last_failed = at;

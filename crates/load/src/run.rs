@@ -268,7 +268,7 @@ fn invalid(error: WorkloadError) -> LoadError {
     LoadError::Spec(vec![error.to_string()])
 }
 
-/// Of several addresses, picks the first that accepts: `localhost` may be `::1` with a server on 127.0.0.1 only.
+/// Picks the first address that accepts: `localhost` may be `::1`, the server on 127.0.0.1.
 pub(crate) fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

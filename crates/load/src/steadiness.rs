@@ -32,7 +32,6 @@ pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
     let sums = sums.map(|batch| batch.iter().fold((0, 0), |sum, window| (sum.0 + window.0, sum.1 + window.1)));
     let ratios = sums.filter(|sum| sum.1 > 0).map(|(hits, gets)| hits as f64 / gets as f64).collect::<Vec<_>>();
     if ratios.is_empty() {
-        // Without GETs there is no hit ratio to wait for.
         return Steadiness { steady: true, ..unknown };
     }
     let Some(trend) = mann_kendall::mann_kendall(&ratios) else { return unknown };

@@ -1,5 +1,3 @@
-//! Overhead of responses that arrive in any order.
-
 /// Overhead of one response of an unordered protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamFacts {

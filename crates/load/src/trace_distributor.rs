@@ -27,7 +27,6 @@ const BATCHES: usize = 16;
 const READ_BYTES: usize = 256 * 1024;
 /// Maximum number of keys. With a 64-bit hash, two of them collide with probability 1 in 30.
 pub(crate) const KEYS_MAX: u64 = 1 << 30;
-/// Maximum number of records in one second.
 const SECOND_RECORDS: usize = 1 << 20;
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -39,7 +38,7 @@ pub(crate) struct TraceOp {
     pub(crate) key: u64,
     pub(crate) value_bytes: u32,
     pub(crate) ttl_s: u32,
-    /// Recorded length of the key, at most the longest valid key; 0: not recorded.
+    /// Recorded length of the key, at most the longest valid key; 0 if not recorded.
     pub(crate) key_bytes: u8,
     pub(crate) kind: Kind,
     pub(crate) new: bool,

@@ -504,7 +504,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Unordered: whether the first idle place still exists. The server may have reduced its limit, so it is dropped.
+    /// Unordered: whether the first idle place still exists. Drops it otherwise, since the server
+    /// may have reduced its limit.
     fn has_place(&mut self, id: u32) -> bool {
         let depth = self.connections.depth;
         let client = self.connections.client(id);

@@ -62,7 +62,7 @@ impl<'a> PhaseTracker<'a> {
         self.gauge.live().last_problem = Some((fault, why));
     }
 
-    /// Publishes the counts of this worker. `in_vain`: errors that ended no request.
+    /// Publishes the counts of this worker. `in_vain` counts errors that ended no request.
     pub(crate) fn publish(&self, now: Nanos, recorder: &mut Recorder, in_vain: u64) {
         let sum = |faults: &Faults| faults.iter().sum::<u64>();
         let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);

@@ -53,7 +53,6 @@ fn serve() -> String {
     address
 }
 
-/// Serves one connection after its first bytes.
 fn serve_http2(socket: &mut TcpStream, bytes: &mut [u8], count: usize) {
     let (mut start, mut end) = (PREFACE.len(), count);
     let mut answer = *b"\0\0\x04\x01\x04\0\0\0\0\x88\x5c\x014\0\0\x04\0\x01\0\0\0\0test";

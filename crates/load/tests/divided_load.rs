@@ -70,7 +70,7 @@ fn spec(address: &str) -> LoadSpec {
     }
 }
 
-/// The words of each connection of the load before, once all its connections have ended.
+/// Returns the words of each connection of the previous load, once all its connections have ended.
 fn words(seen: &Seen) -> Vec<Vec<u32>> {
     for connection in std::mem::take(&mut *seen.connections.lock().unwrap()) {
         connection.join().unwrap();

@@ -113,7 +113,8 @@ pub(crate) fn question(url: &str) -> String {
     target
 }
 
-/// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL. 404, `"intercepted": false`: unknown.
+/// Parses `{"address": "ip:port"}`, with `"tls"` if it differs from the URL. Status 404 or
+/// `"intercepted": false` means unknown.
 fn read_answer(status: u16, body: &[u8], endpoint: &Url) -> Result<Option<(String, bool)>, String> {
     if status == 404 {
         return Ok(None);

@@ -58,7 +58,6 @@ pub(crate) struct Step {
     expect: Vec<(Path, String, Given)>,
 }
 
-/// A value to take from a response.
 #[derive(Debug)]
 struct Take {
     slot: usize,
@@ -320,7 +319,6 @@ fn prepare_step(
 ) -> Result<Step, Vec<String>> {
     let mut mistakes = Vec::new();
     let mut told = |error: String| mistakes.push(error);
-    // Errors of a schema are reported already.
     let schema_of = |name: &str| {
         let at = journey.schemas.iter().position(|schema| schema.name == name)?;
         Some((journey.schemas[at].file.as_str(), schemas[at].as_ref()?))

@@ -69,7 +69,7 @@ struct PlannedJourney {
 struct PlannedTarget {
     url: Url,
     host: String,
-    /// Scheme, host and port as the journey writes them.
+    /// Scheme, host and port as written in the journey.
     origin: String,
     is_called: bool,
 }
@@ -100,7 +100,6 @@ pub(crate) struct Call {
     session: LoggedSession,
 }
 
-/// An unsent call.
 impl Default for Call {
     fn default() -> Self {
         Self { step: u32::MAX, resolves: false, session: LoggedSession::default() }
@@ -150,7 +149,7 @@ struct Session {
     server: u32,
     /// The URL that the next call only looks up in the resolver.
     asked: Option<String>,
-    /// Prepared, but its first call is not due.
+    /// Whether it is prepared but its first call is not due yet.
     waits: bool,
     values: Values,
     cookies: Jar,
@@ -359,7 +358,7 @@ impl PlannedJourney {
         Ok(PlannedJourney { program, targets, weight_until, steps_before })
     }
 
-    /// Whether the URL of a step begins with something else than a target.
+    /// Whether the URL of a step begins with something other than a target.
     fn learns(&self) -> bool {
         self.program.steps.iter().any(|step| self.program.target(step).is_none())
     }
@@ -394,7 +393,7 @@ impl PlannedJourney {
 }
 
 impl Sessions {
-    /// Creates the sessions of one worker. `servers` are those of [`Plan::servers`].
+    /// Creates the sessions of one worker. `servers` come from [`Plan::servers`].
     pub(crate) fn new(plan: Arc<Plan>, servers: Servers, worker: u32, workers: u32) -> Self {
         Self {
             plan,
@@ -554,7 +553,6 @@ impl Sessions {
         self.compose(session, &endpoint, out)
     }
 
-    /// The next session of a client.
     fn begin(&mut self, stream: &mut Stream) {
         let number = match self.plan.identities {
             Identities::Fresh => self.number,
@@ -574,7 +572,7 @@ impl Sessions {
         stream.session = Some(Box::new(session));
     }
 
-    /// A call that was in flight on a lost connection has ended its session.
+    /// Ends the session whose call was in flight on a lost connection.
     fn end_lost(stream: &mut Stream) {
         if std::mem::take(&mut stream.is_in_flight) {
             stream.end_session();
@@ -616,7 +614,7 @@ fn next_step<'s>(steps: &'s [Step], session: &mut Session) -> OrFault<Option<&'s
     Ok(None)
 }
 
-/// Mistakes that no single journey has.
+/// Returns errors that only the combination of journeys reveals.
 fn mistakes_of_all(journeys: &[WeightedJourney], targets: &BTreeMap<String, String>) -> Vec<String> {
     let names = journeys.iter().map(|one| one.journey.name.as_str()).collect::<Vec<_>>();
     let known = || journeys.iter().flat_map(|one| one.journey.targets.iter().map(|target| target.0.as_str()));

@@ -160,7 +160,6 @@ pub(crate) fn value_text(value: &Value) -> Cow<'_, str> {
         Value::Bool(flag) => flag.to_string().into(),
         Value::Double(double) => double.to_string().into(),
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes),
-        // Values come from replies, which yield scalars only.
         Value::Null | Value::Unknown | Value::List(_) | Value::Map(_) | Value::Record(_) => "".into(),
     }
 }

@@ -67,7 +67,7 @@ pub(crate) trait Codec {
 
     fn reader(&self) -> Self::Reader;
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
-    /// Appends a SET. `ttl_s` 0: the value never expires. Protocols without flags ignore `flags`.
+    /// Appends a SET; `ttl_s` is 0 for no expiry. Protocols without flags ignore `flags`.
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
@@ -83,7 +83,6 @@ pub(crate) trait Codec {
         sink: impl FnMut(Piece<'_>),
     ) -> OrFault<Option<Response>>;
 
-    /// Whether the stream is between responses.
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
 }
 
@@ -111,7 +110,7 @@ impl Purpose {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
     key: u64,
-    /// Recorded key length; 0: the key-length distribution determines it.
+    /// Recorded key length; 0 if the key-length distribution determines it.
     key_bytes: u8,
     value_bytes: u32,
     ttl_s: u32,

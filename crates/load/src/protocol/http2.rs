@@ -27,7 +27,6 @@ const FIELD_FRAME_BYTES: usize = 11;
 /// Maximum bytes of a server's text that a message shows.
 const DEBUG_MAX_BYTES: usize = 200;
 
-/// A part of a field block.
 #[derive(Clone, Debug)]
 enum Part {
     Fixed(Vec<u8>),
@@ -135,7 +134,7 @@ impl Stream {
         Some([0, bytes as usize])
     }
 
-    /// Sends bodies as far as the windows allow.
+    /// Sends as much of the bodies as the windows allow.
     fn send_bodies(&mut self) {
         let Some(peer) = self.peer else { return };
         for (id, open) in self.ids.iter().zip(&mut self.open).filter(|(_, open)| !open.unsent.is_empty()) {
@@ -165,7 +164,7 @@ impl Stream {
     }
 }
 
-/// Appends a body as far as the windows allow, and returns the bytes used.
+/// Appends as much of a body as the windows allow, and returns the bytes used.
 fn push_body(
     out: &mut Vec<u8>,
     id: u32,

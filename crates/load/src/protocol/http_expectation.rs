@@ -29,7 +29,7 @@ enum Problem {
 /// The body of a response so far.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// Bytes that are as expected so far.
+    /// Number of bytes that have matched so far.
     as_expected: usize,
     difference: Option<Box<Difference>>,
     /// The body so far, if all of it is checked.
@@ -54,7 +54,7 @@ impl Expectation {
         self.checks.as_ref().is_some_and(|checks| checks.applies_to(sent.number))
     }
 
-    /// Takes a piece of the body. `is_checked`: result of [`Expectation::checks_whole`].
+    /// Takes a piece of the body. `is_checked` is the result of [`Expectation::checks_whole`].
     #[inline]
     pub(super) fn compare(&self, so_far: &mut Body, is_checked: bool, piece: &[u8]) {
         let Body { as_expected, difference, whole } = so_far;

@@ -1,5 +1,3 @@
-//! Volley's ping-pong.
-
 use net::Nanos;
 use stats::Rng;
 use wire::pingpong;

@@ -38,7 +38,6 @@ pub(crate) struct Sent {
     pub(super) number: u64,
 }
 
-/// An unsent request.
 impl Default for Sent {
     fn default() -> Self {
         Self { index: u32::MAX, number: 0 }

@@ -254,7 +254,7 @@ impl Varied {
         sizes.fold((0, true), |(sum, all), (bytes, is_fixed)| (sum + bytes, all && is_fixed))
     }
 
-    /// Longest body, and whether all are as long.
+    /// Length of the longest body, and whether all have it.
     pub(crate) fn body_bytes(&self) -> (usize, bool) {
         self.bytes_of(&self.body)
     }
@@ -298,7 +298,7 @@ impl<'a> Values<'a> {
         self.seed
     }
 
-    /// Number of requests that the values suffice for; `None` if they never end.
+    /// Number of requests for which the values suffice; `None` if they never end.
     pub(crate) fn requests_max(&self) -> Option<u64> {
         self.rows_once
     }

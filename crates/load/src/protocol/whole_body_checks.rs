@@ -18,7 +18,7 @@ const SHOWN_MAX_CHARS: usize = 60;
 
 #[derive(Debug)]
 pub(super) struct Checks {
-    /// One request of this many is checked.
+    /// One in this many requests is checked.
     one_in: u64,
     key: u64,
     body: Option<Text>,

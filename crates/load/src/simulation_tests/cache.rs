@@ -26,13 +26,13 @@ pub(super) struct Store {
     pub(super) misses: u64,
     pub(super) sets: u64,
     pub(super) deletes: u64,
-    /// Maximum number of values; 0: unlimited.
+    /// Maximum number of values; 0 for no limit.
     room: usize,
-    /// Clears the cache after this many SETs; 0: never.
+    /// Clears the cache after this many SETs; 0 for never.
     forgets_every: u64,
-    /// Corrupts every n-th value returned; 0: none.
+    /// Corrupts every n-th value returned; 0 for none.
     tears_every: u64,
-    /// Flags of 0 for every n-th hit; 0: always right.
+    /// Returns flags of 0 for every n-th hit; 0 for never.
     forgets_flags_every: u64,
     pub(super) seen: Vec<String>,
     pub(super) seen_at: Vec<Nanos>,
@@ -183,7 +183,6 @@ fn counts_equal_the_servers_own() {
         agrees(&measurement, &store.borrow());
         let counts = of(&measurement).counts;
         assert_eq!(counts.fills, counts.misses);
-        // A cache without a limit evicts nothing.
         let causes = counts.causes;
         assert_eq!((causes.capacity, causes.expiry, causes.refused), (0, 0, 0), "{causes:?}");
         assert!(causes.invalidation > 500 && causes.compulsory >= 60, "{causes:?}");
@@ -219,7 +218,6 @@ fn request_stream_depends_only_on_seed() {
         let spec = LoadSpec { clients: 1, ..cache(workload(0.8, 0.1, 0.1, fill), 2_000) };
         let (_, store) = measure(&spec, store);
         let seen = store.borrow().seen.clone();
-        // Without fills, GETs and DELETEs are the workload's.
         seen.into_iter().filter(|request| !request.starts_with("set")).collect::<Vec<_>>()
     };
     let good = asked(Store::default(), true);

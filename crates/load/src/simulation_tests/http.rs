@@ -265,7 +265,6 @@ fn requests_after_last_response_are_resent() {
         assert_eq!((errors(&measurement), measurement.requests, measurement.unfinished), (vec![], 5_000, 0));
         assert_eq!(measurement.statuses, [(200, 5_000)].into());
         assert!(measurement.asked_again > 1_000, "{}", measurement.asked_again);
-        // No request is sent again after its response.
         assert_eq!(answered.get(), measurement.warmup_requests + 5_000);
         assert_eq!((measurement.warmup_errors.len(), measurement.unsent), (0, 0));
     }
@@ -482,7 +481,6 @@ fn rate_follows_its_shape() {
     for (seen, expected) in seen.iter().zip([50.0, 50.0, 50.0, 50.0, 50.0, 360.0, 280.0, 200.0, 120.0, 40.0]) {
         assert!((seen - expected).abs() <= 6.0, "{seen}, expected {expected}");
     }
-    // The warm-up has the first rate.
     near(measurement.warmup_requests as f64, 500.0 * measurement.warmup_ns as f64 / 1e9, 0.05);
 }
 

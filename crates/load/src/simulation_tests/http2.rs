@@ -218,7 +218,6 @@ fn server_limits_requests_in_flight() {
             server_with(settings, &Rc::default(), move |request, to| {
                 count.set(count.get() + 1);
                 seen.set(seen.get().max(count.get()));
-                // Three requests arrive together and end together.
                 if count.get() == 3 {
                     count.set(0);
                     (0..3).for_each(|nth| to.send(MS, good(request.stream - 2 * nth)));
@@ -400,7 +399,6 @@ fn statuses_and_bodies_are_checked() {
             match request.number % 3 {
                 0 => to.send(MS, headers("503", request.stream, true)),
                 1 => to.send(MS, wrong_body.concat()),
-                // Interim responses are skipped.
                 _ => to.send(MS, [headers("103", request.stream, false), good(request.stream)].concat()),
             }
         })
@@ -567,7 +565,6 @@ fn a_silent_stream_times_out_and_the_others_continue() {
     let measurement = measure(&spec, |_| {
         server(|request, to| match request.number {
             100 => {}
-            // Late, but its latency counts.
             200 => to.send(150 * MS, good(request.stream)),
             _ => to.send(MS, good(request.stream)),
         })

@@ -56,7 +56,6 @@ fn gives_up_request_limit_without_responses() {
     assert_eq!(silent.stop_reason, "requests: gave up, no response for 0.6 s");
     near(silent.duration_ns as f64, 2.0 * TIMEOUT as f64, 0.05);
 
-    // A warm-up by number of requests ends as well.
     let spec = LoadSpec { warmup: Warmup::Requests(50), ..number() };
     let silent = measure(&spec, |_| ready_made_peers::silent().into());
     assert!(silent.stop_reason.ends_with("no response for 0.6 s; the warm-up was cut short"), "{silent:?}");

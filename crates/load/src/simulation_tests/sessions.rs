@@ -433,7 +433,7 @@ fn clients_log_in_once_and_again_after_an_error() {
     assert_eq!((served.strangers, errors(&measurement)), (0, vec![("status", 1)]));
 }
 
-/// Three parts of the visitors only look around, one in four logs in once and then orders.
+/// Three in four visitors only look around; one in four logs in once and then orders.
 fn two_journeys() -> LoadSpec {
     let mut spec = shop();
     let Target::Journey { journeys, .. } = &mut spec.target else { unreachable!() };

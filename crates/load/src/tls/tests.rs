@@ -474,7 +474,6 @@ fn distinguishes_end_from_truncation() {
     pair.carry().unwrap();
     assert_eq!(pair.plain, b"the last");
     assert!(pair.client.ended());
-    // Bytes after the end are ignored.
     pair.client.read(b"\x00garbage", &mut pair.plain).unwrap();
     assert_eq!(pair.plain, b"the last");
 }
@@ -490,7 +489,6 @@ fn close_sends_close_notify() {
     pair.client.close(&mut wire);
     pair.server.read_tls(&mut wire.as_slice()).unwrap();
     assert!(pair.server.process_new_packets().unwrap().peer_has_closed());
-    // A closed or failed session sends nothing more.
     assert_eq!(pair.client.read(b"\x00\x00\x00\x00\x00", &mut pair.plain), Err(FAILED.to_owned()));
     wire.clear();
     pair.client.close(&mut wire);
@@ -521,7 +519,6 @@ fn hostile_server_causes_only_errors() {
     let error = (0..1000).find_map(|_| session.read(&record, &mut Vec::new()).err());
     let is_expected = |error: &str| error.starts_with("TLS protocol error") || error.contains("in the TLS handshake");
     assert!(error.as_deref().is_some_and(is_expected), "{error:?}");
-    // Endless cipher changes and warnings.
     for record in [&[20, 3, 3, 0, 1, 1][..], &[21, 3, 3, 0, 2, 1, 90], &[22, 3, 3, 0, 0], &[23, 3, 3, 0, 1, 0]] {
         let mut session = connector.start();
         let error = (0..100_000).find_map(|_| session.read(record, &mut Vec::new()).err());

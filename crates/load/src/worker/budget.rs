@@ -26,7 +26,7 @@ pub(super) struct Budget {
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
     reported_spent: bool,
-    /// The trace or file of values is used up.
+    /// Whether the trace or file of values is used up.
     exhausted: bool,
     reported_exhausted: bool,
     due: u64,

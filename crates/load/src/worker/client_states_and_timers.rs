@@ -54,7 +54,7 @@ pub(super) struct Client<S> {
     wakes_at: Nanos,
     /// Due time of the next request, after the think time.
     pub(super) due_at: Option<Nanos>,
-    /// Reconnect at once, after an orderly close.
+    /// Whether to reconnect at once, after an orderly close.
     pub(super) at_once: bool,
     /// Number of responses on this connection, up to `u32::MAX`.
     pub(super) answers: u32,
@@ -86,7 +86,7 @@ pub(super) struct Parked {
 }
 
 impl<S> Client<S> {
-    /// The flight with `nth` older ones; `nth` is less than `depth`.
+    /// Returns the place of the flight with `nth` older ones; `nth` is less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
@@ -161,7 +161,7 @@ pub(super) struct Connections<S, E> {
     pub(super) settled: u32,
     pub(super) reached: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Time of the next housekeeping; 0: in this turn.
+    /// Time of the next housekeeping; 0 for this turn.
     pub(super) tick_at: Nanos,
     /// Open loop: clients with room for a request, since when, and why not before.
     pub(super) idle: VecDeque<(u32, Nanos, Wait)>,

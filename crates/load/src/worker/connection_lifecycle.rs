@@ -27,7 +27,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Moves a client to the server of its next request. Whether it must connect first, which then happens.
+    /// Moves a client to the server of its next request. Returns whether it now connects first.
     #[inline]
     pub(super) fn switches_server(&mut self, id: u32) -> bool {
         let client = self.connections.client(id);
@@ -253,7 +253,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let flight = *flight;
         self.answered(id, place, flight, Some(Fault::StreamReset), 0, CacheOutcome::NOTHING, at);
     }
-    /// Requests after the last response get none, and the client must close, which servers may await (RFC 9112, 9.6).
+    /// Closes the connection after the last response, which servers may await (RFC 9112, 9.6).
+    /// Later requests get no response.
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.move_to_next_connection(id, at);
         let client = self.connections.client(id);

@@ -34,7 +34,7 @@ pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
-    /// The number of requests is limited: one is then measured by its time of sending.
+    /// Whether the number of requests is limited, so that send times decide which are measured.
     is_counted: bool,
     beyond: Vec<Beyond>,
     /// Timeouts of requests in flight, and failed connects.
@@ -250,7 +250,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Collects the requests without a response. `keeps_time`: requests to resend have an intended send time.
+    /// Collects the requests without a response. `keeps_time` is whether requests to resend have an
+    /// intended send time.
     pub(super) fn unanswered<P: Protocol>(
         &mut self,
         protocol: &P,
