@@ -120,10 +120,11 @@ pub trait Driver {
     /// Reads the clock, which takes about 20 ns on real hardware.
     fn now(&self) -> Nanos;
 
-    /// Listens on `address` (port 0: chosen by the kernel) and returns the bound address. Connections without a free
-    /// slot wait in the kernel's queue. Accepted TCP connections have `TCP_NODELAY`. The path of a Unix socket is
-    /// created here, and removed when the listener or driver ends if it is still the same file. An existing path is not
-    /// removed: the error (`AddrInUse`) says whether a server listens there. The simulated network has no Unix sockets
+    /// Listens on `address` (for port 0 the kernel chooses one) and returns the bound address.
+    /// Connections without a free slot wait in the kernel's queue. Accepted TCP connections have
+    /// `TCP_NODELAY`. The path of a Unix socket is created here, and removed when the listener or
+    /// driver ends if it is still the same file. An existing path is not removed: the error
+    /// (`AddrInUse`) says whether a server listens there. The simulated network has no Unix sockets
     /// (`Unsupported`).
     fn listen(&mut self, address: &Address, backlog: u32) -> io::Result<(Listener, Address)>;
 
@@ -133,7 +134,7 @@ pub trait Driver {
     /// Starts a connection, with `TCP_NODELAY` on TCP; [`Event::Connected`] or [`Event::Closed`] follows. Fails at once
     /// only without a free slot or file descriptor, or for an invalid path (`InvalidInput`). A TCP connection to
     /// itself, which the kernel can make on an ephemeral port without a listener, counts as refused. A Unix socket with
-    /// a full queue fails with [`CloseReason::QueueFull`], where the kernel would retry TCP.
+    /// a full queue fails with [`CloseReason::QueueFull`], whereas the kernel would retry TCP.
     fn connect(&mut self, address: &Address) -> io::Result<Conn>;
 
     /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
@@ -154,8 +155,9 @@ pub trait Driver {
     /// Closes an open connection. Only [`Event::Closed`] with [`CloseReason::Local`] follows.
     fn close(&mut self, conn: Conn, how: Close);
 
-    /// Submits pending operations, then waits for an event until `until` (`None`: without limit; a past time: polls).
-    /// Does not wait if earlier events remain; may return after a signal. Fails if the backend cannot continue.
+    /// Submits pending operations, then waits for an event until `until` (`None` waits without
+    /// limit; a past time polls). Does not wait if earlier events remain; may return after a
+    /// signal. Fails if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
     /// The next event; `None` at the end of the turn. Invalidates the bytes of the previous one.

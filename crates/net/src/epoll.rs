@@ -57,7 +57,7 @@ struct Connection {
     end_sent: bool,
     notify_when_sent: bool,
     paused: bool,
-    /// Reason of a failed send. Data received earlier is still delivered.
+    /// Why a send failed. Data received earlier is still delivered.
     broken: Option<CloseReason>,
 }
 

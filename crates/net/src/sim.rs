@@ -41,7 +41,7 @@ use self::peer::Action;
 use crate::connection_slots::Slots;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
 
-/// Timeout of a connect without response, as long as Linux takes with its six retries.
+/// Timeout of an unanswered connect, the same as Linux's with six retries.
 pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;
 /// Delay before a connect that found the queue full is first retried, as in Linux.
 const CONNECT_AGAIN_NS: Nanos = 1_000_000_000;

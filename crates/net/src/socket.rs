@@ -25,7 +25,8 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Starts to connect a new socket, which becomes writable when the connect ends. Also returns why it failed at once.
+/// Starts to connect a new socket, which becomes writable when the connect ends. Also returns the
+/// error if it failed at once.
 pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
     let (socket, started) = match address {
         Address::Inet(address) => {

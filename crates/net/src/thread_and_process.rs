@@ -9,7 +9,7 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Pins the calling thread and threads it starts later to these CPUs. Fails only if none is available to this process.
+/// Pins this thread and threads it starts later to these CPUs. Fails if none is available.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -105,8 +105,9 @@ fn peak_rss(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, with privileges if the hard limit is lower.
-/// Returns the limit, `u64::MAX` if unlimited, which is never lowered; as an error if it is still below `needed`.
+/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, with privileges if the
+/// hard limit is lower. Never lowers it. Returns the limit (`u64::MAX` if unlimited), as an error
+/// if it is still below `needed`.
 pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     let have = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);

@@ -68,7 +68,7 @@ pub struct Uring {
     lent_buffer: Option<u16>,
     /// The error to return in the next turn if no connection can be accepted and none is open.
     out_of_room: Option<Errno>,
-    /// A turn failed, so the queue may contain entries that the kernel has not taken.
+    /// Whether a turn failed, so that the queue may contain entries that the kernel has not taken.
     failed: bool,
     _stays_on_its_thread: PhantomData<*const ()>,
 }

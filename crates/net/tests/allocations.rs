@@ -116,7 +116,6 @@ fn held_after_large_sends<O: Opener>(open: &O) -> isize {
 
 #[test]
 fn large_sends_leave_no_memory_behind() {
-    // Room for the few connections that send at once.
     const FEW: isize = 4 * 65_536;
     assert!((0..FEW).contains(&held_after_large_sends(&OpenEpoll)));
     if has_uring() {

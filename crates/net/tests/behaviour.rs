@@ -724,7 +724,6 @@ fn what_is_sent_is_told_at_once<O: Opener>(open: &O) {
 }
 
 fn paused_reads_wait<O: Opener>(open: &O) {
-    // One receive at a time, as in servers.
     let mut pair = Pair::new(open, &Config { receive_bytes: 100, pause_reads_above_bytes: 65_536, ..CONFIG });
     let (client, server) = (pair.client, pair.server);
     for _ in 0..3 {

@@ -83,7 +83,6 @@ mod tests {
     #[test]
     fn dice_stay_in_range_and_are_reproducible() {
         let mut dice = Dice::new(1);
-        // The reference implementation's first output for seed 0.
         assert_eq!(Dice::new(0).next(), 0xe220_a839_7b1d_cdaf);
         let throws: Vec<u64> = (0..1000).map(|_| dice.within(&(3..=5))).collect();
         assert!((3..=5).all(|side| throws.contains(&side)) && throws.iter().all(|side| (3..=5).contains(side)));

@@ -32,14 +32,14 @@ pub(super) struct Connection {
     pub(super) outgoing: Outgoing,
     /// Bytes handed to the kernel in this turn.
     pub(super) sending: usize,
-    /// The socket accepts no more bytes for now.
+    /// Whether the socket accepts no more bytes for now.
     pub(super) blocked: bool,
     pub(super) end_received: bool,
     pub(super) end_sent: bool,
     pub(super) shut: bool,
     pub(super) notify_when_sent: bool,
     pub(super) paused: bool,
-    /// Reason of a failed send. Data received earlier is still delivered.
+    /// Why a send failed. Data received earlier is still delivered.
     pub(super) broken: Option<CloseReason>,
 }
 

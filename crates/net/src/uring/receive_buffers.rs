@@ -10,7 +10,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 /// The kernel owns each buffer handed over, except from its completion to [`Buffers::give_back`].
 pub(super) struct Buffers {
-    /// The ring's tail is stored in its first entry.
+    /// Memory of the ring, whose tail is stored in its first entry.
     ring: Mapping,
     bytes: Mapping,
     pub(super) count: u16,

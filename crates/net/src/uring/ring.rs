@@ -164,8 +164,9 @@ impl Ring {
         Ok(())
     }
 
-    /// Submits all entries, then waits for a completion or `wait` (`None`: without limit). Returns
-    /// early on a signal. Makes no system call without anything to submit, fetch or wait for.
+    /// Submits all entries, then waits for a completion or `wait` (`None` waits without limit).
+    /// Returns early on a signal. Makes no system call without anything to submit, fetch or wait
+    /// for.
     pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         if wait == Some(0) {
             let queue = self.queues.submission();

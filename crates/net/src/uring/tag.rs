@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Wake = 6,
 }
 
-/// The upper 4 bits of a tag hold the kind.
+/// Maximum number of slots: the upper 4 bits of a tag hold the kind.
 pub(super) const SLOTS_MAX: usize = 1 << 28;
 
 pub(super) fn connection_tag(kind: Kind, conn: Conn) -> u64 {
