@@ -12,10 +12,10 @@ const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts
 /// Seed of the hash that names the packed files.
 const SEED: u64 = 0;
 
-/// Directories below `subjects` that its `.gitignore` lists: results of builds.
+/// Directories of build results below `subjects`, as listed in its `.gitignore`.
 const BUILT: [&str; 7] = ["__pycache__", "classes", "lib", "node_modules", "run", "target", "venv"];
 
-/// Adds the text of every file below `folder`, by its path from `root`, but not results of builds.
+/// Adds the text of every file below `folder`, by its path from `root`, except build results.
 fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> Result<(), Box<dyn Error>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -27,7 +27,7 @@ fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -
                 add_files(root, &path, files)?;
             }
         } else if !is_executable {
-            // List files one by one: for a directory, Cargo would also watch the results of builds.
+            // List files one by one: for a directory, Cargo would also watch build results.
             println!("cargo::rerun-if-changed={}", path.display());
             match std::fs::read_to_string(&path) {
                 Ok(text) => drop(files.insert(path.strip_prefix(root)?.display().to_string(), text)),

@@ -37,7 +37,7 @@ pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Work
     Some(workload)
 }
 
-/// A trace; lengths missing from the trace come from a workload.
+/// Returns the workload of a trace. Lengths missing from the trace come from another workload.
 fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
     let trace = Trace { file: file.to_owned(), format, gaps: Gaps::None, speed: 1.0 };
     if let Some(named) = named {

@@ -62,17 +62,17 @@ impl Mistakes {
         self.count += 1;
     }
 
-    /// The value; an error is added.
+    /// Returns the value; adds an error.
     pub(crate) fn ok<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// The value of a flag, if given; an error is added.
+    /// Returns the value of a flag, if given; adds an error.
     pub(crate) fn flag<T>(&mut self, flag: &str, text: &Option<String>, parse: fn(&str) -> Parsed<T>) -> Option<T> {
         self.ok(parse(text.as_ref()?).map_err(|error| error.of(flag)))
     }
 
-    /// The value; errors are added, as errors of `flag`.
+    /// Returns the value; adds errors under `flag`.
     pub(crate) fn all_ok<T>(&mut self, flag: &str, result: Result<T, Vec<Invalid>>) -> Option<T> {
         result.map_err(|errors| errors.into_iter().for_each(|error| self.add(error.of(flag)))).ok()
     }

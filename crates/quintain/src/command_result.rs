@@ -61,7 +61,7 @@ impl Problem {
         self.hint_if(Some(hint))
     }
 
-    /// The text for stderr, with the hint on a line of its own.
+    /// The text for stderr, with the hint on its own line.
     pub(crate) fn shown(&self) -> String {
         let error = if self.rendered { "" } else { "error: " };
         let hint = self.hint.iter().map(|hint| format!("\n  = help: {hint}")).collect::<String>();

@@ -99,7 +99,6 @@ fn table<K: Into<String>>(entries: impl IntoIterator<Item = (K, Option<Value>)>)
     Value::Table(entries.collect())
 }
 
-/// The conditions of `--fail-if`, unless they are invalid.
 fn fail_if(args: &CompareArgs) -> Option<FailIf> {
     FailIf::parse(args.fail_if.as_ref()?).ok()
 }

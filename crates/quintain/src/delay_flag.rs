@@ -7,7 +7,7 @@ use stats::Distribution;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Law(pub(crate) Option<Distribution>);
 
-/// Parses `null`, or a law as [`study::time_law::parse`] does.
+/// Parses `null` or a law in the syntax of [`study::time_law::parse`].
 pub(crate) fn law(text: &str) -> Result<Law, Invalid> {
     match text {
         "null" => Ok(Law(None)),

@@ -54,7 +54,6 @@ pub(crate) fn generator(path: &str) -> Done {
                     Heard::Read {} => {}
                 }
             }
-            // No lab is left to open the gate.
             if waits {
                 signals::INTERRUPTED.store(true, Ordering::Relaxed);
             }

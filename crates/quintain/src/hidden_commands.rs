@@ -46,7 +46,6 @@ pub(crate) fn spin(cpus: Cpus) -> Done {
             }
         })
     });
-    // A spinner returns only if it could not start.
     for spinner in spinners.collect::<Vec<_>>() {
         if let Ok(Err(error)) = spinner.join() {
             return Err(because(Exit::Machine, "cannot spin")(error));

@@ -1,4 +1,4 @@
-//! `quintain history`: the runs of a study by revision and time. It points at steps and judges none.
+//! `quintain history`: the runs of a study by revision and time. Shows steps without a verdict.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -14,7 +14,7 @@ use crate::command_result::{Result, usage};
 use crate::http_flags::{self, Asked};
 use crate::output;
 
-/// Reads the journeys and their flags; `None` if errors leave no target.
+/// Reads the journeys and their flags; `None` if errors prevent a target.
 pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {

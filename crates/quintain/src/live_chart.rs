@@ -10,7 +10,6 @@ use study::record::Sample;
 const COLUMNS_MAX: usize = 200;
 const HEAT_ROWS: usize = 5;
 const LABEL: usize = 10;
-/// Bars in ascending order.
 const HEIGHTS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const DENSITIES: [&str; 5] = ["·", "░", "▒", "▓", "█"];
 

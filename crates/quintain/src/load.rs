@@ -121,7 +121,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         Exit::Fine
     };
     if let (true, Some(journey)) = (args.journey.trace_session, measurement.journeys.first()) {
-        // A terminal must not obey a server.
+        // Output of a server must not control the terminal.
         let lines = journey.transcript.lines().map(|line| analysis::visible(line) + "\n");
         output::text(&lines.collect::<String>())?;
         if journey.completed == 0 {
@@ -203,7 +203,6 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         let text = |flag: &str| format!("`{flag}` cannot be combined with the recorded gaps of a trace");
         mistakes.refuse(&flags, "drop it, or replay the trace without its gaps", text);
     }
-    // The search sets the rate of each trial.
     let rate = args.rate.as_ref().map(|rate| rate.mean_per_s);
     let arrivals = match rate.or(args.find.as_ref().map(|_| 1.0)) {
         Some(rate_per_s) if args.are_poisson => Arrivals::Poisson { rate_per_s },

@@ -1,4 +1,4 @@
-//! `quintain load --find`: searches the highest rate at which a server meets an objective.
+//! `quintain load --find`: finds the highest rate at which a server meets an objective.
 
 use analysis::{FIND_VERSION, FindReport, Search, SearchBound};
 use load::{LoadError, Progress};
@@ -12,7 +12,7 @@ use crate::command_result::{Done, Exit, usage};
 use crate::load_progress_and_errors::{Live, live, problem};
 use crate::{output, signals};
 
-/// The search from the flags, with trials of `duration_ns`; `None` without one or after errors.
+/// Reads the search from the flags; `None` without one or after errors. Trials last `duration_ns`.
 pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -> Option<SearchPlan> {
     let (from_per_s, to_per_s) = (args.find_from, args.find_to);
     if from_per_s.zip(to_per_s).is_some_and(|(from, to)| from > to) {
@@ -39,7 +39,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let mut trial = spec.clone();
         // Each trial has its own schedule, reproducible from the seed.
         trial.seed = spec.seed.wrapping_add(search.trials() as u64);
-        // A search has the rate of requests, and a load that of sessions.
+        // A search uses rates of requests, a load rates of sessions.
         let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session());
         match (asked, &mut trial.arrivals) {
             (None, arrivals) => {
@@ -61,7 +61,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             Ok(_) if signals::is_interrupted() => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,
-            // The load broke a server that becomes unreachable; one that never responded was not there.
+            // A server that becomes unreachable broke under the load, unless it never responded.
             Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, &error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };

@@ -143,7 +143,6 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
                 let is_look = stats::gate::looks(plan.trials.max).iter().any(|(pairs, _)| *pairs == block);
                 let spent = Duration::from_nanos(records.iter().map(|record| record.elapsed_ns).sum());
                 let left = plan.trials.max_ns.map(|ns| Duration::from_nanos(ns).saturating_sub(spent));
-                // Note it only once.
                 if is_look
                     && !unlikely
                     && let Some(text) = wait_until_quiet::outlook(&analysis::analyze(&so_far, records), left)
@@ -388,7 +387,7 @@ pub(crate) fn own(store: &Store, run: &str) -> Result<Owner> {
         .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))
 }
 
-/// How the original plan of a comparison differs from the one that the flags make now.
+/// Describes how the original plan of a comparison differs from the one that the flags make now.
 fn changed(before: &Plan, now: &Plan) -> Option<&'static str> {
     let runnable = |plan: &Plan| {
         let points = plan.points.iter().cloned().map(|point| study::Point { unrunnable: None, ..point });

@@ -15,7 +15,6 @@ use crate::output;
 /// Maximum number of estimates shown at once.
 const ESTIMATES: usize = 8;
 
-/// Minimum number of trials for which an interval is shown.
 const TRIALS_FOR_INTERVAL: usize = 3;
 
 pub(crate) struct Bar {

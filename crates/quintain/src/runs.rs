@@ -126,7 +126,6 @@ pub(crate) fn since(text: &str) -> Result<String> {
 
 fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: bool) -> Result<()> {
     let store = Store::open_existing(path)?;
-    // Report all wrong names at once.
     let (mut ids, mut wrong) = (Vec::<String>::new(), Vec::new());
     for name in names {
         match store.resolve(name) {

@@ -241,7 +241,6 @@ fn mock_listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
 /// Prints the first port, the one that clients connect to first.
 fn ready_first(bound: &[SocketAddr]) {
     if let Some(first) = bound.first() {
-        // A write error only means that no process waits for the port.
         let _ = output::data(&format!("ready {}", first.port()));
     }
 }

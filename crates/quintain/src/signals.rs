@@ -38,7 +38,7 @@ fn register(flag: &Arc<AtomicBool>) -> Result<()> {
     Ok(())
 }
 
-/// Calls `ask` on every SIGINT or SIGTERM, with whether an earlier one came.
+/// Calls `ask` on every SIGINT or SIGTERM, and passes whether an earlier one arrived.
 pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<()> {
     watch(&[SIGINT, SIGTERM], move |count| ask(count > 0))
 }

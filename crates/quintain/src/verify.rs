@@ -233,7 +233,6 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
     let args = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
     let cpus = crate::run::cpus(None)?;
     let mut opened = study_file::open(&args, cpus.len() as u32, None)?;
-    // Each server once, whatever CPUs it runs on.
     let mut seen = Vec::<SubjectPlan>::new();
     let same = |point: &Point| SubjectPlan { cpus: 0, cpus_wanted: None, verify: None, ..point.subject.clone() };
     opened.plan.points.retain(|point| {

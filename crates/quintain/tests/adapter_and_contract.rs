@@ -106,7 +106,6 @@ fn entries_up_to_the_last_batch_survive_sigkill() {
     assert!(port.err.contains("deleted "), "{}", port.err);
     let listed = folder.quintain(&["contract", "state", "--store", "state.redb", "list", "--json"]).expect(0);
     assert_eq!(listed.json(), serde_json::json!([]));
-    // A truncated file is reported as truncated, wherever it ends.
     let whole = std::fs::read(folder.path().join("state.redb")).unwrap();
     for left in [0, 1, 100, 4096, whole.len() / 2, whole.len() - 4096] {
         std::fs::write(folder.path().join("cut.redb"), &whole[..left]).unwrap();
@@ -174,7 +173,6 @@ fn memory_of_unfinished_bodies_is_bounded_and_released() {
     let checked = || adapter.metric("verdicts_total{verdict=\"holds\"}");
     post(b"\"warm\"");
     let before_mib = rss_mib(adapter.child.id());
-    // 1.5 GiB in total.
     let part = vec![b' '; 3_900 << 10];
     let clients = (0..400).map(|_| {
         let mut stream = connect(&adapter);
@@ -192,11 +190,9 @@ fn memory_of_unfinished_bodies_is_bounded_and_released() {
     let after_mib = || rss_mib(adapter.child.id()).saturating_sub(before_mib);
     eventually("memory given back", || (after_mib() < 32).then_some(()));
     println!("{before_mib} MiB before, {during_mib} MiB more during the attack, {} MiB more after it", after_mib());
-    // Each connection also has its own buffers.
     assert!((64..64 + 400 / 3).contains(&during_mib), "{during_mib} MiB");
     let before = checked();
     eventually("a large body is checked again", || {
-        // White space needs no evaluation steps.
         post(&[&part[..], b"\"large\""].concat());
         (checked() > before).then_some(())
     });
@@ -244,7 +240,6 @@ fn adapter_check_reports_all_errors() {
     insta::assert_snapshot!("adapter_check_yaml", ran.err);
 }
 
-/// On SIGHUP the contract is read again. A contract with errors is rejected as a whole.
 #[test]
 fn sighup_reloads_the_contract() {
     let folder = Folder::new();
@@ -269,7 +264,6 @@ fn sighup_reloads_the_contract() {
 #[test]
 fn contract_check_reports_warnings_and_errors() {
     let folder = Folder::new();
-    // Members that are never identified in a message get the warning `index-nobody-identifies`.
     let contract = CONTRACT.replace("index args.who", "");
     assert_ne!(contract, CONTRACT);
     folder.write("good.contract", &contract);
@@ -277,12 +271,10 @@ fn contract_check_reports_warnings_and_errors() {
     folder.write("members.contract", CONTRACT);
     let ran = folder.quintain(&["contract", "check", "members.contract", "--strict"]).expect(1);
     assert!(ran.out.contains("[index-nobody-identifies]"), "{}", ran.out);
-    // Warnings affect the exit code only with `--strict`.
     folder.write("odd.contract", &contract.replace("result.code == 200", "result.code != result.code"));
     let ran = folder.quintain(&["contract", "check", "odd.contract"]).expect(0);
     assert!(ran.out.contains("warning: `result.code != result.code` compares a value with itself"), "{}", ran.out);
     folder.quintain(&["contract", "check", "odd.contract", "--strict"]).expect(1);
-    // Errors in schemas and in the contract are both reported.
     folder.write("bad.thrift", "service S { i33 f(1: i32 a) }\n");
     folder.write(
         "schemas.contract",

@@ -83,7 +83,7 @@ impl World {
         format!("127.0.0.1:{}", self.port(port))
     }
 
-    /// Starts an adapter with one of the example's configurations. A file of its name has reports.
+    /// Starts an adapter of the example, which writes its reports to a file of its name.
     fn adapter(&mut self, name: &str, contract: &str) {
         let mut text = std::fs::read_to_string(example("calculator").join(format!("{name}.toml"))).unwrap();
         text = text.replace("plain.contract", &format!("{contract}.contract"));

@@ -160,7 +160,6 @@ fn nodes_exit_without_their_lab() {
     signal_process(child.id(), "KILL");
     child.wait().unwrap();
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
-    // Nodes also exit if their lab hangs.
     let mut child = folder.command(&["run", "long.toml", HOSTS, "--resume"]).stderr(Stdio::null()).spawn().unwrap();
     eventually("there are nodes", || (nodes(&folder).len() == 4).then_some(()));
     signal_process(child.id(), "STOP");

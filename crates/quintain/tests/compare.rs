@@ -112,7 +112,6 @@ fn a_revision_that_does_not_build_or_a_server_that_crashes() {
     let sides = ["--base", SERVER, "--head", "sh -c 'echo no luck {port} >&2; exit 1'", "pingpong://"];
     let ran = compare(&folder, &[&sides[..], &SHORT].concat()).expect(3);
     assert!(ran.out.contains("No verdict on head: head:") && ran.out.contains("no luck"), "{}", ran.out);
-    // A failing build is tried once, not for every pair.
     assert_eq!(ran.err.matches("failed: head").count(), 1, "{}", ran.err);
 }
 

@@ -80,7 +80,6 @@ fn generator_finishes_without_a_responding_lab() {
     let (mut child, input, mut output) = generator(&folder, &text);
     drop(input);
     assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
-    // A lab that never responds.
     let (mut child, input, mut output) = generator(&folder, &text);
     assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
     drop(input);
@@ -104,7 +103,6 @@ fn gate_waits_for_the_signal_to_start() {
     let end = lines(&mut output);
     let [Told::Measurement(measurement)] = end.as_slice() else { panic!("{end:?}") };
     assert_eq!((measurement.began_ns, child.wait().unwrap().success()), (span.from_ns, true));
-    // A lab that disconnects.
     let (mut child, input, mut output) = generator(&folder, &gated.to_string());
     lines_until(&mut output, |told| matches!(told, Told::Connected(_)));
     drop(input);

@@ -347,7 +347,6 @@ fn several_machines() {
     follow("guides/several-machines.md");
 }
 
-/// `cargo test` builds the example programs next to the binary.
 #[test]
 fn contracts() {
     follow("guides/contracts.md");
@@ -431,7 +430,6 @@ fn github_workflow_of_the_guide_fits_the_action() {
         assert!(given.contains_key(name) || input["required"] != Yaml::Boolean(true), "{name:?} is missing");
     }
     assert!(given.keys().all(|name| inputs.contains_key(name)), "{given:?}");
-    // Runs the action's step with its inputs in the environment, as GitHub does.
     let step = &action["runs"]["steps"][0];
     let (folder, path) = dry();
     let mut shell = Command::new("bash");

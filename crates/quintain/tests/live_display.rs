@@ -54,7 +54,6 @@ fn run_on_a_terminal_shows_its_load_until_ctrl_c() {
     until(&said, &mut all, "interrupted");
     drop(keys);
     child.wait().unwrap();
-    // Resume without a terminal, which shows no live view.
     let mut more = folder.command(&["run", "ends", "--resume", "latest"]);
     let mut more = more.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut err = more.stderr.take().unwrap();

@@ -225,7 +225,6 @@ fn hostile_servers_end_no_load() {
         assert!(latency["p50"].is_null() || bounds.contains(&"p50".into()), "{kind}: {json}");
     }
     assert_silences(&folder);
-    // Correct responses sent byte by byte are valid.
     let server = Server::start(&["hostile", "--kind", "one-byte-at-a-time"]);
     let json = folder.quintain(&["load", &server.url(), "-c", "4", "-d", "400ms", "--json"]).expect(0).json();
     assert!(json["requests"].as_u64().unwrap() > 0);

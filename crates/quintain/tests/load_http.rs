@@ -297,7 +297,6 @@ fn https_checks_the_certificate() {
     let wrong = folder.write("wrong.pem", "no certificate");
     let ran = load(&url, &["-n", "40", "--cacert", wrong.to_str().unwrap()]).expect(2);
     assert!(ran.err.contains("wrong.pem"), "{}", ran.err);
-    // The certificate is for another name.
     let (pem, config) = certificate(&["elsewhere.example"]);
     let server = Scripted::tls(config, Does::Answer(OK));
     let root = folder.write("elsewhere.pem", &pem);
@@ -307,7 +306,6 @@ fn https_checks_the_certificate() {
         "{}",
         ran.err
     );
-    // TLS to a server of plain HTTP.
     let plain = Server::start(&["http"]);
     let ran = load(&format!("https://127.0.0.1:{}/", plain.port), &["-k", "-n", "1"]).expect(3);
     assert!(ran.err.contains("does not speak TLS") && !ran.err.contains("is the server running"), "{}", ran.err);
@@ -460,7 +458,6 @@ fn exceeded_limits_are_reported_before_connecting() {
         ran.err
     );
 
-    // A low soft limit is raised.
     let server = Scripted::start(Does::Answer(OK));
     let mut command = folder.shell(r#"ulimit -Sn 64; exec "$0" "$@""#);
     command.arg(crate::common::QUINTAIN).args(["load", &server.url("/"), "-c", "100", "-n", "1000", "--json"]);

@@ -80,7 +80,6 @@ fn scrapes_a_running_load() {
     let pinned: &[&str] = if cpus > 1 { &["--cpus", "0", "-c", "3"] } else { &["-c", "3"] };
     let load = Load::start(&folder, &url, pinned);
 
-    // Silent scrapers and wrong requests do no harm.
     let silent = TcpStream::connect(&load.address).unwrap();
     for (request, status) in
         [("\0\0", "400"), ("GET / HTTP/1.1\r\n\r\n", "404"), ("PUT /metrics HTTP/1.1\r\n\r\n", "405")]

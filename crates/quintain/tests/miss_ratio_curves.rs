@@ -58,7 +58,6 @@ fn miss_ratio_of_an_lru_cache_matches_its_replay() {
         assert!((number(&point["miss_ratio"]) - number(&point["simulated"])).abs() < 0.002, "{point}");
         assert_eq!(point["strays"], false, "{point}");
     }
-    // The variant `wrong-lru` evicts by FIFO.
     assert!(points("wrong-lru").iter().any(|point| point["strays"] == true), "{found}");
     // Clairvoyant policies miss least, and knowing sizes helps further.
     let policy = |name: &str, at: usize| {
@@ -71,7 +70,6 @@ fn miss_ratio_of_an_lru_cache_matches_its_replay() {
     let absent = findings["rows"].as_array().unwrap().iter().find(|row| row["factors"]["cache"] == "absent").unwrap();
     assert_eq!(absent["state"]["state"], "unrunnable", "{absent}");
     assert_eq!(absent["state"]["reason"], "`no-such-cache-anywhere` is not installed");
-    // Reports reuse stored results, so a second report is the same.
     assert_eq!(folder.quintain(&["report", "-f", "json"]).expect(0).json(), findings);
     let rows = folder.quintain(&["report", "-f", "csv-miss-ratio"]).expect(0).out;
     assert_eq!(rows.lines().count(), 1 + 4 + 6, "{rows}");

@@ -72,7 +72,6 @@ fn runs_are_listed_exported_and_removed() {
         listed.err
     );
 
-    // The history is sorted by commit, marks uncommitted changes, and gives no verdict.
     let history = folder.quintain(&["history", "mini.toml", "--html", "page.html"]).expect(0);
     assert!(history.out.starts_with("mini: mean latency over runs\n3 runs on 1 machine; "), "{}", history.out);
     assert!(history.out.contains("A step is not a verdict") && history.out.contains("quick"), "{}", history.out);
@@ -161,7 +160,6 @@ fn suggested_comparison_uses_the_same_load() {
         ] {
             assert_eq!(made[key], wanted[key], "{command}: {key}");
         }
-        // The flags print the same study that they run.
         let printed =
             folder.shell(&format!("'{QUINTAIN}' {words} {flags} --print-study > printed.toml")).status().unwrap();
         assert!(printed.success(), "{command}");

@@ -165,7 +165,6 @@ fn a_trace_is_replayed_in_every_scheme() {
         assert_eq!(replayed["key_bytes_mean"], json!(mean), "{scheme}");
         assert_eq!(json["stop_reason"], "the end of the trace");
     }
-    // Several workers share the operations, at the recorded times if requested.
     let server = Server::start(&["cache"]);
     let json = load(&folder, &server, "redis", &[&trace[..], &["-c", "6", "-t", "3"]].concat());
     assert_eq!((number(&json, "/requests"), number(&json, "/cache/trace/operations")), (6_000, 6_000));

@@ -159,7 +159,6 @@ fn curl_can_use_the_server() {
         assert_eq!(curl(&["-o", "discarded"], "/bytes/3000000"), "\n200 1");
         assert_eq!(folder.path().join("discarded").metadata().unwrap().len(), 3_000_000);
         assert_eq!(curl(&["-o", "discarded"], "/nowhere"), "\n404 1");
-        // HEAD returns the length of the omitted body.
         assert!(curl(&["-I"], "/bytes/3000000").contains("\r\nContent-Length: 3000000\r\n"));
         // Above 1 MiB curl waits for `100 Continue`; `-T -` sends chunks.
         assert_eq!(curl(&["--data-binary", "@body"], "/echo"), format!("{body}\n200 1"));
@@ -191,7 +190,6 @@ fn wrong_flags_are_reported() {
         assert_ne!(ran.code, Some(0), "{args:?}");
         assert!(ran.err.contains(said), "{args:?}: {}", ran.err);
     }
-    // A port in use is reported, and its server keeps serving.
     let server = Server::start(&["http"]);
     let ran = folder.quintain(&["serve", "http", "-p", &server.port.to_string()]).expect(2);
     assert!(ran.err.contains("= help: `-p 0` picks a free port"), "{}", ran.err);

@@ -229,7 +229,6 @@ fn each_cache_case_reports_its_defect() {
         assert_eq!(success, case.is_empty(), "{defect}: {text}");
         assert!(text.contains(says), "{defect}: {text}");
     });
-    // A server that implements only a part of the protocol.
     let (success, failed, text) = cache_misses("none", &["text", "resp", "split"]);
     assert!(!success && failed == ["text", "resp", "split"], "{text}");
     assert!(text.contains("this server does not speak Resp"), "{text}");

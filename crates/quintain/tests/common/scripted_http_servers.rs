@@ -50,7 +50,7 @@ impl Scripted {
         Self::on("127.0.0.1:0", does).unwrap()
     }
 
-    /// Listens on some address; fails if the machine does not have it.
+    /// Listens on `address`. Fails if the machine does not have it.
     pub fn on(address: &str, does: Does) -> std::io::Result<Self> {
         Self::over(address, move |stream, seen| serve(stream, does, seen))
     }
