@@ -14,11 +14,11 @@ pub use hdr::{LatencyFile, latency_file};
 /// An export format with its help and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
-    /// One line of help.
+    /// Name of the format.
     pub name: &'static str,
-    /// What it is for, a line of help.
+    /// Purpose of the format, as a line of help.
     pub text: &'static str,
-    /// The reader that the format is tested with.
+    /// Reader with which the format is tested.
     pub read_by: &'static str,
     /// Whether it needs all runs of the study in [`Source::history`].
     pub needs_history: bool,
@@ -101,7 +101,7 @@ pub enum ExportError {
     /// The run has no measurement.
     #[error("run `{0}` has no trial with a measurement")]
     NothingMeasured(String),
-    /// The run does not have the requested trial, but those in the text.
+    /// The run lacks the requested trial: its name, the trial, and the trials that it has.
     #[error("run `{0}` has no trial {1}: it has {2}")]
     NoTrial(String, u32, String),
     /// The requested trial of the run has no measurement, for this reason.

@@ -167,7 +167,7 @@ fn ends(point: &HistoryPoint) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| (low.min(end), high.max(end)))
 }
 
-/// `  ──●──     `: the interval of a value on the scale of all values.
+/// Draws the interval of a value on the scale of all values: `  ──●──     `.
 fn bar(value: &PointValue, (low, high): (f64, f64)) -> String {
     let place = |at: f64| {
         let share = if high > low { (at - low) / (high - low) } else { 0.5 };

@@ -18,7 +18,6 @@ use crate::terminal_style_and_wrap::{Paint, Style};
 pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Style) -> String {
     let paint = Paint(style);
     let failed = FailedRequests::from(measurement);
-    // These have separate lines.
     let mut told = failed.sentence().into_iter().collect::<Vec<_>>();
     let mut out = String::new();
     let has_results = report.requests > 0;
@@ -238,7 +237,8 @@ fn stream_words(streams: &StreamsReport) -> Vec<String> {
     words
 }
 
-/// `l1: 500 /s, 33 % of the requests, p50 28.0 µs, p99 71.0 µs, 20 % busy, limited by network`.
+/// Describes a generator: `l1: 500 /s, 33 % of the requests, p50 28.0 µs, p99 71.0 µs, 20 % busy,
+/// limited by network`.
 fn agent_words(agent: &AgentFinding) -> String {
     let ns = |found: &Option<MedianRange>| found.map_or("not enough".to_owned(), |found| quantity(found.median, "ns"));
     let share = |found: &Option<MedianRange>| found.map_or("unknown".to_owned(), |found| percent(found.median));

@@ -62,7 +62,7 @@ pub(crate) struct Panel {
     pub(crate) below: Vec<Panel>,
 }
 
-/// `aside` shifts a series so that markers do not hide each other.
+/// A layer of a panel. `aside` shifts a series so that markers do not hide each other.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Layer {
     Rule(f64), // a dashed horizontal line at a value of y

@@ -42,7 +42,8 @@ pub enum PngError {
 }
 
 /// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white. Fails with
-/// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`]; others for SVG from other sources.
+/// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`], and with other errors only for SVG from other
+/// sources.
 pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
     let figure = || name.to_owned();
     let tree = Tree::from_str(svg, &options()).map_err(|source| PngError::Svg(figure(), source))?;

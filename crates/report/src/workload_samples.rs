@@ -18,7 +18,7 @@ use analysis::number::{self, percent};
 /// Version of [`WorkloadDrawn`].
 pub const WORKLOAD_VERSION: u32 = 1;
 
-/// What `quintain workload show --json` prints. Scripts may rely on these keys; more may come.
+/// Output of `quintain workload show --json`. Scripts may rely on its keys; more may be added.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadDrawn {
     /// Format version, [`WORKLOAD_VERSION`].
@@ -180,7 +180,6 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
         let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
         let drawn = curves.points.iter().map(|(x, drawn, _)| (*x, *drawn)).collect();
         let mut exact = curves.points.iter().map(|(x, _, exact)| (*x, *exact));
-        // Fewer rings than points, with the last one.
         let rings = exact.clone().step_by(curves.points.len() / 40 + 1).chain(exact.next_back()).collect();
         let layers = vec![
             Layer::Curve { series: 0, points: drawn },

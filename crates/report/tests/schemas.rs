@@ -1,5 +1,3 @@
-//! The published schemas match the types.
-
 use std::path::Path;
 
 fn schema(name: &str) -> serde_json::Value {

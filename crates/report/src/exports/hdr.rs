@@ -132,7 +132,7 @@ pub enum LatencyFile {
     Log,
 }
 
-/// Renders the latencies of a load, if any. `start`: start of measuring since 1970.
+/// Renders the latencies of a load, if any. `start` is when measuring began, since 1970.
 pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
     match kind {
         LatencyFile::Percentiles => {

@@ -371,7 +371,6 @@ impl Over<'_> {
     fn layers(&self, facet: &Facet<'_>, place: Place<'_>, width: f64, joined: bool, turned: bool) -> Vec<Layer> {
         let used = self.used(facet.rows.iter().copied());
         let widest = match (self.trials, turned) {
-            // A single series uses the full width.
             (true, false) if used.len() == 1 => 34.0,
             (true, _) => 20.0,
             (false, true) => 10.0,

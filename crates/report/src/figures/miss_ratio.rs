@@ -1,4 +1,4 @@
-//! Miss ratio over cache capacity: measured, and thin and dashed behind it, simulated with the same operations.
+//! Miss ratio over cache capacity: measured, and simulated as thin dashed lines behind it.
 
 use std::collections::BTreeSet;
 

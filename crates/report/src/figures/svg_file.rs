@@ -104,7 +104,6 @@ struct Entry {
     lines: Vec<String>,
 }
 
-/// The entries of a legend and its height.
 fn legend(drawing: &Drawing, width: f64) -> (Vec<Entry>, f64) {
     let first = drawing.keys.first().map_or(0, |key| key.series);
     let hollow = (!drawing.hollow.is_empty()).then(|| format!("hollow: {}", drawing.hollow));

@@ -113,7 +113,6 @@ fn pages_have_a_line_per_point_and_all_terminal_text() {
         assert!(page.contains(words), "{words}");
     }
     assert!(!page.contains('●'), "bars are for terminals");
-    // Two machines, but a single run has no line.
     assert_eq!(figures::history(&history, POINTS, figures::Detail::FULL).len(), 1);
     let drawing = &figures::history(&history, 1, figures::Detail::FULL)[0];
     assert_eq!(

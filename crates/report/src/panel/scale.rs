@@ -7,7 +7,8 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// 0 at the start of the axis, 1 at the end, possibly outside. `None` if not finite, or not positive on a log axis.
+    /// Returns the position of a value: 0 at the start of the axis, 1 at the end, possibly outside.
+    /// `None` if not finite, or not positive on a log axis.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let place = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),

@@ -69,7 +69,6 @@ pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing
         if room == 0 {
             continue;
         }
-        // As many figures as fit, in order.
         let (mut shown, mut left_out) = (Vec::new(), Vec::new());
         for figure in figures(drawings(least)) {
             let title = figure.title.clone();
@@ -97,7 +96,7 @@ struct Page<'a> {
     answer: Vec<(String, &'static str, Option<&'a str>)>,
     /// Links to sections with counted entries, such as warnings, unless empty.
     links: Vec<(&'static str, String)>,
-    /// Sections that are open at first, and those of which only the headings show.
+    /// Sections that are initially open, and sections of which only the headings are visible.
     open: Vec<String>,
     folded: Vec<String>,
 }

@@ -78,7 +78,6 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
         let (low, high) = (shown(estimate.map(|found| found.low)), shown(estimate.map(|found| found.high)));
         low.zip(high).map_or(String::new(), |(low, high)| format!("{low} to {high}"))
     };
-    // A quick run's interval has no level.
     let level = if findings.quick { "quick run's".to_owned() } else { number::percent(findings.level) };
     vec![
         column(head("sample mean"), findings, mean),
@@ -249,7 +248,6 @@ mod tests {
         32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | server
         40 | 24 of 40 | 8 | 102.91* | 1.63 | 101.55 to 104.28 | generator
         ");
-        // The same, computed from the values of the trials.
         let values =
             findings.rows[1].trials.iter().map(|trial| trial.values.get("throughput").unwrap()).collect::<Vec<_>>();
         let mean = values.iter().sum::<f64>() / 8.0;

@@ -77,7 +77,6 @@ fn changed(test: &GateTest, unit: &str) -> String {
         (Some(ratio), ..) => change(EffectScale::Ratio, ratio, "1"),
         (_, Some(value), _) if test.is_about_errors() => format!("[{}, {}]", percent(value.low), percent(value.high)),
         (_, Some(value), _) => format!("[{}, {}]", quantity(value.low, unit), quantity(value.high, unit)),
-        // No request failed.
         (.., Some(difference)) if difference.low == 0.0 && difference.high == 0.0 => "–".to_owned(),
         (.., Some(difference)) => {
             let [point, low, high] = [difference.point, difference.low, difference.high].map(points);

@@ -637,7 +637,6 @@ fn a_contender_has_one_colour_in_all_figures() {
         assert_eq!(colours.remove(contender).map(Vec::from_iter), Some(vec![number]), "{contender}");
     }
     assert!(colours.len() == 4 && colours.values().flatten().all(|number| *number > 2), "{colours:?}");
-    // Timelines have no legend.
     let inside = drawings.last().unwrap();
     for (panel, trial) in inside.panels.iter().zip(&f.inside) {
         let contender = &f.rows[trial.row].factors["server"];
@@ -735,7 +734,6 @@ fn latency_over_rate_joins_shares_and_searches() {
     let below = drawn(&f).unwrap();
     assert_eq!((&below.panels[1].y, below.hollow.as_str()), (&drawing.panels[1].y, "generator-bound"));
     assert_in_bounds(&f);
-    // Rates as levels, with a figure of latency over them.
     f.capacities.clear();
     for row in &mut f.rows {
         let rate = Level::Number(row.trials[0].offered_per_s.unwrap());
