@@ -98,7 +98,7 @@ pub struct CacheShared {
     wall_ns: fn() -> u64,
     /// Offset from a driver's clock to ns since 1970. Read once, so that time never goes backwards.
     epoch_ns: OnceLock<u64>,
-    /// The second at which all keys are deleted; 0: none.
+    /// The second at which all keys are deleted; 0 for none.
     flush_at_s: AtomicU32,
     open: AtomicUsize,
     text: text::Limits,

@@ -19,9 +19,9 @@ pub(crate) struct Connection<S> {
     pub(crate) deadline: Nanos,
     /// Unused input: an incomplete request, or requests after pending responses.
     pub(crate) input: Vec<u8>,
-    /// Requests wait until the sent bytes have left.
+    /// Whether requests wait until the sent bytes have left.
     pub(crate) blocked: bool,
-    /// Reads are paused because `input` is full.
+    /// Whether reads are paused because `input` is full.
     pub(crate) paused: bool,
     pub(crate) end_received: bool,
     pub(crate) state: S,

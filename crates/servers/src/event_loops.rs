@@ -28,13 +28,13 @@ pub struct Listen {
     /// The kernel interface.
     pub backend: net::Choice,
     /// Maximum number of open connections over all threads; [`Handler::refused`] handles further
-    /// ones. `None`: 16,384 per thread, and further ones wait to be accepted.
+    /// ones. `None` allows 16,384 per thread; further ones wait to be accepted.
     pub connections: Option<usize>,
     /// The longest drain after a shutdown request, ns; for handlers with [`Handler::DRAINS`].
     pub drain_ns: Nanos,
 }
 
-/// The reason why a server could not run.
+/// Why a server could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address is in use, not local, or not permitted.
@@ -143,7 +143,8 @@ pub trait Handler {
         None
     }
 
-    /// Starts the drain, once, if [`Handler::DRAINS`]. No more are accepted, though some may be on their way here.
+    /// Starts the drain, once, if [`Handler::DRAINS`]. No more connections are accepted, though
+    /// some may be on their way.
     fn end<D: Driver>(&mut self, _driver: &mut D) {}
 
     /// Whether the drain is complete.
@@ -217,7 +218,6 @@ pub fn serve<H: Handler + Send>(
             };
             let (handler, thread) = (&handler, &threads[index]);
             let spawned = std::thread::Builder::new().name(format!("server {index}")).spawn_scoped(scope, move || {
-                // If one thread ends, all end.
                 let _ending = Ending(shutdown);
                 let handler = handler(index as u32);
                 let worker = Worker { thread, given, shutdown, drain_ns: listen.drain_ns };
@@ -318,7 +318,8 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Hands a new connection to the thread with the fewest, in turn. `handler` gets its own, and those over the limit.
+    /// Hands a new connection to the thread with the fewest, in turn. `handler` gets this thread's
+    /// own connections and those over the limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {
@@ -372,7 +373,6 @@ impl Worker<'_> {
         if !H::DRAINS || self.shutdown.is_forced() {
             return Ok(handler);
         }
-        // Accept connections that arrived in time.
         self.turn(driver, &mut handler, front.as_mut(), Some(0))?;
         if let Some(front) = &mut front {
             front.end(driver);

@@ -46,7 +46,7 @@ const OUT_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a driver keeps its send
 /// buffers, so the buffer is reused however it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// Excess of delayed responses over connections that triggers removal of those of closed ones.
+/// Excess of delayed responses over connections that triggers removal of those on closed ones.
 const LEFT_OVER_MAX: usize = 1024;
 
 const ENDING: &str = "the server is shutting down";
@@ -66,7 +66,7 @@ pub struct HttpLimits {
     pub head_ns: Nanos,
     /// The time that any body may take, plus the time that it needs at `body_bytes_per_s`.
     pub body_ns: Nanos,
-    /// Minimum average rate of a body after `body_ns`, bytes/s, or else 408; 0: no limit.
+    /// Minimum average rate of a body after `body_ns`, bytes/s, or else 408; 0 for no limit.
     pub body_bytes_per_s: u64,
     /// The longest time to read 31 KiB of a response before the connection is cut off.
     pub send_ns: Nanos,
@@ -126,7 +126,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// `seed` and the thread number seed the delays. `wall_s`: seconds since 1970 for `Date`, called once per second.
+    /// Creates one thread of the server. `seed` and the thread number seed the delays. `wall_s`
+    /// returns the seconds since 1970 for `Date`; it is called once per second.
     pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
         let HttpLimits { idle_ns, send_ns, linger_ns, .. } = *limits;
         Self {

@@ -40,7 +40,7 @@ pub struct Calibrate {
 }
 
 impl Calibrate {
-    /// Delays responses by `delay_ns` (`None`: not at all), and sends none during a pause.
+    /// Delays responses by `delay_ns`, if any, and sends none during a pause.
     pub fn new(delay_ns: Option<Distribution>, pauses: Option<Pauses>, seed: u64, thread: u32) -> Self {
         Self {
             delay_ns,

@@ -1,5 +1,3 @@
-//! Heads of HTTP/1.1 responses, for both HTTP servers.
-
 use std::fmt::Display;
 use std::io::Write;
 
@@ -9,7 +7,7 @@ use wire::decimal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepAlive {
     Implicit,
-    /// HTTP/1.0 clients need it stated.
+    /// HTTP/1.0 clients need an explicit header.
     Explicit,
     Close,
 }

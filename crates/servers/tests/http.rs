@@ -12,7 +12,6 @@ use std::time::Duration;
 use net::{Address, Choice, Conn, Data, Driver};
 use servers::{Handler, Http, HttpLimits, Listen, Next, Shutdown, serve};
 
-/// A test that waits longer fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs each test over both kernel interfaces. Skips io_uring with a message if unusable.

@@ -150,7 +150,7 @@ impl Executor {
         }
     }
 
-    /// Appends values as far as memory and output have room. Returns the remaining keys.
+    /// Appends values while memory and output have room. Returns the remaining keys.
     #[inline]
     pub(super) fn push_values<'k>(
         &mut self,
@@ -202,7 +202,7 @@ impl Executor {
         self.fail(connection, memcached, redis, 408, "the rest of the request did not come");
     }
 
-    /// Reports that there is no memory, and closes, because the rest of the request will come.
+    /// Reports that memory is exhausted, and closes: the rest of the request will still arrive.
     #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
         let memcached = b"SERVER_ERROR out of memory reading request\r\n";

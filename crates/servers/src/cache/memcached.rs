@@ -107,11 +107,10 @@ impl Executor {
         }
     }
 
-    /// Unix time of expiration, ms; 0: never.
+    /// Unix time of expiration, ms; 0 means never.
     pub(super) fn expires_ms(&self, expiry: Expiry) -> u64 {
         match expiry {
             Expiry::Never => 0,
-            // A time in the past.
             Expiry::Past => 1,
             // memcached counts whole seconds. Round up, so that no item expires early.
             Expiry::AfterS(seconds) => (self.now_ms.div_ceil(1000) + u64::from(seconds)) * 1000,

@@ -1,5 +1,3 @@
-//! A bound on the memory of large values in transit.
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Memory for incomplete requests and unsent responses of all threads. A request reserves its announced size first, so

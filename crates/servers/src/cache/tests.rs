@@ -432,7 +432,6 @@ fn value_over_the_limit_drops_the_old_value() {
     let said = show(&world.say(format!("{put}GET /a HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()));
     let of = |status: &str| said.find(&format!("HTTP/1.1 {status}")).unwrap_or_else(|| panic!("no {status}: {said}"));
     assert!(of("204") < of("413") && of("413") < of("404"), "{said}");
-    // Redis keeps the old value.
     let set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1001\r\n";
     let said = show(&world.say(format!("{set}{long}\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n").as_bytes()));
     assert!(said.ends_with("$1\\r\\n1\\r\\n"), "{said}");

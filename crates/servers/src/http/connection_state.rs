@@ -51,7 +51,7 @@ pub(super) struct Incoming {
     pub(super) reader: BodyReader,
     /// Time at which the head was complete.
     pub(super) since: Nanos,
-    /// The head of the echo has been sent.
+    /// Whether the head of the echo has been sent.
     pub(super) begun: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Incoming {
 pub(super) struct Stream {
     pub(super) position: u64,
     pub(super) left: u64,
-    /// Chunk size; 0: not chunked.
+    /// Chunk size; 0 if not chunked.
     pub(super) chunk: u32,
     pub(super) keep_alive: KeepAlive,
     /// Whether to linger on close, because the client did not request it.

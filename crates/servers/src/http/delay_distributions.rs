@@ -1,5 +1,3 @@
-//! The distributions of `/delay`.
-
 use std::collections::HashMap;
 
 use net::Nanos;
@@ -13,7 +11,7 @@ const SEEDS_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Law {
     pub(super) delay_ns: Distribution,
-    /// The seed of the sequence; `None`: the server's own.
+    /// The seed of the sequence; `None` uses the server's own.
     pub(super) seed: Option<u64>,
 }
 

@@ -1,5 +1,3 @@
-//! Parsed requests, and a memo of the latest one.
-
 use wire::http1::{Body, Limits, MessageError, parse_request};
 
 use super::route::{Refusal, Route, route};

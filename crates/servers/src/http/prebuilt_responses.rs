@@ -1,4 +1,4 @@
-//! Response bytes. The parts that all responses within a second share are built once per second.
+//! Response bytes. The parts that all responses share are rebuilt once per second.
 
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
@@ -34,7 +34,7 @@ pub(super) struct Answers {
     root_close: Vec<u8>,
     pub(super) plaintext: Prebuilt,
     pub(super) json: Prebuilt,
-    /// The same for HTTP/2.
+    /// Shared parts for HTTP/2.
     pub(super) frames: Frames,
 }
 

@@ -765,7 +765,6 @@ fn shutdown_answers_started_requests() {
     assert_eq!(render(b"", &just.borrow()), r#"503 close "the server is shutting down\n", end"#);
 }
 
-/// A reused slot must not keep state of its previous connection.
 #[test]
 fn reused_slot_starts_fresh() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);

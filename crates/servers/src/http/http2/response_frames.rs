@@ -1,5 +1,5 @@
-//! Response frames. Fields never enter the client's table, so heads do not depend on earlier ones. Those that all
-//! responses within a second share are composed once per second.
+//! Response frames. Fields never enter the client's table, so heads do not depend on earlier ones.
+//! The parts that all responses share are composed once per second.
 
 use wire::decimal;
 use wire::http2::hpack::{self, Indexing};
@@ -15,7 +15,6 @@ const NO_TABLE: u8 = 0x20;
 /// Position of the stream in the head of a frame.
 const STREAM_AT: usize = 5;
 
-/// The head of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -75,7 +74,7 @@ impl Frames {
         (self.root, self.plaintext, self.json) = (root, plaintext, json);
     }
 
-    /// Appends HEADERS. `shrinks_table`: the block starts with the new size 0 of the client's table.
+    /// Appends HEADERS. If `shrinks_table`, the block first sets the client's table to size 0.
     pub(super) fn push_head(&self, out: &mut Vec<u8>, stream: u32, head: &Head, ends: bool, shrinks_table: bool) {
         let flag = if ends { flags::END_STREAM } else { 0 };
         push_frame_head(out, 0, FrameKind::HEADERS, flag | flags::END_HEADERS, stream);

@@ -32,7 +32,6 @@ pub(super) struct Context<'a> {
     pub(super) limits: &'a HttpLimits,
     pub(super) codec_limits: &'a Limits,
     pub(super) head: &'a mut RequestHead,
-    /// Streams whose delays must be drawn.
     pub(super) undrawn: &'a mut Vec<(u32, Law)>,
     pub(super) now: Nanos,
     pub(super) is_ending: bool,
@@ -61,7 +60,7 @@ pub(super) struct Exchanges {
     has_gaps: bool,
     /// The last stream to process; above it, streams are refused.
     last: u32,
-    /// Either side sent GOAWAY, so the connection ends with its streams.
+    /// Whether either side sent GOAWAY, so that the connection ends with its streams.
     is_leaving: bool,
     /// The stream that sent the last frame of a body.
     last_sender: u32,
@@ -398,7 +397,6 @@ impl Exchanges {
         }
     }
 
-    /// Responds to a complete request.
     #[inline]
     fn answer(&mut self, stream: Stream, context: &mut Context<'_>) {
         let frames = &context.answers.frames;
@@ -482,7 +480,7 @@ impl Exchanges {
         stream.begun = true;
         if !is_empty {
             stream.body = body;
-            // The first frame here spares short responses the table.
+            // Sending the first frame here keeps short responses out of the table.
             stream.send_frame(context.out, &mut self.window);
         }
         if stream.body.left() > 0 {
@@ -531,7 +529,7 @@ impl Exchanges {
         self.reject(stream.id, !stream.is_receiving(), code, context)
     }
 
-    /// Sends RST_STREAM for a stream that is not in the table. `has_ended`: the client sends no more on it.
+    /// Sends RST_STREAM for a stream not in the table. After `has_ended`, the client sends no more.
     #[cold]
     fn reject(
         &mut self,
@@ -560,7 +558,6 @@ impl Exchanges {
         self.resets = self.resets.saturating_sub(1);
     }
 
-    /// Gives credit for bytes of a request's body.
     fn credit(&mut self, at: usize, bytes: u32, out: &mut Vec<u8>) {
         let stream = &mut self.streams[at];
         let credit = stream.receive.consume(bytes);
@@ -577,7 +574,8 @@ impl Exchanges {
         }
     }
 
-    /// Sends bodies as far as windows allow, one frame per stream in turn. Returns whether more could be sent now.
+    /// Sends as much of the bodies as windows allow, one frame per stream in turn. Returns whether
+    /// more could be sent now.
     pub(super) fn send_bodies(&mut self, out: &mut Vec<u8>, now: Nanos) -> bool {
         if self.streams.is_empty() {
             self.stalled_since = NEVER;

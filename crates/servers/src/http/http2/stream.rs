@@ -1,5 +1,3 @@
-//! A stream: a request and its response.
-
 use net::Nanos;
 use wire::http1::MessageError;
 use wire::http2::{Incoming, ReceiveWindow, SendWindow, push_data};

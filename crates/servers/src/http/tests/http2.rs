@@ -85,7 +85,7 @@ impl Responses {
         }
     }
 
-    /// `head_streams`: the streams with HEAD requests.
+    /// Reads frames. `head_streams` are the streams with HEAD requests.
     fn read(&mut self, mut bytes: &[u8], head_streams: &[u32], mut also: impl FnMut(&Event<'_>)) {
         while !bytes.is_empty() {
             let (used, event) = self.reader.read(bytes).unwrap();
@@ -257,7 +257,6 @@ fn bodies_over_http2() {
     ] {
         check2(name, &sent, expected);
     }
-    // Two echoes at once.
     let posts = [1, 3].map(|stream| headers(stream, &fields("POST", "/echo", &[]), false)).concat();
     let data = |stream, text: &[u8], ends| made(|out| push_data(out, stream, text, ends));
     let sent = [posts, data(1, b"a", false), data(3, b"b", false), data(1, b"c", true), data(3, b"d", true)].concat();
@@ -280,7 +279,6 @@ fn errors_get_their_status() {
         ("path", get2(1, &path), "1: 414"),
         ("body", begins("/echo", &length), "1: 413"),
     ] {
-        // Other streams do not notice.
         let head_streams: &[u32] = if name == "of HEAD" { &[1] } else { &[] };
         let sent = [opening(), sent, get2(3, "/")].concat();
         for pieces in [vec![sent.as_slice()], sent.chunks(999).collect()] {
@@ -441,7 +439,7 @@ fn long_bodies_take_turns() {
     assert!(world.largest_out <= 140_000, "{}", world.largest_out);
 }
 
-/// A client that sends a body as far as the server gives credit, and gives credit for the echo.
+/// A client that sends a body while the server gives credit, and gives credit for the echo.
 struct Uploader {
     body: Vec<u8>,
     sent: usize,
@@ -604,7 +602,6 @@ fn floods_end_the_connection_within_fixed_memory() {
     }
 }
 
-/// Requests that are canceled again and again leave no delayed responses.
 #[test]
 fn canceled_delays_are_forgotten() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
@@ -705,7 +702,6 @@ fn a_client_that_ends_its_stream_gets_its_responses() {
         assert!(rendered.ends_with("end"), "{rendered}");
         assert_eq!(world.http.connections.open, 0);
     }
-    // A client that leaves.
     let leaves =
         [opening(), get2(1, "/delay?mean=5ms"), made(|out| push_go_away(out, 0, ErrorCode::NO_ERROR))].concat();
     check2("go away", &leaves[opening().len()..], r#"1: 200 "test", end"#);
