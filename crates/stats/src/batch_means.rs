@@ -110,7 +110,6 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, String> {
     let count_mean = count / series.len() as f64;
     let linear = series.iter().map(|(sum, count)| ratio + (sum - ratio * count) / count_mean).collect::<Vec<_>>();
     let mut found = mean(&linear, level)?;
-    // Removes rounding errors.
     found.estimate.point = ratio;
     Ok(found)
 }

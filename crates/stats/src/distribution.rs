@@ -275,7 +275,6 @@ mod tests {
         assert_eq!([49.0, 50.0, 999.0, 1000.0].map(|x| law.cdf(x)), [0.0, 0.95, 0.95, 1.0]);
     }
 
-    // Means by scipy 1.17, as above.
     #[test]
     fn samples_match_the_distribution() {
         let means = [

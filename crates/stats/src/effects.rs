@@ -254,7 +254,6 @@ pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Fac
     if df == 0 {
         return Err(Refusal::NoReplication);
     }
-    // Treat rounding residue as zero.
     let tiny = total * 1e-24;
     let residual = if fitted.residual > tiny { fitted.residual } else { 0.0 };
     let variance = residual / df as f64;

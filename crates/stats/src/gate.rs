@@ -161,9 +161,10 @@ pub struct Examined {
     pub ended: Option<Ended>,
 }
 
-/// Answers all questions at the first look that ends the comparison. All sides have one value per pair. `is_over`: no
-/// pair will follow, for a reason independent of the values, such as the time limit. All pairs then form the last look,
-/// with all of the unspent error. `None` without pairs.
+/// Answers all questions at the first look that ends the comparison. All sides have one value per
+/// pair. If `is_over`, no pair will follow, for a reason independent of the values, such as the
+/// time limit; all pairs then form the last look, with all of the unspent error. `None` without
+/// pairs.
 pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Examined> {
     let pairs = questions.first()?.base.least.len();
     if pairs == 0 {
@@ -434,7 +435,6 @@ mod tests {
             assert!(one.verdict == Verdict::Undecided && found.ended.is_none() && one.pairs == pairs, "{found:?}");
         }
         assert_eq!(at(10).unwrap().found[0].unwrap().verdict, Verdict::Worse);
-        // Later pairs do not change the result.
         assert_eq!(at(14), at(10));
     }
 

@@ -16,8 +16,9 @@ pub struct Fit {
 /// Minimum expected count of a cell; smaller ones are merged with the next. Source: Cochran 1954.
 const CELL_MIN: f64 = 5.0;
 
-/// Pearson's χ² test of counts against the shares of a discrete distribution, which add up to 1. Merges neighboring
-/// cells with fewer than 5 expected. `None` for fewer than two cells, no counts, or another number of shares.
+/// Pearson's χ² test of counts against the shares of a discrete distribution, which add up to 1.
+/// Merges neighboring cells with fewer than 5 expected. `None` for fewer than two cells, no counts,
+/// or a different number of shares.
 pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     let n = counts.iter().sum::<u64>();
     if n == 0 || counts.len() != shares.len() {

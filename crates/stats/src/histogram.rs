@@ -282,11 +282,9 @@ impl Histogram {
 
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
         let above = self.len.saturating_sub(rank);
-        // Saturated values are the highest.
         let Some(above) = above.checked_sub(self.saturated) else {
             return Some(self.max as f64);
         };
-        // Counts from the nearer end.
         let mut left = rank.min(above + 1);
         let has_it = |(_, count): &(usize, u64)| {
             let is_here = left <= *count;
@@ -540,7 +538,7 @@ mod tests {
     fn interval_maps_ranks_of_the_effective_sample() {
         let histogram = of(&(1..=1000).collect::<Vec<_>>());
         let all = histogram.quantile_interval(0.5, 0.95, 1000).unwrap();
-        // scipy.stats.binom.ppf(0.025, 1000, .5) = 469; its upper neighbour by symmetry: ranks 469 and 532
+        // scipy.stats.binom.ppf(0.025, 1000, .5) = 469; by symmetry: ranks 469 and 532
         assert_eq!((all.low, all.point, all.high), (469.0, 500.0, 532.0));
         let fewer = histogram.quantile_interval(0.5, 0.95, 100).unwrap();
         assert_eq!((fewer.low, fewer.high, fewer.n), (400.0, 610.0, 100));

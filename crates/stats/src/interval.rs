@@ -17,9 +17,9 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Share of such intervals that hold the true value, 0.95 for example.
+    /// Share of such intervals that contain the true value, such as 0.95.
     pub level: f64,
-    /// Independent values it rests on.
+    /// Number of independent values on which it is based.
     pub n: u64,
 }
 

@@ -4,7 +4,8 @@
 use crate::interval::{self, Estimate};
 use crate::{Bound, special_functions};
 
-/// Largest number of pairs with the exact distribution of signed ranks; beyond, a normal one with the ranks' variance.
+/// Largest number of pairs with the exact distribution of signed ranks; beyond it, a normal one has
+/// the ranks' variance.
 const EXACT_MAX: usize = 400;
 
 /// Half-widths of a difference that about 80 of 100 comparisons show (simulated: 75 to 84).

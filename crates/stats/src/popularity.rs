@@ -2,7 +2,7 @@
 
 use crate::random::{Rng, mix};
 
-/// Zipf's law over ranks 1 to n: rank k has a share ∝ k^-exponent (0: uniform).
+/// Zipf's law over ranks 1 to n: rank k has a share ∝ k^-exponent (uniform if 0).
 /// [`ZipfRanks`](crate::ZipfRanks) samples it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {

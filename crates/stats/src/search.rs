@@ -71,7 +71,7 @@ pub struct Rules {
 pub struct Step {
     /// Reason for the step.
     pub purpose: Purpose,
-    /// Offered rate, per second; `None`: a closed loop.
+    /// Offered rate, per second; `None` for a closed loop.
     pub rate_per_s: Option<f64>,
 }
 
@@ -656,7 +656,6 @@ mod tests {
                 steps(&search(&rules, nonsense, sharp(2_500.0)).0).starts_with("pilot, bracket 1000, bracket 2000,")
             );
         }
-        // A pilot far above the limit does no harm.
         assert_eq!(ends(&search(&rules, Some(64_000.0), sharp(900.0)).1), (Some(878.1), Some(917.0)));
     }
 
@@ -689,7 +688,6 @@ mod tests {
         let (trials, found) = search(&RULES, None, subject);
         assert!(steps(&trials).starts_with("bracket 1000, bracket 2000, bracket 4000, repeat 4000, bracket 8000"));
         assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));
-        // Two spoiled trials end the upward search.
         let mut knee = sharp(5_000.0);
         let mut bad = 0;
         let subject = |rate: f64, place: usize| {
@@ -827,7 +825,6 @@ mod tests {
         assert_eq!((found.ended, ends(&found)), (Ended::Broken, (Some(1_000.0), None)));
         let (trials, found) = search(&RULES, None, |_, _| Outcome::Broke);
         assert_eq!((steps(&trials).as_str(), found.ended), ("bracket 1000, repeat 1000, repeat 1000", Ended::Broken));
-        // A failed trial no longer counts after a successful repetition.
         let (_, found) =
             search(&RULES, None, |rate, place| if place == 1 { Outcome::Failed } else { sharp(5_000.0)(rate, 0) });
         assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));

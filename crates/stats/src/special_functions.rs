@@ -47,8 +47,8 @@ fn deviance(x: f64, m: f64) -> f64 {
     sum
 }
 
-/// Regularised incomplete beta function I_x(a, b), given both `x` and `y = 1 - x` so that neither tail loses digits.
-/// Continued fraction: DLMF 8.17.22, evaluated by Lentz's method.
+/// Regularized incomplete beta function I_x(a, b), given both `x` and `y = 1 - x` so that neither
+/// tail loses digits. Continued fraction: DLMF 8.17.22, evaluated by Lentz's method.
 pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
     match (x, y) {
         (..=0.0, _) => 0.0,
@@ -200,8 +200,9 @@ fn poisson_term(a: f64, x: f64) -> f64 {
     (-stirling_error(a) - deviance(a, x)).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// Regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise for small results.
-/// Source: DLMF 8.11.4 (series) below the mean, 8.9.2 (continued fraction, by Lentz's method) above it.
+/// Regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise for
+/// small results. Source: DLMF 8.11.4 (series) below the mean, 8.9.2 (continued fraction, by
+/// Lentz's method) above it.
 pub(crate) fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);
@@ -259,7 +260,6 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     for _ in 0..200 {
         let x = log_x.exp();
         if x <= 0.0 {
-            // Below the smallest positive float.
             return 0.0;
         }
         let (lower, upper) = incomplete_gamma(a, x);

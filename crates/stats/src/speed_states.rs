@@ -85,7 +85,6 @@ mod tests {
 
     #[test]
     fn detects_spells() {
-        // Ten slow trials of every thirty.
         assert!(run(1, 4, 20, |trial| if trial % 30 < 10 { 1.225 } else { 1.0 }) <= 0.01);
     }
 

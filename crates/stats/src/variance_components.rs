@@ -70,7 +70,6 @@ mod tests {
         let found = components(&trials, 0.1).unwrap();
         assert!((found.between - 0.92615464).abs() < 1e-5, "{found:?}");
         assert!((found.within - 0.74535651).abs() < 1e-5, "{found:?}");
-        // Ten windows per second.
         assert!((found.second - found.within / 10f64.sqrt()).abs() < 1e-12, "{found:?}");
     }
 
