@@ -171,7 +171,6 @@ impl<W: Write> Writer<W> {
 
     /// Writes the last line and returns `out`, which the caller must sync.
     pub fn end(mut self) -> Result<(W, Content)> {
-        // Excludes the first line and the run.
         let trials = self.lines.saturating_sub(2);
         let last = Last { end: Content { trials, bytes: self.bytes, sha256: hex(self.sum.finish().as_ref()) } };
         self.out.write_all(&serde_json::to_vec(&last).map_err(io::Error::from)?)?;

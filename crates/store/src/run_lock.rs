@@ -1,5 +1,3 @@
-//! Locks a run, so that only one process works on it.
-
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;

@@ -435,7 +435,6 @@ impl Store {
         if self.is_owned(run) {
             return Err(StoreError::Owned { run: run.to_owned(), pid: None });
         }
-        // The run and its trials come from one snapshot.
         let _snapshot = self.connection.unchecked_transaction().map_err(|error| self.sqlite(error))?;
         let sql = "SELECT CASE WHEN json_extract(run, '$.imported') IS NULL THEN run
                                ELSE json_remove(run, '$.imported') END
@@ -675,7 +674,6 @@ mod tests {
         let path = folder.path().join("quintain.db");
         let (holder, store) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
         holder.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        // Skips the wait of ten seconds.
         store.connection.busy_timeout(Duration::ZERO).unwrap();
         let sql = "INSERT INTO calibrations (host, calibration) VALUES ('here', '{}')";
         let error = store.sqlite(store.connection.execute(sql, []).unwrap_err());

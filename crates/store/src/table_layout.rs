@@ -1,5 +1,3 @@
-//! The tables, and the version of their layout.
-
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Identifies quintain's files (`PRAGMA application_id`): "QNTN".
