@@ -34,7 +34,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let largest = measured.max_by_key(|measurement| measurement.requests).ok_or("no trial was measured")?;
         serde_json::to_string(largest)?
     };
-    // Memory of this program without any generators.
     let before = peak().unwrap_or(0);
     let parse = || (0..nodes).map(|_| serde_json::from_str::<Measurement>(&line)).collect::<Result<Vec<_>, _>>();
     let (parts, parsing) = timed(parse);

@@ -40,7 +40,7 @@ pub struct Calls {
     /// Metadata by the formula of the original, without the peer's address, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m1a_bytes: Vec<u64>,
-    /// The same with the peer's address, bytes.
+    /// Metadata by the same formula, with the peer's address, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m1b_bytes: Vec<u64>,
     /// Own metadata on the wire, bytes.

@@ -19,7 +19,7 @@ pub struct Case {
     pub promise: String,
     /// Random values, sampled for each repetition.
     pub random: Vec<(String, Draw)>,
-    /// Repetitions, each on a connection of its own.
+    /// Repetitions, each on its own connection.
     pub repeat: u32,
     /// How requests are cut into pieces.
     pub split: Split,
@@ -81,7 +81,7 @@ pub enum Send {
         path: Template,
         /// Whether its version is HTTP/1.0.
         is_old: bool,
-        /// Headers in addition to `Host` and those of the body.
+        /// Headers besides `Host` and those of the body.
         headers: Vec<(String, Template)>,
         /// Body to send, if any.
         body: Option<Template>,
@@ -110,7 +110,7 @@ pub enum Expect {
 /// Requirements of an HTTP response.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectHttp {
-    /// Statuses allowed; empty: any.
+    /// Allowed statuses; any if empty.
     pub status: Vec<u16>,
     /// Headers with their values.
     pub headers: Vec<(String, Template)>,

@@ -1,4 +1,4 @@
-//! CPU profiles of servers: stacks sampled in a trial of its own.
+//! CPU profiles of servers: stacks sampled in a separate trial.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -72,7 +72,8 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     report.finish().map(|()| plan)
 }
 
-/// The plan of a study in one profile, with all errors in `report`. Replaces invalid values to find all errors.
+/// Builds the plan of a study in one profile, and adds all errors to `report`. Replaces invalid
+/// values to find all errors.
 pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
@@ -260,7 +261,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Reports templates that name no factor, and templates of the lab where it fills none in.
+/// Reports templates that name no factor, and templates of the lab in places that it does not fill.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| factor_placeholders::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);

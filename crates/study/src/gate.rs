@@ -35,7 +35,6 @@ const TEXT_MAX_BYTES: usize = 256;
 /// mean: a few extreme requests move it more than a change of the server does.
 pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
 
-/// Allowed factors in a bound.
 const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
 
 /// A baseline and limits for its candidates. The study runs until each candidate is decided, or all pairs are used.
@@ -45,9 +44,11 @@ pub struct Gate {
     pub of: String,
     /// The level that is the baseline; all others are candidates.
     pub base: Level,
-    /// Conditions that fail a candidate; `None`: report whether the candidates differ in [`Gate::metrics`].
+    /// Conditions that fail a candidate; without them, differences in [`Gate::metrics`] are
+    /// reported.
     pub fail_if: Option<FailIf>,
-    /// The metrics compared without conditions; empty in old stores, which compare that of [`crate::plan::TrialRule`].
+    /// The metrics compared without conditions; empty in old stores, which compare the metric of
+    /// [`crate::plan::TrialRule`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
     /// Share of requests that a candidate may fail in addition to the baseline's share.
@@ -55,7 +56,8 @@ pub struct Gate {
     pub allow_errors: f64,
     /// Outcome of an undecided candidate.
     pub undecided: Undecided,
-    /// A level equal to the baseline, to see which differences this machine shows without any; `None` if there is none.
+    /// A level equal to the baseline, to see which differences this machine shows between equals;
+    /// `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
 }

@@ -110,7 +110,6 @@ fn site(host: &str) -> &str {
     &host[host.len() - length..]
 }
 
-/// Names and origins of the servers.
 fn targets<'u>(urls: impl Iterator<Item = &'u Url>) -> Vec<(String, String)> {
     let mut targets = Vec::<(String, String)>::new();
     for url in urls {

@@ -54,13 +54,14 @@ pub struct Step {
     /// Whether it is called only in a client's first journey, and not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
-    /// Law of the pause since the response before it, as [`crate::time_law::parse`] reads it; empty: none.
+    /// Law of the pause since the response before it, as [`crate::time_law::parse`] reads it; empty
+    /// if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub think: String,
     /// Number of calls in a row.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub repeat: u32,
-    /// Condition of each call, as [`condition::parse`] reads it; empty: none.
+    /// Condition of each call, as [`condition::parse`] reads it; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub when: String,
     /// Header fields, values are templates.
@@ -91,9 +92,9 @@ pub enum Call {
     Rest {
         /// HTTP method, `GET` and so on.
         method: String,
-        /// Template of the body; `None`: none.
+        /// Template of the body, if any.
         body: Option<String>,
-        /// Valid statuses; empty: 200 to 299.
+        /// Valid statuses; 200 to 299 if empty.
         #[serde(default)]
         status: Vec<u16>,
     },

@@ -197,7 +197,7 @@ impl Metric {
     }
 }
 
-/// Exact, in the largest unit with a whole part above 0.
+/// Formats a time exactly, in the largest unit with a whole part above 0.
 pub fn time_text(ns: u64) -> String {
     let units = [("s", 9usize), ("ms", 6), ("us", 3)];
     for (unit, digits) in units {

@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     let root = node::document(text, &report);
     for profile in Profile::ALL {
         if profile == Profile::Default || root.get(profile.name()).is_some() {
-            // The number of CPUs is unknown here; with two, no error depends on it.
+            // Assumes two CPUs, since their number is unknown here; no error depends on it.
             let options = ExpandOptions { profile, ..ExpandOptions::default() };
             expand::plan_of(&in_profile(&root, profile, &report), text, &options, &report);
         }

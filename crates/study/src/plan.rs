@@ -43,7 +43,7 @@ pub struct Plan {
     /// Series whose trend over the requests of a trial is reported, by name in [`crate::metric::OVER_REQUESTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slopes: Vec<String>,
-    /// The question, as far as the study states it; [`Plan::asked`] fills in the rest.
+    /// The part of the question that the study states; [`Plan::asked`] fills in the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
     /// A baseline and limits for its candidates. The study then runs in pairs until each candidate is decided.
@@ -110,7 +110,7 @@ pub struct Point {
     pub factors: BTreeMap<String, Level>,
     /// Server under test, as the levels of the point determine it.
     pub subject: SubjectPlan,
-    /// Proxies between generator and server, the one next to the generator first; empty: none.
+    /// Proxies between generator and server, the one next to the generator first, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyPlan>,
     /// CPUs reserved for proxies, the same at every point, so that points differ only in their factors.
@@ -146,9 +146,10 @@ pub struct SubjectPlan {
     /// Git commit that `directory` is a worktree of; `None` unless `quintain compare` made the worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// CPUs it gets.
+    /// Number of CPUs that it uses.
     pub cpus: u32,
-    /// CPUs it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None` if it has them.
+    /// Number of CPUs that it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`);
+    /// otherwise `None`.
     pub cpus_wanted: Option<u32>,
     /// Contract verification before its trials; `None` if disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,7 +200,7 @@ pub struct LoadPlan {
     /// How long a connection is used.
     #[serde(default)]
     pub connection: Connection,
-    /// Workers; `None`: one per CPU of the generator.
+    /// Number of workers; `None` for one per CPU of the generator.
     pub threads: Option<u32>,
     /// CPUs of the generator; `None` for all that the server leaves.
     pub cpus: Option<u32>,
@@ -265,11 +266,11 @@ pub struct JourneyPlan {
     pub targets: BTreeMap<String, String>,
     /// The resolver of endpoints, `http://host:port`; not at `direct`. `{admin_port}` is the first proxy's.
     pub resolve: Option<String>,
-    /// https: accept any certificate.
+    /// Whether to accept any certificate, for https.
     pub insecure: bool,
-    /// https: trusted root certificates (PEM).
+    /// Trusted root certificates (PEM), for https.
     pub ca_file: Option<String>,
-    /// https: the certificate for servers that request one.
+    /// Certificate for servers that request one, for https.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
     /// Whether the record includes the timing of every call.
@@ -290,7 +291,7 @@ pub struct HttpRequestPlan {
     pub path: String,
     /// Headers, in the order they are sent; `Host` is added if missing.
     pub headers: Vec<(String, String)>,
-    /// Body; `None`: none.
+    /// Body, if any.
     pub body: Option<BodyPlan>,
 }
 
@@ -334,11 +335,11 @@ impl LoadPlan {
 pub struct SearchPlan {
     /// Objective that the rate must meet.
     pub objective: Objective,
-    /// Lowest rate to try and start of the search, per second; `None`: found by a short closed loop.
+    /// Lowest rate to try first, per second; `None` to find it by a short closed loop.
     pub from_per_s: Option<f64>,
-    /// Highest rate to try, per second; `None`: no limit.
+    /// Highest rate to try, per second; `None` for no limit.
     pub to_per_s: Option<f64>,
-    /// Width of the range at which the search stops: upper over lower end, less one.
+    /// Width of the range at which the search stops: upper over lower end, minus one.
     pub resolution: f64,
     /// Number of fresh trials that must all meet the objective at the lower end.
     pub confirm: u32,
@@ -346,7 +347,7 @@ pub struct SearchPlan {
     pub pilot_ns: u64,
     /// Maximum number of trials.
     pub trials_max: u32,
-    /// No further trial of the point starts after this, ns; `None`: no limit.
+    /// Time after which no further trial of the point starts, ns; `None` for no limit.
     pub max_ns: Option<u64>,
     /// Whether other points use fractions of the result, so that it runs before them.
     pub first: bool,
@@ -383,7 +384,8 @@ pub struct CapacityShare {
 /// Rule that decides when there are enough trials of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Target half-width relative to the estimate of each point, a fraction. `min` trials without it and `comparison`.
+    /// Target half-width relative to the estimate of each point, a fraction. Without this and
+    /// `comparison`, each point has `min` trials.
     pub relative: Option<f64>,
     /// Target half-width of each contender's typical ratio to the best of its place, or else of values, a fraction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -396,7 +398,7 @@ pub struct TrialRule {
     pub min: u32,
     /// Maximum number of blocks.
     pub max: u32,
-    /// No further block starts after this, for the whole run, ns; `None`: no limit.
+    /// Time after which no further block of the run starts, ns; `None` for no limit.
     pub max_ns: Option<u64>,
     /// Whether this is a quick run, whose intervals do not claim their confidence level.
     pub quick: bool,
@@ -407,11 +409,11 @@ pub struct TrialRule {
 pub struct Figure {
     /// Kind of figure.
     pub kind: FigureKind,
-    /// Factor on the horizontal axis; for distributions unused.
+    /// Factor on the horizontal axis; unused for distributions.
     pub x: Option<String>,
     /// Metric on the vertical axis.
     pub y: Option<String>,
-    /// Further metrics on it; each metric is then a series of its own.
+    /// Further metrics on the vertical axis; each metric is then a series of its own.
     #[serde(default)]
     pub y_more: Vec<String>,
     /// Factor that makes the series.
@@ -420,12 +422,12 @@ pub struct Figure {
     pub facet: Option<String>,
     /// Confidence level of the intervals drawn.
     pub interval: f64,
-    /// Title; `None`: generated.
+    /// Title; generated if `None`.
     pub title: Option<String>,
     /// Miss-ratio curve: the policies ([`POLICIES`]) simulated on the same operations; empty for other figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<String>,
-    /// Miss-ratio curve: bytes per unit of the numbers on `x`; `None`: 1.
+    /// Miss-ratio curve: bytes per unit of the numbers on `x`; `None` for 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_unit_bytes: Option<u64>,
 }
@@ -470,7 +472,7 @@ pub struct Table {
     pub kind: TableKind,
     /// Metrics: one for [`TableKind::Statistics`], any number for [`TableKind::Metrics`].
     pub metrics: Vec<String>,
-    /// Title; `None`: generated.
+    /// Title; generated if `None`.
     pub title: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub struct ProcessPlan {
     pub directory: Option<String>,
     /// Environment variables, added to the lab's.
     pub environment: BTreeMap<String, String>,
-    /// The port; `None`: any free port.
+    /// The port; any free one if `None`.
     pub port: Option<u16>,
     /// Time limit to listen on its port, ns.
     pub ready_timeout_ns: u64,
@@ -43,7 +43,7 @@ pub struct ContainerPlan {
     pub image: String,
     /// The program that starts containers.
     pub engine: EngineChoice,
-    /// The port in a network of its own, published as the server's port; `None` in the network of the host.
+    /// The port in its own network, published as the server's port; `None` in the host's network.
     pub publish: Option<u16>,
     /// Further options of `podman run` or `docker run`.
     pub options: String,
@@ -89,9 +89,9 @@ pub struct CompanionPlan {
     /// How it is built, started and stopped.
     #[serde(flatten)]
     pub process: ProcessPlan,
-    /// CPUs of its own.
+    /// Number of its own CPUs.
     pub cpus: u32,
-    /// Whether it is started for each trial. Otherwise it runs on for all trials that need the same.
+    /// Whether it is started for each trial, instead of once for all trials that need the same one.
     pub fresh: bool,
 }
 

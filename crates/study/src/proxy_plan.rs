@@ -14,8 +14,8 @@ pub const DIRECT: &str = "direct";
 
 /// How to build and start a proxy. The lab fills these templates in `command`, `environment` and files: `{port}`, its
 /// port; `{next_port}`, the port of the next proxy or the server; `{subject_port}` and `{second_port}`, the server's
-/// ports; `{admin_port}`, `{peer_port}` and `{second_peer_port}`, further free ports of its own; `{folder}`, a
-/// directory of its own.
+/// ports; `{admin_port}`, `{peer_port}` and `{second_peer_port}`, further free ports; `{folder}`, its own
+/// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyPlan {
     /// Its name in the levels of the factor `through`.
@@ -27,6 +27,6 @@ pub struct ProxyPlan {
     pub files: BTreeMap<String, String>,
     /// The log of calls in its directory ([`crate::Calls`]).
     pub calls: Option<String>,
-    /// CPUs of its own; 0: it shares the server's.
+    /// Number of its own CPUs; 0 if it shares the server's.
     pub cpus: u32,
 }

@@ -33,9 +33,9 @@ pub struct Run {
     pub command: Vec<String>,
     /// quintain's version and the revision of the study, if any.
     pub quintain: String,
-    /// Git revision of the study's directory (`-dirty`: with changes), or `built-in-` and a hash; `None` outside Git.
+    /// Git revision of the study's directory, `-dirty` if changed, or `built-in-HASH`; if known.
     pub revision: Option<String>,
-    /// Git commit of the working directory, where servers are built (`-dirty`: with changes); `None` outside Git.
+    /// Git commit of the working directory, which builds servers, `-dirty` if changed; if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The machine.
@@ -49,16 +49,16 @@ pub struct Run {
     /// Policies simulated on the operations of trials at the end of the run, stored so that its report stays the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
-    /// State of the run; `None`: stored by an older quintain.
+    /// State of the run; `None` if stored by an older quintain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<RunState>,
     /// The shell command that resumes it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub resume: String,
-    /// The machines of its cluster; empty: all ran on [`Run::host`].
+    /// The machines of its cluster; empty if all ran on [`Run::host`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
-    /// Time of the import into the store from a file, UTC, RFC 3339; empty: it ran with this store.
+    /// Time of the import from a file, UTC, RFC 3339; empty if it ran with this store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imported: String,
     /// CPU profiles of the servers, one per design point, if requested.
@@ -81,7 +81,7 @@ pub struct Node {
     pub doctor: Vec<Finding>,
     /// SHA-256 of the quintain binary there, hexadecimal.
     pub build: String,
-    /// The network interface that has [`Node::address`]; `None`: not found.
+    /// The network interface that has [`Node::address`]; `None` if not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<Interface>,
     /// The path to the server's machine, measured before the first trial; `None` on it, or if not measured.
@@ -256,17 +256,17 @@ pub struct Host {
     pub swap_used_bytes: u64,
     /// Frequency governor; `None` if the kernel has none (virtual machines).
     pub governor: Option<String>,
-    /// Turbo on or off; `None` if unknown.
+    /// Whether turbo is on; `None` if unknown.
     pub turbo: Option<bool>,
-    /// Simultaneous multithreading on or off.
+    /// Whether simultaneous multithreading is on; `None` if unknown.
     pub smt: Option<bool>,
     /// Clock source.
     pub clocksource: Option<String>,
     /// Idle driver and governor, `haltpoll/menu`; `None` if the kernel has none.
     pub idle: Option<String>,
-    /// Mitigations, `spectre_v2: ...` each.
+    /// Mitigations by vulnerability, such as `spectre_v2`.
     pub mitigations: BTreeMap<String, String>,
-    /// Settings that matter, by their sysctl name.
+    /// Relevant settings, by sysctl name.
     pub sysctls: BTreeMap<String, String>,
     /// Versions of compilers and runtimes; empty if the run started only servers of quintain.
     pub versions: BTreeMap<String, String>,
@@ -323,7 +323,7 @@ pub struct Calibration {
     pub measured: String,
     /// Protocol of the null server.
     pub protocol: Protocol,
-    /// The null server in words; empty: stored by a quintain that had only one, for ping-pong.
+    /// The null server in words; empty if stored by a quintain that had only one, for ping-pong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
     /// Backend of the generator.
@@ -334,7 +334,7 @@ pub struct Calibration {
     pub threads: u32,
     /// Highest rate over the numbers of clients tried, per second.
     pub rate_max_per_s: f64,
-    /// Clients at that rate.
+    /// Number of clients at that rate.
     pub rate_max_clients: u32,
     /// Fraction of time the busiest worker was busy at that rate: with time to spare, the null server is the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -431,7 +431,7 @@ pub struct Agent {
     pub verdict: Option<Verdict>,
 }
 
-/// A machine's monotonic clock minus the lab's, from ping-pongs before and after a trial, with bounds of its error.
+/// A machine's monotonic clock minus the lab's, with error bounds, from ping-pongs around a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
     /// The machine's clock minus the lab's before the trial, ns.
@@ -565,7 +565,7 @@ pub struct ProxyUse {
     pub shares_cpus: bool,
     /// Wall time from its start until it listened on its port, ns; `None` if never ready.
     pub ready_ns: Option<u64>,
-    /// Bytes through its sockets while measured, or from its start on; `None` if not completely readable.
+    /// Bytes through its sockets while measured or since its start; `None` if not fully readable.
     pub wire: Option<WireUse>,
     /// Its log of calls, if the study requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -575,9 +575,9 @@ pub struct ProxyUse {
 /// TCP payload of a proxy, both ways, while measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WireUse {
-    /// Connections it accepted, bytes.
+    /// Bytes on the connections that it accepted.
     pub front_bytes: u64,
-    /// Upstream connections of the proxy, bytes.
+    /// Bytes on its upstream connections.
     pub back_bytes: u64,
 }
 
@@ -619,15 +619,15 @@ pub struct SubjectUse {
     pub waited_at_end_ns: Option<u64>,
     /// Peak RSS (`VmHWM`), bytes.
     pub rss_max_bytes: Option<u64>,
-    /// Proportional set, the largest sample, bytes.
+    /// Largest sample of the proportional set size, bytes.
     pub pss_max_bytes: Option<u64>,
     /// Voluntary context switches while measured.
     pub switches_voluntary: u64,
-    /// Involuntary ones.
+    /// Involuntary context switches while measured.
     pub switches_involuntary: u64,
-    /// Threads, the largest sample.
+    /// Largest sample of the number of threads.
     pub threads_max: u32,
-    /// Sockets, the largest sample.
+    /// Largest sample of the number of sockets.
     pub sockets_max: u32,
     /// The samples, ten per second.
     pub samples: Vec<Sample>,
@@ -670,7 +670,8 @@ pub struct ContainerUse {
     pub image_id: String,
     /// The port inside that its port on the host is forwarded to; `None` if it uses the network of the host.
     pub published: Option<u16>,
-    /// Counters of its control group; `None` if not readable, and its processes were counted as for any server.
+    /// Counters of its control group; if `None`, it was not readable, and its processes were
+    /// counted as for any server.
     pub cgroup: Option<CgroupUse>,
 }
 
@@ -681,7 +682,7 @@ pub struct CgroupUse {
     pub version: u32,
     /// Path of the group in its hierarchy.
     pub path: String,
-    /// File of the CPU times: `cpuacct.usage` or `cpu.stat`; `None`: sum over its processes.
+    /// File of the CPU times: `cpuacct.usage` or `cpu.stat`; `None` for the sum over its processes.
     pub cpu_source: Option<String>,
     /// Peak memory charged to processes, page cache and kernel, including the start of the container, bytes.
     pub memory_max_bytes: Option<u64>,
@@ -689,11 +690,11 @@ pub struct CgroupUse {
     pub memory_end_bytes: Option<u64>,
     /// File of the peak: `memory.max_usage_in_bytes` or `memory.peak`.
     pub memory_source: Option<String>,
-    /// Read from block devices while measured, bytes.
+    /// Bytes read from block devices while measured.
     pub read_bytes: Option<u64>,
-    /// Written to block devices while measured, bytes.
+    /// Bytes written to block devices while measured.
     pub written_bytes: Option<u64>,
-    /// File of these two: `blkio.throttle.io_service_bytes` or `io.stat`.
+    /// File of both byte counts: `blkio.throttle.io_service_bytes` or `io.stat`.
     pub io_source: Option<String>,
 }
 
@@ -708,7 +709,7 @@ pub struct Sample {
     pub rss_bytes: u64,
     /// Proportional set, bytes; read less often than the other values.
     pub pss_bytes: Option<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
     /// Open sockets; read less often than the other values.
     pub sockets: Option<u32>,
@@ -817,10 +818,11 @@ pub struct Measurement {
     /// [`Measurement::left_in_flight`]. 0 in older records.
     #[serde(default)]
     pub sent: u64,
-    /// Requests resent because their connection had carried one whose response was its last or unreadable. No errors.
+    /// Requests resent because an earlier response was its connection's last or unreadable.
     #[serde(default)]
     pub asked_again: u64,
-    /// Requests in flight when the load ended, in no other count. The server may or may not have seen them.
+    /// Requests in flight when the load ended, not counted elsewhere. The server may have seen
+    /// them.
     #[serde(default)]
     pub left_in_flight: u64,
     /// Offered rate; `None` in a closed loop.
@@ -867,7 +869,7 @@ pub struct Measurement {
     pub stop_reason: String,
     /// Volley's closing line, under its own rule.
     pub volley: Option<Volley>,
-    /// Cache results; `None`: the server is not a cache.
+    /// Cache results; `None` if the server is not a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Box<CacheMeasurement>>,
     /// Results of the journeys; empty for other loads.
@@ -876,7 +878,7 @@ pub struct Measurement {
     /// Measured requests in the order they ended, as [`crate::spec::LoadSpec::log_one_in`] requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<LoggedRequest>,
-    /// Requests that the log would also have, but for its size.
+    /// Requests left out of the log because of its size.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_left_out: u64,
     /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] requests.
@@ -907,22 +909,22 @@ pub struct StreamsMeasurement {
     pub goaways: u64,
     /// Requests that the server refused to process; they were resent.
     pub refused: u64,
-    /// Responses that the following numbers are about.
+    /// Number of responses that the following numbers cover.
     pub responses: u64,
     /// Their encoded heads and trailers, bytes.
     pub header_bytes: u64,
     /// Bytes of other responses on the same connection between a request and the first byte of its response.
     pub bytes_ahead: u64,
-    /// Requests whose body waited for credit of the server.
+    /// Requests whose body waited for flow-control credit from the server.
     pub stalled_uploads: u64,
-    /// Open loop: time from when a request was due until a connection had a place for it, ns, as coarse as windows, for
-    /// requests limited by the streams of the load.
+    /// Open loop: time from when a request was due until a connection had room for it, ns, as
+    /// coarse as windows, for requests limited by the load's own stream limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_own: Option<Histogram>,
-    /// The same for requests limited by the streams that the server allows.
+    /// As `wait_own`, for requests limited by the server's stream limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_server: Option<Histogram>,
-    /// The same for requests that waited for a connection or were resent.
+    /// As `wait_own`, for requests that waited for a connection or were resent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_connection: Option<Histogram>,
 }
@@ -1003,7 +1005,7 @@ pub struct LoggedRequest {
     pub first_byte_ns: Option<i64>,
     /// Time at which its response was complete, or it failed.
     pub ended_ns: i64,
-    /// Status of its response; 0: none.
+    /// Status of its response; 0 if there is none.
     pub status: u16,
     /// Length of the body of its response.
     pub bytes: u64,
@@ -1050,7 +1052,8 @@ pub struct CacheMeasurement {
     /// Bytes of these keys and their values: a cache without overhead that holds all. If the length varies by SET, the
     /// value of the first operation on the key counts.
     pub footprint_bytes: u64,
-    /// Memory limit reported before the load, in the server's own accounting, bytes; `None`: unknown, or none.
+    /// Memory limit reported before the load, in the server's own accounting, bytes; `None` if
+    /// unknown or unlimited.
     pub limit_bytes: Option<u64>,
     /// The hit ratio that the mix of operations determines for a cache of any size; `None` if it does not.
     pub hit_ratio_of_mix: Option<f64>,

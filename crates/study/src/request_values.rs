@@ -56,12 +56,12 @@ pub enum Field {
         first: u64,
         /// The largest.
         last: u64,
-        /// Zipf's law with this exponent, `first` being the most frequent; `None`: all are equally frequent.
+        /// Zipf's law with this exponent, `first` most frequent; `None` for equal frequencies.
         zipf: Option<f64>,
     },
     /// Random lower-case letters and digits.
     Letters {
-        /// How many.
+        /// Number of characters.
         length: u32,
     },
     /// One of these words, with weights.
@@ -116,7 +116,7 @@ pub fn parts(text: &str) -> Result<Vec<Part<'_>>, Invalid> {
     Ok(parts)
 }
 
-/// Checks an entry of `[load.values]`: a name that is not that of a form, and a field without its braces.
+/// Checks an entry of `[load.values]`: a name that no form has, and a field without its braces.
 pub fn check_named(name: &str, form: &str) -> Result<(), Invalid> {
     if FORMS.iter().any(|(known, _)| *known == name) {
         let message = format!("`{name}` is a form of values and cannot name one");

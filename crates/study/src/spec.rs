@@ -31,7 +31,7 @@ pub struct LoadSpec {
     pub connection: Connection,
     /// Workers, each a thread with its own event loop.
     pub threads: u32,
-    /// Worker `i` is pinned to `cpus[i % cpus.len()]`; empty: not pinned.
+    /// Worker `i` is pinned to `cpus[i % cpus.len()]`; not pinned if empty.
     pub cpus: Vec<u32>,
     /// I/O backend.
     pub backend: Backend,
@@ -43,7 +43,7 @@ pub struct LoadSpec {
     pub stop: Stop,
     /// Length of a window, ns.
     pub window_ns: u64,
-    /// A response later than this counts as a timeout; if it still arrives, its latency is kept, ns.
+    /// Timeout of a response, ns. The latency of a later response is kept if it still arrives.
     pub timeout_ns: u64,
     /// Open loop: time before a send in which a worker polls instead of sleeping, ns; 0 spares the server's CPU.
     pub spin_ns: u64,
@@ -53,14 +53,14 @@ pub struct LoadSpec {
     /// [`LoadSpec::arrivals`] are the whole load's. Together, processes request what one with all workers would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Once connected, wait for [`Heard::Go`](crate::generator_messages::Heard::Go) before the first request.
+    /// Whether to wait for [`Heard::Go`](crate::generator_messages::Heard::Go) once connected.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gate: bool,
-    /// Log one of this many requests on average; 0: none.
+    /// Logs one in this many requests on average; none if 0.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_one_in: u32,
-    /// Open loop: the rate over the measured time; empty: that of [`LoadSpec::arrivals`], which is
-    /// otherwise the mean. The warm-up has the first rate.
+    /// Open loop: the rate over the measured time; if empty, the rate of [`LoadSpec::arrivals`],
+    /// which is otherwise the mean. The warm-up has the first rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
 }
@@ -127,13 +127,13 @@ pub enum Target {
         requests: Vec<HttpRequest>,
         /// TLS settings, if the connection is encrypted (https).
         tls: Option<Tls>,
-        /// HTTP/2 instead of HTTP/1.1: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, 3.3).
+        /// Whether to use HTTP/2: by ALPN over TLS, otherwise by prior knowledge (RFC 9113, 3.3).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         http2: bool,
         /// Which responses are valid.
         #[serde(default)]
         expect: Expect,
-        /// Directory of the CSV files that values name; empty: the working directory.
+        /// Directory of the CSV files that values name; the working directory if empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         directory: String,
     },
@@ -158,15 +158,15 @@ pub enum Target {
         /// `http://host:port` of the resolver of endpoints, if any. `GET /resolve?endpoint=URL` returns the address to
         /// connect to as `{"address": "ip:port"}`, or 404 to use the address in the URL.
         resolve: Option<String>,
-        /// https: accept any certificate.
+        /// Whether to accept any certificate, for https.
         #[serde(default)]
         insecure: bool,
-        /// https: PEM file with the trusted root certificates, instead of the public ones.
+        /// PEM file with the trusted root certificates instead of the public ones, for https.
         ca_file: Option<String>,
-        /// https: the certificate for servers that request one.
+        /// Certificate for servers that request one, for https.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<ClientCertificate>,
-        /// Include the requests and responses in the measurement, as text. Only for one client.
+        /// Whether to include requests and responses in the measurement; only for one client.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_traced: bool,
         /// Identities of the users of its journeys.
@@ -274,7 +274,7 @@ pub struct HttpRequest {
     /// Headers, including `Host`, in the order they are sent. `Content-Length` is added if missing with a body, and
     /// `Connection: close` if a connection serves one request.
     pub headers: Vec<(String, String)>,
-    /// Body, bytes; empty: none.
+    /// Body; may be empty.
     #[serde(default)]
     pub body: Vec<u8>,
 }
@@ -292,15 +292,15 @@ impl HttpRequest {
 pub struct Tls {
     /// The name the certificate must have, sent as SNI unless it is an IP address.
     pub server_name: String,
-    /// Accept any certificate.
+    /// Whether to accept any certificate.
     #[serde(default)]
     pub insecure: bool,
     /// PEM file with the trusted root certificates, instead of the public ones.
     pub ca_file: Option<String>,
-    /// The certificate for servers that request one; `None`: none.
+    /// Certificate for servers that request one, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
-    /// Resume sessions on later connections.
+    /// Whether to resume sessions on later connections.
     pub resume: bool,
 }
 
@@ -318,9 +318,9 @@ pub struct ClientCertificate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    /// These statuses; `None`: 200 to 299.
+    /// Valid statuses; 200 to 299 if `None`.
     pub status: Option<Vec<u16>>,
-    /// Exactly this body, which may have values; `None`: any.
+    /// Expected body, which may have values; any if `None`.
     pub body: Option<Vec<u8>>,
     /// Values in a JSON body: a path (RFC 9535) that selects one value, and its text, which may have values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -332,7 +332,7 @@ pub struct Expect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<(u64, u64)>,
     /// Checks of the whole body (JSON, regular expression, length, and a body with values) apply to
-    /// one of this many requests on average; 0 and 1: to all.
+    /// one of this many requests on average; to all if 0 or 1.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub check_one_in: u32,
 }
@@ -423,9 +423,9 @@ pub enum Stop {
         /// Length of the measurement, ns.
         duration_ns: u64,
     },
-    /// Ends once this many requests sent after the warm-up have ended, other than by a late response, without those
-    /// that cache misses cause. The load is abandoned if for twice the timeout requests only time out or fail to
-    /// connect.
+    /// Ends once this many requests sent after the warm-up have ended. Late responses and requests
+    /// caused by cache misses do not count. The load is abandoned if for twice the timeout requests
+    /// only time out or fail to connect.
     Requests {
         /// Number of requests over all clients.
         requests: u64,

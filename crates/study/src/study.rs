@@ -80,7 +80,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
     merged
 }
 
-/// The number of trials of a whole run does not apply to a quick run, which has its own.
+/// Removes the numbers of trials of a whole run, which do not apply to a quick run.
 fn forget_counts(root: &mut Table) {
     if let Some(stop) = root.table_mut("trials").and_then(|trials| trials.table_mut("stop")) {
         stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));

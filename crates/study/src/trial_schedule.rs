@@ -98,7 +98,8 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// Bounds: a search that finds at once that the highest rate holds, and one that uses all its trials and time.
+/// Bounds of the effort: a search that finds at once that the highest rate holds, and one that uses
+/// all its trials and time.
 fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     let (least_s, most_s) = trial_seconds(point);
     let pilot = u64::from(search.from_per_s.is_none());

@@ -247,7 +247,7 @@ pub fn length_range(text: &str) -> Result<(u64, u64), Invalid> {
     }
 }
 
-/// The number of responses of which one is checked, for a fraction of them.
+/// Converts a fraction of responses to check to the `n` of "one in `n`".
 pub fn one_in(fraction: f64) -> u32 {
     if fraction > 0.0 { (1.0 / fraction).round().min(f64::from(u32::MAX)) as u32 } else { u32::MAX }
 }

@@ -55,7 +55,7 @@ impl Suite {
 pub struct Verification {
     /// Command or address of the server.
     pub server: String,
-    /// The seed that values were drawn from.
+    /// Seed of the random values.
     pub seed: u64,
     /// Whether all checked cases hold; `None` if none was checked.
     pub holds: Option<bool>,
@@ -106,7 +106,7 @@ pub struct Miss {
     /// The start of the received response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<String>,
-    /// The first byte in which they differ, from 0.
+    /// Position of the first byte in which they differ, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs_at: Option<u64>,
     /// The start of the bytes sent.

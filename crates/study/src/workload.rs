@@ -33,7 +33,7 @@ pub struct Workload {
     pub operations: Operations,
     /// Whether a missed GET is followed by a SET of its key (look-aside).
     pub fill: bool,
-    /// Times to live; empty: no expiry.
+    /// Times to live; no expiry if empty.
     #[serde(default)]
     pub ttl: Vec<Ttl>,
     /// Number, popularity and lengths of the keys.
@@ -84,9 +84,9 @@ pub struct Keys {
     pub count: u64,
     /// Popularity distribution.
     pub popularity: Popularity,
-    /// Operations, over all clients, after which other keys become popular; `None`: never.
+    /// Operations, over all clients, after which other keys become popular; `None` for never.
     pub shift_every: Option<u64>,
-    /// Probability that an operation uses an earlier key instead of a new one; `None`: the population is fixed.
+    /// Probability of using an earlier key instead of a new one; `None` for a fixed population.
     pub reuse: Option<f64>,
     /// First operation on a new key; only with `reuse`.
     #[serde(default)]
@@ -97,7 +97,7 @@ pub struct Keys {
     /// Probability that an operation on an existing key deletes it instead.
     #[serde(default)]
     pub invalidation: f64,
-    /// Whether popular keys are neighbours instead of scattered by a keyed bijection.
+    /// Whether popular keys are neighbors instead of scattered by a keyed bijection.
     #[serde(default)]
     pub neighbours_hot: bool,
     /// Length of a key; at least as long as needed to be distinct.

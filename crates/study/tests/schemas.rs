@@ -1,5 +1,3 @@
-//! Generated files are up to date with the types and declarations.
-
 use std::path::Path;
 
 #[test]

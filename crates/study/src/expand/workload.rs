@@ -162,7 +162,7 @@ fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
     }
 }
 
-/// The distribution of the words and parameters in `table` and, where it has none, in `base`.
+/// Reads the distribution from the words and parameters in `table`, or else in `base`.
 fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     const PARAMETERS: [(&str, &str, &str); 3] =
         [("exponent", "zipf", "exponent"), ("hot_keys", "hot-set", "keys"), ("hot_share", "hot-set", "share")];

@@ -22,7 +22,7 @@ pub(super) struct Log {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Entry {
     started_date_time: String,
-    /// Time until the end of the response, ms; negative: unknown.
+    /// Time until the end of the response, ms; negative if unknown.
     time: Option<f64>,
     pub(super) request: Request,
     pub(super) response: Response,

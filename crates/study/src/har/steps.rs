@@ -13,7 +13,6 @@ use crate::validate_http;
 /// Shortest pause between requests that counts as think time, ms.
 const THINK_LEAST_MS: f64 = 300.0;
 const THINK_MOST_MS: f64 = 3.6e6;
-/// Longest name that a step gets.
 const NAME_MAX_BYTES: usize = 150;
 
 /// Headers that browsers add to requests, or that the generator sets.
@@ -161,7 +160,6 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
-/// A query or form.
 fn pairs_template(text: &str, tokens: &mut Tokens) -> String {
     let pair = |pair: &str| match pair.split_once('=') {
         None => placeholders::literal(pair),
@@ -317,6 +315,6 @@ fn table<'t>(entries: impl Iterator<Item = (&'t str, &'t str)>) -> String {
 /// A TOML string: literal if that saves escapes.
 pub(super) fn quoted(text: &str) -> String {
     let is_literal = text.contains(['"', '\\']) && !text.contains(|char: char| char == '\'' || char.is_control());
-    // JSON escapes are valid in TOML, except that it does not escape DEL.
+    // JSON escapes are valid in TOML, but JSON does not escape DEL.
     if is_literal { format!("'{text}'") } else { Value::from(text).to_string().replace('\u{7f}', "\\u007f") }
 }

@@ -53,7 +53,7 @@ pub(super) struct Wanted<'w> {
 }
 
 impl Tokens {
-    /// Starts without values. `reserved`: names that no value gets.
+    /// Starts without values. `reserved` are names that no value gets.
     pub(super) fn new(reserved: Vec<String>) -> Tokens {
         Tokens { reserved, ..Tokens::default() }
     }
@@ -195,7 +195,8 @@ impl Tokens {
 }
 
 impl Leaf {
-    /// Whether a parameter with this name probably has this value, such as `product` that of `products[3].id`.
+    /// Whether a parameter with this name probably has this value, such as `product` and the value
+    /// of `products[3].id`.
     fn is_about(&self, hint: &str) -> bool {
         let (hint, key, parent) = (plain(hint), plain(&self.key), plain(&self.parent));
         let is_page = |name: &str| ["page", "cursor", "offset", "after"].iter().any(|word| name.contains(word));

@@ -62,7 +62,7 @@ impl Relation {
             let wrong = if number(left).is_none() { left } else { right };
             numbers.ok_or_else(|| format!("`{}` is not a number", wrong.escape_debug()))
         };
-        // Long integers, such as IDs, are compared as texts: as numbers, neighbours would be equal.
+        // Long integers, such as IDs, are compared as texts: as numbers, neighbors would be equal.
         let is_exact = |number: f64| number.abs() < INTEGERS_END;
         let is_equal = match numbers {
             Some((left, right)) if is_exact(left) && is_exact(right) => left == right,

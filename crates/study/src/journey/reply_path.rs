@@ -24,7 +24,8 @@ pub enum Part {
     Any,
 }
 
-/// A source of a value without the `?` at its end, which lets the value be missing or `null`; and whether it has one.
+/// Splits off the `?` at the end of a source, which lets the value be missing or `null`. Returns
+/// the rest, and whether there was one.
 pub fn optional(text: &str) -> (&str, bool) {
     text.strip_suffix('?').map_or((text, false), |text| (text, true))
 }

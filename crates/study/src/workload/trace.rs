@@ -265,7 +265,7 @@ fn plain(line: &[u8]) -> Result<Access<'_>, String> {
     Ok(Access::read(key))
 }
 
-/// Keys may hold commas, so the last five columns are counted from the end.
+/// Parses a line of Twitter's format. Keys may contain commas, so columns are counted from the end.
 fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
     let few = || "fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`".to_owned();
     let first = line.iter().position(|&byte| byte == b',').ok_or_else(few)?;
