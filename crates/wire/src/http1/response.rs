@@ -1,12 +1,10 @@
-//! Reads a client's responses from one connection.
-
 use super::chunks::Chunks;
 use super::error::MessageError;
 use super::fields::{self, FieldError};
 use super::framing::{Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
-/// A request's method, as far as it affects response framing. Source: RFC 9112 section 6.3.
+/// A request's method, if it affects response framing. Source: RFC 9112 section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestMethod {
     /// GET, or any method other than HEAD and CONNECT.

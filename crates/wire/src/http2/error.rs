@@ -24,7 +24,7 @@ impl ErrorCode {
     pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(0x6);
     /// The request was not processed and can be sent again.
     pub const REFUSED_STREAM: ErrorCode = ErrorCode(0x7);
-    /// The response is not needed any more.
+    /// The response is no longer needed.
     pub const CANCEL: ErrorCode = ErrorCode(0x8);
     /// An invalid field block.
     pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(0x9);

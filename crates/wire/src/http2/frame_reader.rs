@@ -1,5 +1,3 @@
-//! Reads frames from the bytes of a connection.
-
 use std::ops::Range;
 
 use super::Limits;
@@ -374,7 +372,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the payload is not needed as a whole. Then changes the state.
+    /// Whether the payload can be processed in pieces. If so, changes the state.
     #[inline]
     fn streams(&mut self, head: &FrameHead) -> Result<bool, ConnectionError> {
         self.state = match head.kind {
@@ -479,7 +477,7 @@ impl Reader {
     }
 }
 
-/// Extends `buffer` to `size` bytes, as far as `bytes` suffice. Returns the bytes used.
+/// Extends `buffer` to `size` bytes, or by all of `bytes` if fewer. Returns the bytes used.
 fn fill(buffer: &mut Vec<u8>, bytes: &[u8], size: usize) -> usize {
     let count = bytes.len().min(size.saturating_sub(buffer.len()));
     buffer.extend_from_slice(&bytes[..count]);

@@ -23,7 +23,7 @@ enum Phase {
 }
 
 impl Incoming {
-    /// Starts with the head of a request. `ends`: it has END_STREAM.
+    /// Starts with the head of a request. `ends` is whether it has END_STREAM.
     pub fn request(content_length: Option<u64>, ends: bool) -> Result<Incoming, FieldError> {
         let mut message = Incoming { phase: Phase::Body, declared: content_length, body_bytes: 0 };
         message.advance(ends).map(|()| message)

@@ -171,8 +171,8 @@ pub struct SharedFields(Vec<(String, String)>);
 const UNSHARED: [&str; 2] = [":path", "content-length"];
 
 impl SharedFields {
-    /// The fields of the first request that all others have, as far as they fit into a table of `table_bytes`.
-    /// `is_fixed`: whether a value stays the same.
+    /// The fields that the first request shares with all others and that fit into a table of
+    /// `table_bytes`. `is_fixed` returns whether a value stays the same.
     pub fn new(
         requests: &[Vec<(String, String)>],
         table_bytes: usize,

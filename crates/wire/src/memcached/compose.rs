@@ -27,7 +27,8 @@ pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime`: 0 (never), up to 30 days from now, or absolute. Fails for an invalid key.
+/// Appends `set` with its block. `exptime` is 0 for never, up to 30 days from now, or absolute.
+/// Fails for an invalid key.
 pub fn compose_set(out: &mut Vec<u8>, key: &[u8], client_flags: u32, exptime: i32, data: &[u8]) -> Result<(), String> {
     check_key(key)?;
     out.reserve(key.len() + data.len() + 64);

@@ -4,13 +4,13 @@ use crate::decimal;
 /// The expiration time in a request. Source: protocol.txt, "Expiration times".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
-    /// 0: never expires.
+    /// Never expires: 0.
     Never,
-    /// A negative number: expires immediately.
+    /// Expires immediately: a negative number.
     Past,
     /// Seconds from now, at most 30 days.
     AfterS(u32),
-    /// A larger number: seconds since 1970, possibly in the past.
+    /// Seconds since 1970, possibly in the past: a larger number.
     AtUnixS(u32),
 }
 
@@ -158,7 +158,6 @@ const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
 const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
 /// An invalid exptime in `touch`, `gat` or `flush_all`.
 const BAD_EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
-/// An invalid delta in `incr` or `decr`.
 const BAD_DELTA: &[u8] = b"CLIENT_ERROR invalid numeric delta argument\r\n";
 /// `delete` with a time other than 0.
 const DELETE_WITH_TIME: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";

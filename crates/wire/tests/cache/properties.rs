@@ -93,7 +93,6 @@ proptest! {
         }
     }
 
-    /// It is rejected once, and the next request is parsed.
     #[test]
     fn a_large_request_leaves_the_stream_in_step(arguments in prop::collection::vec(data(), 1..6), sizes in sizes()) {
         let limits = resp::Limits { bulk_bytes: 30, request_bytes: 60, ..resp::Limits::DEFAULT };

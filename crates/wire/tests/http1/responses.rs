@@ -367,7 +367,6 @@ fn checks_every_byte_at_every_position() {
     }
 }
 
-/// A framing field is recognized in any case, but not if one byte differs.
 #[test]
 fn distinguishes_framing_names_from_similar_ones() {
     for (name, value) in [("Content-Length", "7"), ("Transfer-Encoding", "chunked"), ("Connection", "close")] {
@@ -389,7 +388,6 @@ fn distinguishes_framing_names_from_similar_ones() {
     }
 }
 
-/// A memo filled under wider limits, or by a response to another method, does not accept the head.
 #[test]
 fn memo_respects_limits_and_methods() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nA: b\r\n\r\na";

@@ -39,7 +39,6 @@ fn events(role: Role, limits: Limits, pieces: &[&[u8]]) -> Result<String, Connec
                     let text = data.escape_ascii().to_string();
                     let data = format!("data {stream} ");
                     match words.last_mut() {
-                        // Pieces of one frame.
                         Some(last) if last.starts_with(&data) && last.ends_with('+') => {
                             last.pop();
                             let (start, sum) = last.rsplit_once(' ').unwrap();

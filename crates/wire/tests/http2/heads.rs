@@ -152,7 +152,6 @@ fn known_blocks_insert_their_fields() {
                 let expect = ResponseHead::read(&mut plain, &blocks[nth], &Limits::DEFAULT, |_, _| {}).unwrap();
                 assert_eq!(known.read(&blocks[nth], &Limits::DEFAULT), Ok(expect));
             }
-            // All that is in the tables, and one more.
             for index in 62..200 {
                 let mut block = Vec::new();
                 hpack::push_indexed(&mut block, index);

@@ -131,7 +131,6 @@ fn table_keeps_its_size_over_many_insertions() {
         let (name, value) = (format!("name-{number}"), "v".repeat(number % 200));
         let mut block = Vec::new();
         hpack::push_field(&mut block, name.as_bytes(), value.as_bytes(), hpack::Indexing::Insert);
-        // The newest field, by number.
         hpack::push_indexed(&mut block, hpack::DYNAMIC_FIRST);
         let field = format!("{name}: {value}");
         assert_eq!(decoded(&mut decoder, &block), Ok(format!("{field}\n{field}")));

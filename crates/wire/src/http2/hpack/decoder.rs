@@ -7,10 +7,8 @@ use crate::http2::Limits;
 const TABLE_BYTES_DEFAULT: usize = 4096;
 const INTEGER_MAX: u32 = u32::MAX >> 1;
 
-/// The use of the dynamic table by one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::http2) struct BlockUse {
-    /// Size of the fields that it inserted, in bytes.
     pub(in crate::http2) inserted_bytes: usize,
     /// Whether it referred to fields in the table, or resized it.
     pub(in crate::http2) depends_on_table: bool,
@@ -23,7 +21,7 @@ pub struct Decoder {
     table: Table,
     /// Largest table that the peer's encoder may use.
     allowed: usize,
-    /// The next block must start with a smaller table size.
+    /// Whether the next block must start with a smaller table size.
     must_shrink: bool,
     changes: u64,
     last: BlockUse,
