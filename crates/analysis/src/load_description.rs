@@ -113,9 +113,9 @@ fn arrivals(load: &LoadPlan) -> String {
     match load.arrivals {
         _ if load.search.is_some() => "open loop at the rates of a search".to_owned(),
         _ if load.share.is_some() => "open loop at fractions of the capacity found".to_owned(),
-        Arrivals::Closed { think_ns: 0 } => "closed loop".to_owned(),
+        Arrivals::Closed { think_ns: 0 } => format!("closed loop{shape}"),
         Arrivals::Closed { think_ns } => {
-            format!("closed loop with {} think time", quantity(think_ns as f64, "ns"))
+            format!("closed loop{shape} with {} think time", quantity(think_ns as f64, "ns"))
         }
         Arrivals::Poisson { .. } => format!("open loop{shape}, Poisson arrivals"),
         Arrivals::Constant { .. } => format!("open loop{shape}, constant arrivals"),

@@ -130,10 +130,10 @@ pub(crate) fn operations(measured: &[OperationMeasurement]) -> Vec<OperationRepo
 /// in one stage counts in the next. Intervals are missing because the stages of one load are not repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StageReport {
-    /// Rate at its start, requests per second.
-    pub from_per_s: f64,
-    /// Rate at its end, requests per second.
-    pub to_per_s: f64,
+    /// Value at its start: offered requests per second, or clients in a closed loop.
+    pub from: f64,
+    /// Value at its end.
+    pub to: f64,
     /// Its length, s; shorter than planned if the load was cut off.
     pub duration_s: f64,
     /// Valid responses.
@@ -194,8 +194,8 @@ fn part(windows: &[Window], stage: Stage) -> StageReport {
     let requests = total(windows.iter().map(|window| window.requests));
     let duration_s = stage.duration_ns as f64 / 1e9;
     StageReport {
-        from_per_s: stage.from_per_s,
-        to_per_s: stage.to_per_s,
+        from: stage.from,
+        to: stage.to,
         duration_s,
         requests,
         errors: total(windows.iter().map(|window| window.errors)),
@@ -218,7 +218,7 @@ mod tests {
             (0..requests).for_each(|_| latency.record(ns));
             Window { requests, errors: 1, latency: (&latency).into() }
         };
-        let stage = |from_per_s, to_per_s, duration_ns| Stage { from_per_s, to_per_s, duration_ns };
+        let stage = |from, to, duration_ns| Stage { from, to, duration_ns };
         let (_, records) = fixtures::volley();
         let mut measurement = records.iter().find_map(|record| record.measurement()).unwrap().clone();
         assert_eq!(stages(&measurement), []);
@@ -228,8 +228,8 @@ mod tests {
         let found = stages(&measurement);
         let [ramp, step] = &found[..] else { panic!("{found:?}") };
         assert_eq!((ramp.requests, ramp.errors, ramp.duration_s, ramp.rate_per_s), (2100, 20, 2.0, 1050.0));
-        assert_eq!((ramp.over_time.len(), ramp.over_time[19].to_per_s), (20, 2000.0));
-        assert_eq!((ramp.over_time[10].from_per_s, ramp.over_time[10].requests), (1000.0, 110));
+        assert_eq!((ramp.over_time.len(), ramp.over_time[19].to), (20, 2000.0));
+        assert_eq!((ramp.over_time[10].from, ramp.over_time[10].requests), (1000.0, 110));
         assert_eq!((step.requests, step.errors, step.duration_s), (2550, 10, 1.0), "the load was cut off");
         assert!(ramp.p99_ns.unwrap() < 1_100.0 && step.p50_ns.unwrap() > 8_000.0);
         assert_eq!(ramp.over_time.iter().map(|part| part.requests).sum::<u64>(), 2100);

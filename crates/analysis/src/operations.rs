@@ -32,7 +32,7 @@ const RAMP_PARTS_MAX: usize = 10;
 fn by_stage(measured: &[&Measurement], level: f64) -> Option<RowOperations> {
     let of_trials = measured.iter().map(|measurement| {
         let stages = load_report_parts::stage_windows(measurement).into_iter().flat_map(|(stage, windows)| {
-            let most = if stage.from_per_s == stage.to_per_s { 1 } else { RAMP_PARTS_MAX };
+            let most = if stage.from == stage.to { 1 } else { RAMP_PARTS_MAX };
             load_report_parts::stage_parts(stage, windows, most).collect::<Vec<_>>()
         });
         stages.enumerate().map(|(at, (stage, windows))| stage_measurement(at + 1, stage, windows)).unzip()

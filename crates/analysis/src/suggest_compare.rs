@@ -117,7 +117,7 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
         () if journey.is_some() => return Err("it is a journey"),
         () if workload.is_some() => return Err("it is a workload of the study"),
         () if search.is_some() || share.is_some() => return Err("its rate is searched for"),
-        () if !shape.is_empty() => return Err("its rate changes over time"),
+        () if !shape.is_empty() => return Err("it changes over time"),
         () => {}
     }
     let load = &point.load;

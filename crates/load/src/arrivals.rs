@@ -51,9 +51,9 @@ impl Shape {
             let inside = requests - self.before;
             if inside < stage.requests() {
                 // The root of `from t + slope t^2 / 2 = inside` in a form without cancellation.
-                let slope = (stage.to_per_s - stage.from_per_s) / (stage.duration_ns as f64 / 1e9);
-                let root = (stage.from_per_s.powi(2) + 2.0 * slope * inside).max(0.0).sqrt();
-                let s = 2.0 * inside / (stage.from_per_s + root).max(f64::MIN_POSITIVE);
+                let slope = (stage.to - stage.from) / (stage.duration_ns as f64 / 1e9);
+                let root = (stage.from.powi(2) + 2.0 * slope * inside).max(0.0).sqrt();
+                let s = 2.0 * inside / (stage.from + root).max(f64::MIN_POSITIVE);
                 return self.before_ns + s * 1e9;
             }
             self.before += stage.requests();

@@ -116,7 +116,14 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         "`arrivals` must be `recorded` if the workload replays a trace with its gaps, and only then",
     );
     if !spec.shape.is_empty() {
-        problems.unless(spec.arrivals.offered_per_s().is_some(), "`shape` needs Poisson or constant `arrivals`");
+        match spec.arrivals {
+            Arrivals::Closed { .. } => problems.unless(
+                load_shape::clients_max(&spec.shape) <= spec.clients,
+                "`shape` has more clients than `clients`, its maximum",
+            ),
+            Arrivals::Poisson { .. } | Arrivals::Constant { .. } => {}
+            Arrivals::Recorded => problems.unless(false, "`shape` cannot be combined with recorded `arrivals`"),
+        }
         let duration_ns = load_shape::duration_ns(&spec.shape);
         problems.unless(spec.stop == Stop::Duration { duration_ns }, "`stop` is not the duration of the `shape`");
         problems.0.extend(load_shape::check(&spec.shape).err().map(|error| format!("`shape`: {}", error.message)));

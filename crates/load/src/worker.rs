@@ -10,13 +10,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use net::{Data, Driver, Event, Nanos};
 use stats::Rng;
+use study::load_shape;
 use study::spec::LoadSpec;
 
 use self::budget::Budget;
 use self::client_states_and_timers::{Connections, Flight, State};
 use self::request_outcomes::Tally;
 use crate::censored_waits::{Stalls, Waits};
-use crate::coordinator::Control;
+use crate::coordinator::{Control, NEVER};
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::{Fault, Recorder, Wait};
 use crate::server_endpoint::Server;
@@ -25,6 +26,8 @@ use crate::worker_phase_tracker::Usage;
 /// Longest interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;
 const ROUND_TICK_NS: Nanos = 200_000;
+/// Interval at which a client that does not send during the warm-up looks whether measuring has started, ns.
+const WARMUP_POLL_NS: Nanos = 10_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
@@ -409,6 +412,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if !self.budget.take_of_round(id, now, self.tally.phase.gauge) {
             return;
         }
+        if let Some(turn) = self.turn_of(id, now).filter(|turn| *turn > now && caused == 0) {
+            return self.connections.think(id, turn);
+        }
         if self.budget.think_ns > 0 && caused == 0 {
             let due = *self.connections.client(id).due_at.get_or_insert(now + self.budget.think_ns);
             if due > now {
@@ -419,6 +425,24 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if count > 0 {
             self.ask(id, count, now, (now, Wait::Own), now);
         }
+    }
+
+    /// When a client may send, if the number of clients changes; [`NEVER`] if the number does not reach it again.
+    #[inline]
+    fn turn_of(&self, id: u32, now: Nanos) -> Option<Nanos> {
+        let Task { spec, index, workers, .. } = self.task;
+        if spec.shape.is_empty() {
+            return None;
+        }
+        let level = f64::from(id) * f64::from(workers) + f64::from(index) + 1.0;
+        let from = self.tally.phase.from;
+        let turn = |since_ns| load_shape::time_of_level(&spec.shape, level, since_ns);
+        Some(match now.checked_sub(from) {
+            Some(since_ns) => turn(since_ns).map_or(NEVER, |ns| from.saturating_add(ns)),
+            None if turn(0) == Some(0) => now,
+            // The start of measuring may not be decided yet.
+            None => from.min(now + WARMUP_POLL_NS),
+        })
     }
 
     #[inline]
@@ -528,7 +552,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                         continue;
                     }
                     let caused = self.protocol.caused(&self.connections.client(id).stream);
-                    if caused > 0 {
+                    if let Some(turn) = self.turn_of(id, now).filter(|turn| *turn > now && caused == 0) {
+                        self.connections.think(id, turn);
+                    } else if caused > 0 {
                         self.ask(id, caused, now, (now, Wait::Own), now);
                     } else if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 1 {
                         self.ask(id, 1, now, (now, Wait::Own), now);

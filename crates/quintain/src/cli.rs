@@ -13,6 +13,7 @@ use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Kind as Misbehaviour};
 use study::Metric;
 use study::keys::{LOAD, STUDY, allowed_words};
+use study::limits::CLIENTS_MAX;
 use study::load_shape;
 use study::record::IdlePolicy;
 use study::spec::{Backend, Connection, Identities, Stage};
@@ -642,9 +643,9 @@ pub(crate) struct LoadArgs {
     /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `redis://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Connections in total, across all threads
-    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = whole::<u32>("load.clients"))]
-    pub(crate) clients: u32,
+    /// Connections in total, across all threads; `1..400 over 60s` adds clients over time
+    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = Collected(clients))]
+    pub(crate) clients: Clients,
     /// Worker threads, on each machine
     #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = whole::<u32>("load.threads"))]
     pub(crate) threads: u32,
@@ -779,6 +780,22 @@ fn offered_rate(text: &str) -> Result<OfferedRate, Invalid> {
     }
     let shape = load_shape::parse(text)?;
     Ok(OfferedRate { mean_per_s: load_shape::mean_per_s(&shape), shape })
+}
+
+/// The clients of a closed loop: at most, and by stage if their number changes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Clients {
+    pub(crate) max: u32,
+    pub(crate) shape: Vec<Stage>,
+}
+
+fn clients(text: &str) -> Result<Clients, Invalid> {
+    if !load_shape::is_shape(text) {
+        let count = Kind::Count(1, CLIENTS_MAX.into()).parse_flag(text)?;
+        return Ok(Clients { max: count as u32, shape: Vec::new() });
+    }
+    let shape = load_shape::parse_clients(text)?;
+    Ok(Clients { max: load_shape::clients_max(&shape), shape })
 }
 
 /// Warm-up before measuring.

@@ -176,7 +176,13 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let search = load_find::plan(args, duration_ns, &mut mistakes);
     let fail_if = args.fail_if.as_deref();
     let fail_if = fail_if.and_then(|text| mistakes.all_ok("`--fail-if`", FailIf::parse_absolute(text)));
-    let shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
+    let mut shape = args.rate.as_ref().map(|rate| rate.shape.clone()).unwrap_or_default();
+    if !args.clients.shape.is_empty() {
+        let flags = [("--rate", args.rate.is_some()), ("--find", args.find.is_some())];
+        let text = |flag: &str| format!("`{flag}` cannot be combined with a number of clients that changes");
+        mistakes.refuse(&flags, "drop it, or give one number of clients", text);
+        shape.clone_from(&args.clients.shape);
+    }
     if !shape.is_empty() {
         let flags = [
             ("--duration", args.duration.is_some()),
@@ -221,7 +227,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         let protocol = target.protocol();
         let depth = if args.http.http2 { "`--streams`" } else { "`--pipeline`" };
         let flags = |text: &str| text.replace("`pipeline`", depth).replace("`think`", "`--think`");
-        for broken in load_rules::problems(protocol, args.clients, *pipeline, *connection, arrivals, warmup, stop) {
+        for broken in load_rules::problems(protocol, args.clients.max, *pipeline, *connection, arrivals, warmup, stop) {
             mistakes.add(usage(flags(&broken.message)).hint_if(broken.hint.map(flags)));
         }
     }
@@ -231,7 +237,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: asked.target,
-        clients: if one_session.is_some() { 1 } else { args.clients },
+        clients: if one_session.is_some() { 1 } else { args.clients.max },
         pipeline: asked.pipeline,
         connection: asked.connection,
         threads: args.threads,

@@ -40,7 +40,7 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
     }
     let (time, received) = (quantity(report.duration_s * 1e9, "ns"), quantity(report.received_bytes as f64, "bytes"));
     let all = format!("{} in {time}, {received} received", report.requests);
-    stage_lines(&report.stages, &mut line);
+    stage_lines(&report.stages, report.offered_per_s.is_some(), &mut line);
     if let Some(cache) = &report.cache {
         cache_lines(cache, &mut line);
     }
@@ -344,23 +344,25 @@ fn cache_lines(cache: &CacheReport, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// One line per stage, or the parts of a single one.
-fn stage_lines(stages: &[StageReport], line: &mut dyn FnMut(&str, String)) {
+/// One line per stage, or the parts of a single one. In an open loop the rate changes, otherwise the clients.
+fn stage_lines(stages: &[StageReport], is_open: bool, line: &mut dyn FnMut(&str, String)) {
     let shown = match stages {
         [one] => one.over_time.as_slice(),
         stages => stages,
     };
     for (at, stage) in shown.iter().enumerate() {
         let rate = |per_s: f64| quantity(per_s, "1/s");
-        let offered = match stage.from_per_s == stage.to_per_s {
-            true => rate(stage.from_per_s),
-            false => format!("{} to {}", rate(stage.from_per_s), rate(stage.to_per_s)),
+        let value = |value: f64| if is_open { rate(value) } else { format!("{value:.0}") };
+        let offered = match stage.from == stage.to {
+            true => value(stage.from),
+            false => format!("{} to {}", value(stage.from), value(stage.to)),
         };
+        let unit = if is_open { "offered" } else { "clients" };
         let errors = errors_words(stage.errors, stage.requests);
         let latency = [("p50", stage.p50_ns), ("p95", stage.p95_ns), ("p99", stage.p99_ns)];
         let latency = latency.into_iter().filter_map(|(name, ns)| Some(format!(", {name} {}", quantity(ns?, "ns"))));
         let (answered, latency) = (rate(stage.rate_per_s), latency.collect::<String>());
-        line(if at == 0 { "stages" } else { "" }, format!("{offered} offered: {answered} answered{latency}{errors}"));
+        line(if at == 0 { "stages" } else { "" }, format!("{offered} {unit}: {answered} answered{latency}{errors}"));
     }
     if !stages.is_empty() {
         let words = "responses count in the stage in which they arrive; stages of one load are not repetitions";

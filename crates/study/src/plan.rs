@@ -211,7 +211,7 @@ pub struct LoadPlan {
     /// Arrival process of the requests. With [`LoadPlan::search`] or [`LoadPlan::share`] only the process counts: the
     /// rate is found during the run, and is in the [`Step`] of each record.
     pub arrivals: Arrivals,
-    /// The rate over the measured time, if it changes; [`LoadPlan::arrivals`] then has the mean.
+    /// The load over the measured time, if it changes, as in [`LoadSpec::shape`](crate::spec::LoadSpec::shape).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
     /// Search for the highest rate that meets an objective: the trials of the point are its steps.

@@ -892,7 +892,7 @@ pub struct Measurement {
     /// for a mix with more than 64 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<OperationMeasurement>,
-    /// The rate over the measured time, if it changed.
+    /// The rate, or in a closed loop the number of clients, over the measured time, if it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
     /// HTTP/2 results; `None` for other protocols.

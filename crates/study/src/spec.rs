@@ -59,8 +59,9 @@ pub struct LoadSpec {
     /// Logs one in this many requests on average; none if 0.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_one_in: u32,
-    /// Open loop: the rate over the measured time; if empty, the rate of [`LoadSpec::arrivals`],
-    /// which is otherwise the mean. The warm-up has the first rate.
+    /// The load over the measured time, if it changes: in an open loop the rate, whose mean is in
+    /// [`LoadSpec::arrivals`]; in a closed loop the number of clients, at most [`LoadSpec::clients`].
+    /// The warm-up has the first value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<Stage>,
 }

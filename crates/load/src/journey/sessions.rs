@@ -320,7 +320,7 @@ impl Plan {
         {
             measurement.stop_reason = format!("{requests} journeys");
         }
-        let stages = measurement.shape.iter_mut().flat_map(|stage| [&mut stage.from_per_s, &mut stage.to_per_s]);
+        let stages = measurement.shape.iter_mut().flat_map(|stage| [&mut stage.from, &mut stage.to]);
         stages.chain(&mut measurement.offered_per_s).for_each(|rate_per_s| *rate_per_s *= calls);
     }
 

@@ -485,6 +485,28 @@ fn rate_follows_its_shape() {
 }
 
 #[test]
+fn clients_follow_their_shape() {
+    let shape = study::load_shape::parse_clients("2 for 200ms, 2..12 over 500ms, 4 for 300ms").unwrap();
+    let (clients, stop) = (study::load_shape::clients_max(&shape), Stop::Duration { duration_ns: 1000 * MS });
+    // The number rises by 1 every 50 ms, and each client gets a response per 10 ms: with 2.5 clients on average, the
+    // first window of the ramp has 25. A client that stops still receives its last response.
+    let alone = [20.0, 20.0, 25.0, 45.0, 65.0, 85.0, 105.0, 45.0, 40.0, 40.0];
+    // Of three workers, the first has clients 1, 4, 7 and 10.
+    let first_of_three = [10.0, 10.0, 10.0, 18.0, 24.0, 30.0, 40.0, 22.0, 20.0, 20.0];
+    for (threads, warmup_ns, windows) in [(1, 0, alone), (1, 100 * MS, alone), (3, 100 * MS, first_of_three)] {
+        let warmup = Warmup::DurationNs(warmup_ns);
+        let spec = LoadSpec { shape: shape.clone(), stop, clients, threads, warmup, ..http() };
+        let measurement = measure(&spec, |_| server(|_, _, to| to.send(10 * MS, GOOD)));
+        assert_eq!(errors(&measurement), []);
+        for (window, expected) in measurement.windows.iter().zip(windows) {
+            let seen = window.requests as f64;
+            assert!((seen - expected).abs() <= 3.0, "{threads} threads: {seen}, expected {expected}");
+        }
+        assert!(measurement.warmup_requests <= 20, "two clients: {}", measurement.warmup_requests);
+    }
+}
+
+#[test]
 fn timeouts_count_by_request() {
     let arrivals = Arrivals::Poisson { rate_per_s: 400.0 };
     let mut spec = LoadSpec { timeout_ns: 50 * MS, arrivals, clients: 40, ..http() };

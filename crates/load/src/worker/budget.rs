@@ -60,7 +60,7 @@ impl Budget {
         self.timetable = match task.spec.arrivals {
             Arrivals::Recorded => Some(Timetable::Recorded { start, next: protocol.next_at() }),
             arrivals => {
-                let arrivals = task.spec.shape.first().map_or(arrivals, |stage| arrivals.at(stage.from_per_s));
+                let arrivals = task.spec.shape.first().map_or(arrivals, |stage| arrivals.at(stage.from));
                 Timetable::new(arrivals, task.spec.seed, task.index, task.workers, start)
             }
         };
@@ -72,7 +72,7 @@ impl Budget {
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
         self.reported_spent = false;
         let LoadSpec { arrivals, seed, ref shape, .. } = *task.spec;
-        if !shape.is_empty() {
+        if !shape.is_empty() && arrivals.offered_per_s().is_some() {
             let seed = stats::random::mix(seed);
             self.timetable = Some(Timetable::shaped(arrivals, shape, seed, task.index, task.workers, from));
         }

@@ -24,8 +24,9 @@ pub(super) fn check_keys(load: &Section) {
         load.required("protocol");
     }
     load.required("clients");
-    // Whether a rate from a factor is a shape is known only at a design point.
-    if !matches!(load.table.get("rate").map(|entry| &entry.node.value), Some(Value::Text(_))) {
+    // Whether a factor's level is a shape is known only at a design point.
+    let is_text = |key| matches!(load.table.get(key).map(|entry| &entry.node.value), Some(Value::Text(_)));
+    if !is_text("rate") && !is_text("clients") {
         load.required("stop");
     }
 }
@@ -58,7 +59,11 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         load.report.mistake(entry.key_place, message, hint);
     }
     let shape = shape(load);
-    let (clients, stop) = (load.small("clients"), stop(load, &shape));
+    let clients = match shape.is_empty() || load.has("rate") {
+        true => load.small("clients"),
+        false => Some(load_shape::clients_max(&shape)),
+    };
+    let stop = stop(load, &shape);
     let trace = workload.as_ref().and_then(|workload| workload.trace.as_ref());
     let arrivals = match trace {
         Some(trace) if trace.gaps == Gaps::Recorded => {
@@ -113,10 +118,22 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     (plan, capacity)
 }
 
-/// Reads a rate that changes over time; empty if it does not.
+/// Reads a rate or a number of clients that changes over time; empty if neither does.
 fn shape(load: &Section) -> Vec<Stage> {
-    let is_shaped = load.filled("rate").is_some_and(|(text, _)| load_shape::is_shape(&text));
-    let shape = if is_shaped { load.text_as("rate", load_shape::parse) } else { None };
+    let is_shaped = |key| load.filled(key).is_some_and(|(text, _)| load_shape::is_shape(&text));
+    let shape = match (is_shaped("rate"), is_shaped("clients")) {
+        (true, true) => {
+            let hint = "a shape of clients needs a closed loop: drop `rate`".to_owned();
+            load.mistake("rate", "cannot be combined with a number of clients that changes", hint);
+            None
+        }
+        (true, false) => load.text_as("rate", load_shape::parse),
+        (false, true) => {
+            load.refuse(["rate", "search"], "cannot be combined with a number of clients that changes", "drop it");
+            load.text_as("clients", load_shape::parse_clients)
+        }
+        (false, false) => None,
+    };
     shape.unwrap_or_default()
 }
 
@@ -315,7 +332,7 @@ fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> 
 
 fn stop(load: &Section, shape: &[Stage]) -> Option<Stop> {
     if !shape.is_empty() {
-        load.refuse(["stop"], "cannot be combined with a rate that changes, which ends the trial", "drop it");
+        load.refuse(["stop"], "cannot be combined with a load that changes, which ends the trial", "drop it");
         return Some(Stop::Duration { duration_ns: load_shape::duration_ns(shape) });
     }
     if !load.has("stop") {
