@@ -345,9 +345,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     // Windows only contain responses, so they give no interval if waiting requests change a value.
     let or_note = |found: Result<Batches, String>, is_moved: bool| {
         let found = match () {
-            () if !measurement.shape.is_empty() => {
-                Err("the load changed over time, so its seconds are not alike")
-            }
+            () if !measurement.shape.is_empty() => Err("the load changed over time, so its seconds are not alike"),
             () if is_moved => Err("not enough data for an interval: requests still waiting at the end would change it"),
             () => Ok(found),
         };

@@ -1,7 +1,7 @@
 //! Validates a load specification and reports all problems at once.
 
 use study::Workload;
-use study::keys::LOAD;
+use study::keys::{CLIENT_COUNT, LOAD};
 use study::limits::TIMEOUT_MIN_NS;
 use study::load_rules;
 use study::load_shape;
@@ -35,8 +35,10 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         spec.version == SPEC_VERSION,
         format!("`version` is {}, this build supports {SPEC_VERSION}", spec.version),
     );
-    for (key, value) in [("clients", spec.clients), ("threads", spec.threads), ("pipeline", spec.pipeline)] {
-        let range = LOAD.key(key).kind.check_range(f64::from(value));
+    let kinds =
+        [("clients", &CLIENT_COUNT), ("threads", &LOAD.key("threads").kind), ("pipeline", &LOAD.key("pipeline").kind)];
+    for ((key, kind), value) in kinds.into_iter().zip([spec.clients, spec.threads, spec.pipeline]) {
+        let range = kind.check_range(f64::from(value));
         problems.0.extend(range.err().map(|text| format!("`{key}` {text}")));
     }
     let LoadSpec { clients, pipeline, connection, arrivals, warmup, stop, .. } = *spec;

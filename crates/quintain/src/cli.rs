@@ -12,8 +12,7 @@ use config::{Invalid, Kind};
 use report::exports::{EXPORTS, Export, LatencyFile};
 use servers::{CacheProtocol, Kind as Misbehaviour};
 use study::Metric;
-use study::keys::{LOAD, STUDY, allowed_words};
-use study::limits::CLIENTS_MAX;
+use study::keys::{CLIENT_COUNT, LOAD, STUDY, allowed_words};
 use study::load_shape;
 use study::record::IdlePolicy;
 use study::spec::{Backend, Connection, Identities, Stage};
@@ -791,7 +790,7 @@ pub(crate) struct Clients {
 
 fn clients(text: &str) -> Result<Clients, Invalid> {
     if !load_shape::is_shape(text) {
-        let count = Kind::Count(1, CLIENTS_MAX.into()).parse_flag(text)?;
+        let count = CLIENT_COUNT.parse_flag(text)?;
         return Ok(Clients { max: count as u32, shape: Vec::new() });
     }
     let shape = load_shape::parse_clients(text)?;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub use config::{Key, Keys, Kind, Missing};
 pub(crate) use tables::WORKLOAD;
-pub use tables::{JOURNEY, LOAD, STUDY};
+pub use tables::{CLIENT_COUNT, JOURNEY, LOAD, STUDY};
 
 /// Keys of `[load]` for one kind of load, with which their text begins: `HTTP`, `https:`, `journeys:`.
 pub(crate) fn load_keys(kind: &str) -> impl Iterator<Item = &'static str> {

@@ -41,6 +41,8 @@ const STATUSES: Kind = Kind::other("a string such as `\"2xx\"`");
 const STEADY: Kind = Word("warm-up", allowed_words::steady);
 const OF_CAPACITY: Kind = Kind::other("a fraction of the capacity, such as `\"80%\"`");
 const SHAPE: Kind = Kind::other("a shape, such as `\"1k..10k over 60s\"`");
+/// A fixed number of clients.
+pub const CLIENT_COUNT: Kind = Count(1, CLIENTS_MAX as u64);
 const CLIENTS_SHAPE: Kind = Kind::other("a shape, such as `\"1..400 over 60s\"`");
 const WEIGHTED_LENGTHS: Kind = Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`");
 const JSON: Kind = Kind::other("a string, a number, a list, a table");
@@ -194,7 +196,7 @@ pub static LOAD: Keys = Keys {
     keys: &[
         key("protocol", Word("protocol", allowed_words::protocols), "\"pingpong\"", Mistake)
             .text("protocol of the load"),
-        key("clients", Either(&[Count(1, CLIENTS_MAX as u64), CLIENTS_SHAPE]), "40", Mistake)
+        key("clients", Either(&[CLIENT_COUNT, CLIENTS_SHAPE]), "40", Mistake)
             .text("number of connections; if it changes, the maximum is open from the start"),
         key("threads", Count(1, THREADS_MAX as u64), "2", Means("one per CPU")).text("worker threads of the generator"),
         key("cpus", CPUS, "1", Means("all that the server leaves")).text("CPUs of the generator"),
