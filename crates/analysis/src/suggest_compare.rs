@@ -266,6 +266,7 @@ mod tests {
                 path: "/a?b=1".to_owned(),
                 headers: vec![("X-It".to_owned(), "is".to_owned())],
                 body: Some(BodyPlan::Text("{}".to_owned())),
+                name: None,
             };
             let expect = study::spec::Expect { status: Some(vec![200, 201]), ..Default::default() };
             point.load.http =

@@ -147,7 +147,8 @@ fn request(
             Err(bytes) => bytes.into_bytes(),
         },
     };
-    Ok(HttpRequest { weight: plan.weight, method: plan.method.clone(), target: plan.path.clone(), headers, body })
+    let HttpRequestPlan { weight, method, path, name, .. } = plan.clone();
+    Ok(HttpRequest { weight, method, target: path, headers, body, name })
 }
 
 fn body(path: &Path) -> Result<Vec<u8>, String> {
@@ -291,6 +292,7 @@ mod tests {
             target: target.to_owned(),
             headers: vec![host.clone()],
             body: body.to_vec(),
+            name: None,
         };
         assert_eq!(requests, [request(3, "PUT", "/x?y", &[0, 255, 10]), request(1, "GET", "/", b"{}")]);
     }

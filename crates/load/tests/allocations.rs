@@ -94,6 +94,7 @@ fn load(address: &str, kind: Kind, backend: Backend, arrivals: Arrivals, request
         target: "/{{seq}}?{{uuid}}&{{zipf:1..1000}}".to_owned(),
         headers: vec![("Host".to_owned(), "localhost".to_owned())],
         body: Vec::new(),
+        name: None,
     };
     let http = Target::Http {
         address: address.to_owned(),

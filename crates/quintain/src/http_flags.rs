@@ -39,7 +39,9 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         (Some(path), _) => entries(path, mistakes),
         (None, Some(text)) => {
             let url = mistakes.ok(study::url::parse(text));
-            url.map(|url| vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, line: 1 }])
+            url.map(|url| {
+                vec![Entry { weight: 1, method: None, url, headers: Vec::new(), body: None, name: None, line: 1 }]
+            })
         }
         (None, None) => None,
     };
@@ -289,6 +291,7 @@ impl Parts {
                 target: entry.url.target.clone(),
                 headers,
                 body: body.unwrap_or_default(),
+                name: entry.name.clone(),
             }
         };
         let requests = entries.iter().map(request).collect::<Vec<_>>();

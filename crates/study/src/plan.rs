@@ -293,6 +293,9 @@ pub struct HttpRequestPlan {
     pub headers: Vec<(String, String)>,
     /// Body, if any.
     pub body: Option<BodyPlan>,
+    /// Name in reports; method and path if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// Source of a body.

@@ -49,6 +49,8 @@ pub struct Entry {
     pub headers: Vec<(String, String)>,
     /// Body of this request, bytes, if given.
     pub body: Option<Vec<u8>>,
+    /// Name in reports, if given.
+    pub name: Option<String>,
     /// Line, from 1.
     pub line: usize,
 }
@@ -124,7 +126,8 @@ fn entry(line: &str, start: usize, number: usize, first: Option<&Entry>, report:
     let method =
         method.map(|(part, span)| validate_http::method(part).map_err(|error| mistake(span, error))).transpose();
     let url = url_beside(text, first).map_err(|error| mistake(span, error)).ok()?;
-    Some(Entry { weight: weight?, method: method.ok()?, url, headers: Vec::new(), body: None, line: number })
+    let (weight, method) = (weight?, method.ok()?);
+    Some(Entry { weight, method, url, headers: Vec::new(), body: None, name: None, line: number })
 }
 
 /// Parses a URL, which must have the origin of the first entry.
@@ -143,7 +146,7 @@ fn url_beside(text: &str, first: Option<&Entry>) -> Result<Url, Invalid> {
     }
 }
 
-/// A line in vegeta's JSON format, with a weight.
+/// A line in vegeta's JSON format, with a weight and a name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JsonEntry {
@@ -154,6 +157,7 @@ struct JsonEntry {
     header: BTreeMap<String, Vec<String>>,
     /// Body in base64.
     body: Option<String>,
+    name: Option<String>,
 }
 
 /// Parses a line with a JSON object, as [`entry`] does one with a URL.
@@ -171,7 +175,7 @@ fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, re
         let hint = "a line looks like `{\"method\": \"POST\", \"url\": \"http://host/path\", \"body\": \"base64\"}`";
         report.invalid(place(at..start + line.trim_end().len().max(at - start)), Invalid::new(message).hint(hint));
     });
-    let JsonEntry { weight, method, url, header, body } = read.ok()?;
+    let JsonEntry { weight, method, url, header, body, name } = read.ok()?;
     let weight = weight.unwrap_or(1);
     if !(1..=WEIGHT_MAX).contains(&weight) {
         mistake(Invalid::new(format!("`{weight}` is not a weight from 1 to {WEIGHT_MAX}")));
@@ -184,7 +188,9 @@ fn json_entry(line: &str, start: usize, number: usize, first: Option<&Entry>, re
     let headers = headers.collect::<Result<Vec<_>, _>>().map_err(mistake);
     let body = body.map(|text| BASE64_STANDARD.decode(text)).transpose();
     let body = body.map_err(|error| mistake(Invalid::new(format!("`body` is not base64: {error}"))));
-    Some(Entry { weight, method: method.ok()?, url: url.ok()?, headers: headers.ok()?, body: body.ok()?, line: number })
+    let name = name.map(|name| validate_http::request_name(&name)).transpose().map_err(mistake);
+    let (method, url, headers, body) = (method.ok()?, url.ok()?, headers.ok()?, body.ok()?);
+    Some(Entry { weight, method, url, headers, body, name: name.ok()?, line: number })
 }
 
 fn place(span: Range<usize>) -> Place {
@@ -199,10 +205,11 @@ mod tests {
         match parse(text) {
             Ok(entries) => entries
                 .iter()
-                .map(|Entry { weight, method, url, headers, body, line }| {
+                .map(|Entry { weight, method, url, headers, body, name, line }| {
                     let headers = headers.iter().map(|(name, value)| format!(" {name}={value}")).collect::<String>();
                     let body = body.as_ref().map_or(String::new(), |body| format!(" {}", body.escape_ascii()));
-                    format!("{line}: {weight} {} {url}{headers}{body}", method.as_deref().unwrap_or("-"))
+                    let name = name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+                    format!("{line}: {weight} {} {url}{headers}{body}{name}", method.as_deref().unwrap_or("-"))
                 })
                 .collect(),
             Err(mistakes) => mistakes
@@ -228,9 +235,9 @@ mod tests {
     fn json_lines_have_headers_and_bodies() {
         let text = concat!(
             "\n{\"url\": \"http://h/a\"}\r\n\n",
-            r#"{"method":"POST","url":"http://h/{{seq}}","header":{"B":["2","3"],"A":["{{uuid}}"]},"body":"e30K","weight":7}"#,
+            r#"{"method":"POST","url":"http://h/{{seq}}","header":{"B":["2","3"],"A":["{{uuid}}"]},"body":"e30K","weight":7,"name":"order"}"#,
         );
-        assert_eq!(said(text), ["2: 1 - http://h/a", "4: 7 POST http://h/{{seq}} A={{uuid}} B=2 B=3 {}\\n"]);
+        assert_eq!(said(text), ["2: 1 - http://h/a", "4: 7 POST http://h/{{seq}} A={{uuid}} B=2 B=3 {}\\n (order)"]);
     }
 
     #[test]
@@ -244,7 +251,8 @@ mod tests {
             "{\"url\": \"http://i/\"}\n",
             "{\"url\": \"http://h/\", \"body\": \"?\"}\n",
             "http://h/\n",
-            "{\"url\": \"http://h/\", \"header\": {\"A\": [\"1\\r\\n\"]}}",
+            "{\"url\": \"http://h/\", \"header\": {\"A\": [\"1\\r\\n\"]}}\n",
+            "{\"url\": \"http://h/\", \"name\": \"a\\nb\"}",
         );
         let said = said(text);
         let short = said.iter().map(|text| text.split(" [").next().unwrap_or_default()).collect::<Vec<_>>();
@@ -252,13 +260,14 @@ mod tests {
             short,
             [
                 "2:9: invalid type: integer `7`, expected a string",
-                "3:6: unknown field `uri`, expected one of `weight`, `method`, `url`, `header`, `body`",
+                "3:6: unknown field `uri`, expected one of `weight`, `method`, `url`, `header`, `body`, `name`",
                 "4:1: `0` is not a weight from 1 to 1000000",
                 "5:1: `get` is not `GET`: HTTP methods are case-sensitive",
                 "6:1: `http://i` is not the same server as `http://h` in line 1",
                 "7:1: `body` is not base64: Invalid symbol 63, offset 0.",
                 "8:1: expected value",
                 "9:1: '\\r' is not allowed in the value of `A`",
+                "10:1: `a\\nb` must be printable text of 1 to 100 bytes",
             ]
         );
     }

@@ -278,12 +278,15 @@ pub struct HttpRequest {
     /// Body; may be empty.
     #[serde(default)]
     pub body: Vec<u8>,
+    /// Name in reports, which requests may share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 impl HttpRequest {
-    /// Its kind in reports: method and target as written, `GET /items/{{seq}}`.
+    /// Its kind in reports: its name, or method and target as written, `GET /items/{{seq}}`.
     pub fn kind(&self) -> String {
-        format!("{} {}", self.method, self.target)
+        self.name.clone().unwrap_or_else(|| format!("{} {}", self.method, self.target))
     }
 }
 

@@ -15,6 +15,20 @@ pub const TEXT_MAX_BYTES: usize = 32 * 1024;
 /// Known methods, for suggestions (RFC 9110, 9.3; RFC 5789).
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
+/// Maximum length of the name of a request, bytes.
+const REQUEST_NAME_MAX_BYTES: usize = 100;
+
+/// Checks the name of a request in reports: printable text of 1 to 100 bytes.
+pub fn request_name(text: &str) -> Result<String, Invalid> {
+    let is_name = (1..=REQUEST_NAME_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+    let wrong = || {
+        let shown = text.chars().take(REQUEST_NAME_MAX_BYTES).collect::<String>();
+        let shown = shown.escape_debug();
+        Invalid::new(format!("`{shown}` must be printable text of 1 to {REQUEST_NAME_MAX_BYTES} bytes"))
+    };
+    is_name.then(|| text.to_owned()).ok_or_else(wrong)
+}
+
 /// Validates a method: any token except `CONNECT` (RFC 9110, 9.1 and 5.6.2).
 pub fn method(text: &str) -> Result<String, Invalid> {
     match METHODS.into_iter().find(|known| known.eq_ignore_ascii_case(text)) {
@@ -396,6 +410,7 @@ mod tests {
                 target: "/".to_owned(),
                 headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
                 body: body.to_vec(),
+                name: None,
             };
             let mistakes = mistakes(&request, connection, "");
             mistakes.iter().map(|(_, error)| error.to_string()).collect::<Vec<_>>().join("; ")

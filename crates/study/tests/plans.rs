@@ -195,7 +195,8 @@ fn http_defaults_to_one_get_request() {
     let plan = expand(&study, &options(1, Profile::Default, 2, &[])).unwrap();
     let http = plan.points[0].load.http.as_ref().unwrap();
     assert_eq!((http.tls.as_ref(), &http.expect), (None, &Expect::default()));
-    let [HttpRequestPlan { weight: 1, method, path, headers, body: None }] = http.requests.as_slice() else {
+    let [HttpRequestPlan { weight: 1, method, path, headers, body: None, name: None }] = http.requests.as_slice()
+    else {
         panic!("{http:?}")
     };
     assert_eq!((method.as_str(), path.as_str(), headers.len()), ("GET", "/", 0));

@@ -376,7 +376,7 @@ mod tests {
     fn compiled(target: &str, header: &str, body: &str, folder: &Path) -> Result<Http, String> {
         let headers = [("Host", "a"), ("X-It", header)].map(|(name, value)| (name.to_owned(), value.to_owned()));
         let (method, target, body) = ("POST".to_owned(), target.to_owned(), body.as_bytes().to_vec());
-        let request = HttpRequest { weight: 1, method, target, headers: headers.to_vec(), body };
+        let request = HttpRequest { weight: 1, method, target, headers: headers.to_vec(), body, name: None };
         let folder = folder.display().to_string();
         let values = Values::new(&folder, 7);
         Http::new(&[request], &Expect::default(), Connection::KeepAlive, values).map_err(|mistakes| mistakes.join("; "))
@@ -529,7 +529,8 @@ mod tests {
     fn binary_bodies_are_sent_unchanged() {
         let body = b"\xff{{uuid}}".to_vec();
         let headers = vec![("Host".to_owned(), "a".to_owned())];
-        let request = HttpRequest { weight: 1, method: "POST".to_owned(), target: "/".to_owned(), headers, body };
+        let request =
+            HttpRequest { weight: 1, method: "POST".to_owned(), target: "/".to_owned(), headers, body, name: None };
         let mut http = Http::new(&[request], &Expect::default(), Connection::KeepAlive, Values::new("", 1)).unwrap();
         let mut out = Vec::new();
         http.request(&mut http.stream(), 0, &mut Rng::new(1), &mut out);

@@ -16,7 +16,7 @@ use crate::protocol::{Http, Values};
 
 fn get(target: &str, weight: u32) -> HttpRequest {
     let headers = vec![("Host".to_owned(), "a".to_owned())];
-    HttpRequest { weight, method: "GET".to_owned(), target: target.to_owned(), headers, body: Vec::new() }
+    HttpRequest { weight, method: "GET".to_owned(), target: target.to_owned(), headers, body: Vec::new(), name: None }
 }
 
 pub(super) fn http() -> LoadSpec {
@@ -511,10 +511,12 @@ fn timeouts_count_by_request() {
     let arrivals = Arrivals::Poisson { rate_per_s: 400.0 };
     let mut spec = LoadSpec { timeout_ns: 50 * MS, arrivals, clients: 40, ..http() };
     let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
-    (*requests, expect.body) = (vec![get("/a", 3), get("/b", 1)], None);
+    let named = |target, name: &str| HttpRequest { name: Some(name.to_owned()), ..get(target, 1) };
+    (*requests, expect.body) = (vec![get("/a", 3), named("/b", "late"), named("/c", "late")], None);
     let measurement =
         measure(&spec, |_| server(|_, head, to| to.send(if head.starts_with("GET /a ") { MS } else { 80 * MS }, GOOD)));
     let [a, b] = &measurement.by_request[..] else { panic!("{:?}", measurement.by_request) };
+    assert_eq!((a.name.as_str(), b.name.as_str()), ("GET /a", "late"));
     assert!(a.requests > 100 && b.errors > 50, "{measurement:?}");
     assert_eq!(a.requests + b.requests, measurement.requests);
     assert_eq!(a.errors + b.errors, measurement.errors.values().sum::<u64>());

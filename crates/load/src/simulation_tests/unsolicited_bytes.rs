@@ -122,6 +122,7 @@ fn unsolicited_bytes_fail_one_request_at_any_time() {
             target: "/".to_owned(),
             headers: vec![("Host".to_owned(), "a".to_owned())],
             body: Vec::new(),
+            name: None,
         };
         let expect = Expect { status: None, body: Some(b"test".to_vec()), ..Expect::default() };
         let of_http = Http::new(&[request], &expect, spec.connection, Values::new("", 1)).unwrap();
@@ -152,6 +153,7 @@ fn bytes_before_orderly_end_fail_no_request() {
         target: "/".to_owned(),
         headers: vec![("Host".to_owned(), "a".to_owned())],
         body: Vec::new(),
+        name: None,
     };
     let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 5 * MS }, ..spec() };
     let protocol = Http::new(

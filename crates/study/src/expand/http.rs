@@ -88,7 +88,9 @@ fn request(
     let weight = section.keys.get("weight").and_then(|_| section.small("weight"));
     let method = section.text_as("method", validate_http::method);
     let path = section.text_as("path", validate_http::target);
+    let name = section.keys.get("name").and_then(|_| section.text_as("name", validate_http::request_name));
     let plan = HttpRequestPlan {
+        name,
         weight: weight.unwrap_or(1),
         method: method.unwrap_or_default(),
         path: with_names(&path.unwrap_or_default(), values),
@@ -124,7 +126,7 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
         }
         None => Vec::new(),
     };
-    let request = HttpRequest { weight: plan.weight, method, target, headers, body };
+    let request = HttpRequest { weight: plan.weight, method, target, headers, body, name: None };
     let to_close = "for one connection per request, set `connection = \"per-request\"`";
     validate_http::mistakes(&request, connection, to_close)
         .into_iter()

@@ -348,6 +348,7 @@ static REQUEST: Keys = Keys {
         key("body", Text, "\"name=value\"", NONE).text("request body"),
         key("body_file", Text, "\"body.json\"", NONE).text("file with the request body"),
         key("weight", Count(1, 1_000_000), "3", Is("1")).text("relative frequency"),
+        key("name", Text, "\"list\"", Means("method and path")).text("name in reports, which requests may share"),
     ],
 };
 
