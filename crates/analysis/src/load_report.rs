@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stats::Bound;
 use stats::batch_means::Batches;
-use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
+use study::record::{Agent, Censored, Histogram, Limit, Measurement, SlowResponse, Volley};
 use study::spec::{Connection, Protocol};
 
 use crate::load_cache_report::{self, CacheReport};
@@ -84,6 +84,9 @@ pub struct LoadReport {
     /// Responses whose whole body was checked.
     #[serde(skip_serializing_if = "study::is_default")]
     pub checked: u64,
+    /// The slowest responses, in descending order of latency; empty for requests without `{{trace}}`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowResponse>,
     /// Time from the write of a request to the first part of its response, ns, of responses that
     /// arrived in several parts; `null` if there are none.
     pub first_byte_ns: Option<SpreadNs>,
@@ -248,6 +251,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         transfer_bytes_per_s: a_second(measurement.received_bytes as f64),
         connect_ns: spread(&measurement.connect),
         checked: measurement.checked,
+        slowest: measurement.slowest.clone(),
         first_byte_ns: measurement.first_byte.as_ref().map(spread),
         streams: measurement.streams.as_deref().map(load_report_parts::streams),
         handshake_ns: measurement.handshake.as_ref().map(spread),

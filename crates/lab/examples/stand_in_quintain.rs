@@ -132,6 +132,7 @@ fn ping(stream: &mut TcpStream, word: u32) -> Result<u32, Box<dyn Error>> {
 
 fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
     Measurement {
+        slowest: Vec::new(),
         version: SPEC_VERSION,
         protocol: spec.target.protocol(),
         address: String::new(),

@@ -171,6 +171,7 @@ fn together<'a>(lives: impl IntoIterator<Item = &'a Progress>) -> Progress {
         all.elapsed_ns = all.elapsed_ns.max(live.elapsed_ns);
         all.requests += live.requests;
         all.rate_per_s += live.rate_per_s;
+        all.slowest.extend_from_slice(&live.slowest);
         latency += live.latency_mean_ns.unwrap_or(0.0) * live.rate_per_s;
         all.errors += live.errors;
         all.cpu_ns += live.cpu_ns;
@@ -179,6 +180,7 @@ fn together<'a>(lives: impl IntoIterator<Item = &'a Progress>) -> Progress {
             *all.errors_by_kind.entry(kind.clone()).or_default() += count;
         }
     }
+    study::record::keep_slowest(&mut all.slowest);
     all.phase = phases.into_iter().min_by_key(|phase| *phase as u8).unwrap_or_default();
     all.latency_mean_ns = Some(latency / all.rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0);
     all
@@ -199,6 +201,7 @@ mod tests {
                 Box::new(Latencies { sum_ns: requests as f64 * latency_mean_ns, ..Latencies::default() });
             latencies.counts[bucket] = requests;
             Progress {
+                slowest: Vec::new(),
                 phase,
                 elapsed_ns: requests,
                 requests,

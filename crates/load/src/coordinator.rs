@@ -11,6 +11,7 @@ use net::Nanos;
 use stats::batch_means;
 use stats::volley_stop_rule::{Moments, Next, VolleyRule};
 use study::generator_messages::{Announced, Connected, HOLD_MAX, Latencies, Phase};
+use study::record::SlowResponse;
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::recorder::{Fault, Faults};
@@ -90,6 +91,7 @@ pub(crate) struct Live {
     /// Samples of the last round, one per client.
     pub(crate) rounds: Vec<Moments>,
     pub(crate) last_problem: Option<(Fault, String)>,
+    pub(crate) slowest: Vec<SlowResponse>,
 }
 
 impl Gauge {

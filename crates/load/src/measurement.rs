@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use stats::Histogram;
 use study::Workload;
 use study::record::{
-    self, CacheCounts, CacheMeasurement, LoggedRequest, Measurement, MissCauses, OperationMeasurement,
-    StreamsMeasurement, Window,
+    self, CacheCounts, CacheMeasurement, LoggedRequest, Measurement, MissCauses, OperationMeasurement, SlowResponse,
+    StreamsMeasurement, Window, keep_slowest,
 };
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 
@@ -79,6 +79,7 @@ pub(crate) fn build_measurement(spec: &LoadSpec, ended: Ended, done: &[Done], sh
         lag_connection: open(|open| &open.lag_connection),
         connect: histogram(|recorder| &recorder.connect).unwrap_or_default(),
         handshake: merged(done.iter().filter_map(|worker| worker.recorder.handshake.as_deref())),
+        slowest: slowest(done),
         log: logged(done),
         log_left_out: logs(done).map(|log| log.left_out).sum(),
         checked: sum(|worker| worker.recorder.checked),
@@ -120,6 +121,12 @@ fn streams(done: &[Done]) -> Option<Box<StreamsMeasurement>> {
         wait_server: wait(Wait::Server),
         wait_connection: wait(Wait::Connection),
     }))
+}
+
+fn slowest(done: &[Done]) -> Vec<SlowResponse> {
+    let mut all = done.iter().flat_map(|worker| worker.recorder.slowest.responses.iter().cloned()).collect();
+    keep_slowest(&mut all);
+    all
 }
 
 fn logs(done: &[Done]) -> impl Iterator<Item = &Log> {

@@ -165,6 +165,16 @@ pub(crate) trait Protocol {
         0
     }
 
+    /// Whether requests have trace ids.
+    fn has_traces(&self) -> bool {
+        false
+    }
+
+    /// The trace id of a request, if it has one, and its name.
+    fn trace(&self, _: Self::Expected) -> Option<(String, String)> {
+        None
+    }
+
     /// Index of its kind among those that are reported separately.
     #[inline]
     fn operation(&self, _: Self::Expected) -> Option<u32> {

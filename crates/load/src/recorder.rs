@@ -3,7 +3,7 @@
 use net::Nanos;
 use stats::Histogram;
 use stats::random::mix;
-use study::record::{CacheCounts, LoggedRequest};
+use study::record::{CacheCounts, LoggedRequest, SLOWEST_MAX, SlowResponse, keep_slowest};
 
 use crate::cache_outcome::{CacheOutcome, Class};
 use crate::stream_overhead::StreamFacts;
@@ -282,6 +282,38 @@ pub(crate) struct Recorder {
     pub(crate) first_byte: Histogram,
     /// Counts by kind of request, for mixes.
     pub(crate) operations: Vec<Operation>,
+    pub(crate) slowest: Slowest,
+}
+
+/// The slowest responses, if requests have trace ids.
+#[derive(Clone, Debug)]
+pub(crate) struct Slowest {
+    /// Latency that a response must exceed, ns.
+    pub(crate) above_ns: Nanos,
+    pub(crate) responses: Vec<SlowResponse>,
+}
+
+impl Default for Slowest {
+    fn default() -> Self {
+        Self { above_ns: Nanos::MAX, responses: Vec::new() }
+    }
+}
+
+impl Slowest {
+    pub(crate) fn start(&mut self) {
+        self.above_ns = 0;
+    }
+
+    #[cold]
+    pub(crate) fn add(&mut self, response: SlowResponse) {
+        self.responses.push(response);
+        keep_slowest(&mut self.responses);
+        if let [.., last] = &self.responses[..]
+            && self.responses.len() == SLOWEST_MAX
+        {
+            self.above_ns = last.latency_ns;
+        }
+    }
 }
 
 /// A log of limited size.

@@ -107,6 +107,9 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         protocol,
         task,
     };
+    if worker.protocol.has_traces() {
+        worker.tally.recorder.slowest.start();
+    }
     let mut now = worker.driver.now();
     worker.housekeep(now);
     loop {

@@ -75,6 +75,7 @@ impl<'a> PhaseTracker<'a> {
             let mut live = self.gauge.live();
             live.requests = recorder.requests;
             live.faults = recorder.faults;
+            live.slowest.clone_from(&recorder.slowest.responses);
             for slice in &recorder.slices[live.windows.len()..] {
                 let sum_ns = slice.latency.sum() as f64;
                 live.windows.push((sum_ns, slice.timed as f64));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use net::Nanos;
 use study::generator_messages::{Phase, Progress, Span, Told};
+use study::record::keep_slowest;
 use study::spec::{LoadSpec, Target};
 
 pub use crate::coordinator::Gate;
@@ -177,6 +178,7 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
             *seen.errors_by_kind.entry(name.to_owned()).or_default() += count;
         }
         seen.latencies.add(&live.latencies);
+        seen.slowest.extend_from_slice(&live.slowest);
         let recent = &live.windows[live.windows.len().saturating_sub(RECENT_WINDOWS)..];
         let span_s = recent.len() as f64 * control.window_ns as f64 / 1e9;
         let answers = recent.iter().map(|window| window.1).sum::<f64>();
@@ -186,6 +188,7 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
         count += answers;
         sum += recent.iter().map(|window| window.0).sum::<f64>();
     }
+    keep_slowest(&mut seen.slowest);
     seen.latency_mean_ns = Some(sum / count).filter(|mean| *mean > 0.0 && mean.is_finite());
     seen
 }

@@ -32,8 +32,8 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`--fail-if`) or findings (`verify`, `contract check --strict`), 2 usage error, \
-                          3 server under test failed, 4 no verdict (`load --fail-if`) or not possible on this machine, 125 no verdict \
-                          with `undecided` 125, 130 interrupted.\n\
+                          3 server under test failed, 4 no verdict (the generator or the network was the limit, or there were too few responses) \
+                          or not possible on this machine, 125 no verdict with `undecided` 125, 130 interrupted.\n\
                           Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
 /// Groups of commands in `quintain --help`, in order.

@@ -154,6 +154,14 @@ impl Collector for Snapshot {
         }
         let help = "Connections of the load.";
         encoder.encode_descriptor("clients", help, None, MetricType::Gauge)?.encode_gauge(&self.clients)?;
+        if !progress.slowest.is_empty() {
+            let (help, seconds) = ("The slowest responses so far, by trace id.", Some(&Unit::Seconds));
+            let mut slowest = encoder.encode_descriptor("slowest_response", help, seconds, MetricType::Gauge)?;
+            for slow in &progress.slowest {
+                let latency_s = slow.latency_ns as f64 / 1e9;
+                slowest.encode_family(&[("trace_id", slow.trace_id.as_str())])?.encode_gauge(&latency_s)?;
+            }
+        }
         let elapsed_s = progress.elapsed_ns as f64 / 1e9;
         let (help, seconds) = ("Time since measuring began.", Some(&Unit::Seconds));
         encoder.encode_descriptor("elapsed", help, seconds, MetricType::Gauge)?.encode_gauge(&elapsed_s)?;
@@ -176,13 +184,21 @@ mod tests {
     use std::collections::BTreeMap;
 
     use study::generator_messages::Latencies;
+    use study::record::SlowResponse;
 
     use super::*;
 
     fn snapshot() -> Mutex<Snapshot> {
         let mut latencies = Box::new(Latencies { sum_ns: 2.5e9, ..Latencies::default() });
         (latencies.counts[4], latencies.counts[22]) = (7, 1);
+        let slow = |latency_ns, digit: &str| SlowResponse {
+            latency_ns,
+            trace_id: digit.repeat(32),
+            request: "GET /".to_owned(),
+            ended_ns: 7,
+        };
         let progress = Progress {
+            slowest: vec![slow(2_500_000, "b"), slow(1_000_000, "a")],
             phase: Phase::Measure,
             elapsed_ns: 1_500_000_000,
             requests: 8,

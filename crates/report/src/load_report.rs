@@ -64,6 +64,10 @@ pub fn load_terminal(report: &LoadReport, measurement: &Measurement, style: &Sty
         line("checked", text);
     }
     operation_lines("by request", &report.by_request, &mut line);
+    for (at, slow) in report.slowest.iter().take(SLOWEST_SHOWN).enumerate() {
+        let text = format!("{} trace {}, {}", quantity(slow.latency_ns as f64, "ns"), slow.trace_id, slow.request);
+        line(if at == 0 { "slowest" } else { "" }, text);
+    }
     if let Some(counted) = measurement.censored.as_deref().and_then(hangs::counted) {
         line("unanswered", counted);
     }
@@ -343,6 +347,9 @@ fn cache_lines(cache: &CacheReport, line: &mut dyn FnMut(&str, String)) {
         line("warm-up", words.clone());
     }
 }
+
+/// Number of slow responses that a terminal shows. The JSON has up to [`study::record::SLOWEST_MAX`].
+const SLOWEST_SHOWN: usize = 5;
 
 /// One line per stage, or the parts of a single one. In an open loop the rate changes, otherwise the clients.
 fn stage_lines(stages: &[StageReport], is_open: bool, line: &mut dyn FnMut(&str, String)) {

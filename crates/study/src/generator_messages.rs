@@ -17,7 +17,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::Measurement;
+use crate::record::{Measurement, SlowResponse};
 
 /// Maximum time that a generator waits for [`Heard::Read`] before it closes its connections.
 pub const HOLD_MAX: Duration = Duration::from_secs(1);
@@ -120,6 +120,9 @@ pub struct Progress {
     /// Latencies so far, while measured, up to the window before this one.
     #[serde(default)]
     pub latencies: Box<Latencies>,
+    /// The slowest responses so far, as [`Measurement::slowest`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowResponse>,
 }
 
 /// Phase of a load.
@@ -171,6 +174,7 @@ mod tests {
             errors: 2,
             cpu_ns: 3,
             errors_by_kind: BTreeMap::from([("reset".to_owned(), 2)]),
+            slowest: Vec::new(),
             latencies: Box::new(Latencies { sum_ns: 1e6, ..Latencies::default() }),
         };
         for (told, line) in [

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::record::{
     Censored, Histogram, JourneyMeasurement, Measurement, OperationMeasurement, StreamsMeasurement, Window,
+    keep_slowest,
 };
 
 /// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Sums: requests, errors, bytes, CPU
@@ -70,6 +71,8 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
             Ok(Window { requests: sum(|window| window.requests), errors: sum(|window| window.errors), latency })
         })
         .collect::<Result<_, String>>()?;
+    all.slowest = parts.iter().flat_map(|part| part.slowest.iter().cloned()).collect();
+    keep_slowest(&mut all.slowest);
     all.log.clear(); // A load of several machines has no log.
     add_operations(&mut all.by_request, parts, |part| &part.by_request)?;
     for (nth, journey) in all.journeys.iter_mut().enumerate() {

@@ -881,6 +881,9 @@ pub struct Measurement {
     /// Requests left out of the log because of its size.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub log_left_out: u64,
+    /// The slowest responses, in descending order of latency; empty for requests without `{{trace}}`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowResponse>,
     /// Responses whose whole body was checked, as [`crate::spec::Expect::check_one_in`] requests.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub checked: u64,
@@ -992,6 +995,29 @@ pub struct OperationMeasurement {
     /// Time to the first part of the response, as [`Measurement::first_byte`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Histogram>,
+}
+
+/// Maximum number of [`Measurement::slowest`].
+pub const SLOWEST_MAX: usize = 20;
+
+/// A slow response to a request with a trace id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlowResponse {
+    /// Latency as [`Measurement::latency`] defines it, ns.
+    pub latency_ns: u64,
+    /// The `trace-id` of its `traceparent` (W3C Trace Context), 32 hexadecimal digits.
+    pub trace_id: String,
+    /// Name of its request, or method and target.
+    pub request: String,
+    /// End of the response since measuring began, ns.
+    pub ended_ns: u64,
+}
+
+/// Keeps the slowest of `all`, at most [`SLOWEST_MAX`], in descending order of latency.
+pub fn keep_slowest(all: &mut Vec<SlowResponse>) {
+    all.sort_by_key(|slow| std::cmp::Reverse(slow.latency_ns));
+    all.truncate(SLOWEST_MAX);
 }
 
 /// A request of the log. Times are in ns since measuring began.

@@ -18,6 +18,14 @@ struct Composed {
     bytes: Vec<u8>,
     /// Request with values, written in place of `bytes`.
     varied: Option<Varied>,
+    /// Name in reports.
+    name: String,
+}
+
+impl Composed {
+    fn trace_id(&self, number: u64) -> Option<String> {
+        self.varied.as_ref()?.trace_id(number)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -56,7 +64,7 @@ impl Http {
             let varied = http1::compose_request(&mut bytes, method, target, headers, body, close)
                 .and_then(|()| Varied::compile(&bytes, body.len(), media_type, &mut values));
             match varied {
-                Ok(varied) => composed.push(Composed { bytes, varied }),
+                Ok(varied) => composed.push(Composed { bytes, varied, name: request.kind() }),
                 Err(error) => mistakes.push(format!("request `{method} {target}`: {error}")),
             }
         }
@@ -137,6 +145,15 @@ impl Protocol for Http {
 
     fn index(&self, sent: Sent) -> u32 {
         sent.index
+    }
+
+    fn has_traces(&self) -> bool {
+        self.requests.iter().any(|request| request.trace_id(0).is_some())
+    }
+
+    fn trace(&self, sent: Sent) -> Option<(String, String)> {
+        let request = &self.requests[sent.index as usize];
+        Some((request.trace_id(sent.number)?, request.name.clone()))
     }
 
     #[inline]

@@ -45,6 +45,8 @@ struct Composed {
     /// Body with values, written in place of `body`.
     varied_body: Option<Varied>,
     bytes_max: usize,
+    /// Name in reports.
+    name: String,
 }
 
 #[derive(Clone, Debug)]
@@ -192,9 +194,10 @@ impl Composed {
     fn new(
         shared: &SharedFields,
         fields: &[(String, String)],
-        body: &[u8],
+        request: &HttpRequest,
         values: &mut Values<'_>,
     ) -> Result<Self, String> {
+        let body = &request.body[..];
         let media_type = fields.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.as_str());
         let varied_body = Varied::compile(body, body.len(), media_type, values)?;
         let mut blocks = [const { Vec::new() }; 3];
@@ -239,7 +242,11 @@ impl Composed {
         let value_bytes = varied.iter().map(Varied::bytes_max).sum::<usize>();
         let frames = 2 + (body_bytes + field_bytes + value_bytes) / Settings::DEFAULT.max_frame_size as usize;
         let bytes_max = body_bytes + field_bytes + value_bytes + frames * http2::FRAME_HEAD_BYTES;
-        Ok(Self { blocks, values: varied, body: body.to_vec(), varied_body, bytes_max })
+        Ok(Self { blocks, values: varied, body: body.to_vec(), varied_body, bytes_max, name: request.kind() })
+    }
+
+    fn trace_id(&self, number: u64) -> Option<String> {
+        self.values.iter().chain(&self.varied_body).find_map(|varied| varied.trace_id(number))
     }
 }
 
@@ -263,7 +270,7 @@ impl Http2 {
         let mut composed = Vec::new();
         for (request, fields) in requests.iter().zip(&mut all) {
             shared.sort(fields);
-            match Composed::new(&shared, fields, &request.body, &mut values) {
+            match Composed::new(&shared, fields, request, &mut values) {
                 Ok(request) => composed.push(request),
                 Err(error) => mistakes.push(format!("request `{}`: {error}", request.kind())),
             }
@@ -576,6 +583,15 @@ impl Protocol for Http2 {
 
     fn index(&self, sent: Sent) -> u32 {
         sent.index
+    }
+
+    fn has_traces(&self) -> bool {
+        self.requests.iter().any(|request| request.trace_id(0).is_some())
+    }
+
+    fn trace(&self, sent: Sent) -> Option<(String, String)> {
+        let request = &self.requests[sent.index as usize];
+        Some((request.trace_id(sent.number)?, request.name.clone()))
     }
 
     #[inline]

@@ -128,6 +128,14 @@ impl Value {
         }
     }
 
+    fn trace_id(&self, number: u64) -> Option<String> {
+        let Source::Trace = self.source else { return None };
+        let mut field = Vec::new();
+        self.push(number, 0, &mut field);
+        // `00-`, the trace id of 32 digits, and the rest.
+        String::from_utf8(field[3..35].to_vec()).ok()
+    }
+
     /// Longest length, and whether all values have it.
     fn bytes(&self) -> (usize, bool) {
         let digits = |number: u64| number.checked_ilog10().map_or(1, |digits| digits as usize + 1);
@@ -261,6 +269,11 @@ impl Varied {
 
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_of(&self.head).0 + self.body_bytes().0
+    }
+
+    /// The trace id of the request with this number, if it has a `{{trace}}`.
+    pub(crate) fn trace_id(&self, number: u64) -> Option<String> {
+        self.values.iter().find_map(|value| value.trace_id(number))
     }
 
     /// Appends the request with this number. `scratch` holds a body of unknown length.

@@ -507,6 +507,38 @@ fn clients_follow_their_shape() {
 }
 
 #[test]
+fn slowest_responses_keep_their_trace_ids() {
+    let mut spec = http();
+    let Target::Http { requests, .. } = &mut spec.target else { unreachable!() };
+    requests[0].headers.push(("traceparent".to_owned(), "{{trace}}".to_owned()));
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let (numbers, ids) = (Rc::new(Cell::new(0)), seen.clone());
+    let measurement = measure(&spec, move |_| {
+        let (numbers, ids) = (numbers.clone(), ids.clone());
+        server(move |_, head, to| {
+            let number = numbers.replace(numbers.get() + 1);
+            // Every 100th request is slower than the one 100 before it.
+            let delay = if number % 100 == 99 { 2 * MS + number * 1000 } else { MS };
+            let id = head.split("traceparent: 00-").nth(1).unwrap()[..32].to_owned();
+            ids.borrow_mut().push((delay, id));
+            to.send(delay, GOOD);
+        })
+    });
+    assert_eq!(measurement.slowest.len(), 20);
+    assert!(measurement.slowest.is_sorted_by(|one, next| one.latency_ns > next.latency_ns));
+    let mut seen = seen.take();
+    seen.sort();
+    let mut expected = seen.iter().rev().map(|(_, id)| id.as_str());
+    // The slowest may have been in flight at the end.
+    let first = measurement.slowest[0].trace_id.as_str();
+    let position = expected.by_ref().position(|id| id == first).unwrap();
+    assert!(position <= 1, "{position}");
+    for (slow, id) in measurement.slowest[1..].iter().zip(expected) {
+        assert_eq!((slow.trace_id.as_str(), slow.request.as_str()), (id, "GET /"));
+    }
+}
+
+#[test]
 fn timeouts_count_by_request() {
     let arrivals = Arrivals::Poisson { rate_per_s: 400.0 };
     let mut spec = LoadSpec { timeout_ns: 50 * MS, arrivals, clients: 40, ..http() };

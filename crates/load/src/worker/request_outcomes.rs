@@ -1,7 +1,7 @@
 //! Records the outcome of each request of a worker: valid, invalid, late or failed.
 
 use net::Nanos;
-use study::record::LoggedRequest;
+use study::record::{LoggedRequest, SlowResponse};
 use study::spec::{Stop, Target};
 
 use super::Task;
@@ -109,6 +109,12 @@ impl<'a> Tally<'a> {
             Span::Measured => {
                 let latency_ns = self.recorder.answer(Answered { intended, free_since, sent_at, at, wait }, is_late);
                 self.recorder.checked += u64::from(protocol.is_checked(flight.expected));
+                if latency_ns > self.recorder.slowest.above_ns
+                    && let Some((trace_id, request)) = protocol.trace(flight.expected)
+                {
+                    let ended_ns = at.saturating_sub(self.phase.from);
+                    self.recorder.slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
+                }
                 if let Some((facts, streams)) = protocol.stream_facts().zip(self.recorder.streams.as_mut()) {
                     streams.answer(facts);
                 }

@@ -39,7 +39,7 @@ fn head(draft: &Draft, runnable: &str) -> String {
     let (about, question, answer) = match draft.kind {
         InitKind::One => (
             "One server, by itself: throughput and latency at several numbers of clients, a fresh process for every trial.",
-            format!("How fast is {server}, and how does it take more clients?"),
+            format!("How fast is {server}, and how does it scale with clients?"),
             "asks = \"growth\"\nof = \"clients\"",
         ),
         InitKind::Versions => (

@@ -133,11 +133,11 @@ static SUBJECT: Keys = Keys {
 };
 
 const IMAGE: Kind = Text;
-const IMAGE_TEXT: &str = "image of a container to run the server in; never pulled";
+const IMAGE_TEXT: &str = "image of a container to run it in; never pulled";
 const ENGINE: Kind = Word("container engine", allowed_words::engines);
 const ENGINE_TEXT: &str = "program that starts containers; `auto`: the first of podman and docker that can";
 const PUBLISH_TEXT: &str =
-    "port that the server listens on in a container with a network of its own, published on the host: measured with it";
+    "port that it listens on in a container with a network of its own, published on the host: measured with it";
 const OPTIONS_TEXT: &str = "further options of `podman run` or `docker run`";
 
 static UP_TO: Keys = Keys {
