@@ -49,7 +49,12 @@ fn parts(load: &LoadPlan) -> [Part; 9] {
 }
 
 fn version(http: &HttpPlan) -> Part {
-    Part { text: if http.http2 { "HTTP/2" } else { "HTTP/1.1" }.to_owned(), usual: !http.http2 }
+    let text = match (http.expect.grpc, http.http2) {
+        (true, _) => "gRPC",
+        (_, true) => "HTTP/2",
+        _ => "HTTP/1.1",
+    };
+    Part { text: text.to_owned(), usual: !http.http2 }
 }
 
 fn journeys(plan: &JourneyPlan) -> String {

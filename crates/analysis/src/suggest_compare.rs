@@ -147,7 +147,11 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
             (depth, false) => flag("--pipeline", depth),
             (depth, true) => set("streams", depth),
         },
-        if http.as_ref().is_some_and(|http| http.http2) { set("http", "2") } else { None },
+        match http.as_ref().map(|http| (http.http2, http.expect.grpc)) {
+            Some((_, true)) => set("grpc", "true"),
+            Some((true, _)) => set("http", "2"),
+            _ => None,
+        },
         match load.connection {
             Connection::KeepAlive => None,
             Connection::PerRequest => Some(vec!["--no-keepalive".to_owned()]),

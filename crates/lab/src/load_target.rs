@@ -131,7 +131,7 @@ fn host(http: &HttpPlan, address: SocketAddr) -> String {
 fn request(
     plan: &HttpRequestPlan,
     host: &str,
-    HttpPlan { values, .. }: &HttpPlan,
+    HttpPlan { values, expect, .. }: &HttpPlan,
     directory: &Path,
 ) -> Result<HttpRequest, String> {
     let mut headers = plan.headers.clone();
@@ -148,7 +148,8 @@ fn request(
         },
     };
     let HttpRequestPlan { weight, method, path, name, .. } = plan.clone();
-    Ok(HttpRequest { weight, method, target: path, headers, body, name })
+    let request = HttpRequest { weight, method, target: path, headers, body, name };
+    if expect.grpc { study::grpc::prepare(request).map_err(|error| error.in_one_line()) } else { Ok(request) }
 }
 
 fn body(path: &Path) -> Result<Vec<u8>, String> {

@@ -73,6 +73,9 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     {
         problems.unless(value >= least, format!("`{name}` is {value}, expected at least 1 ms"));
     }
+    if let Target::Http { http2: false, expect, .. } = &spec.target {
+        problems.unless(!expect.grpc, "`grpc` needs `http2`");
+    }
     let is_journey = matches!(spec.target, Target::Journey { .. });
     problems.unless(is_journey || !spec.target.address().is_empty(), "`address` is empty");
     let (mut keeps_connections, mut is_recorded) = (None, false);

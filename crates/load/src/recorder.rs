@@ -27,10 +27,11 @@ pub(crate) enum Fault {
     Value,
     ErrorAnswer,
     StreamReset,
+    GrpcStatus,
 }
 
 impl Fault {
-    pub(crate) const COUNT: usize = 17;
+    pub(crate) const COUNT: usize = 18;
     pub(crate) const NAMES: [&str; Fault::COUNT] = [
         "wrong-answer",
         "reset",
@@ -49,6 +50,7 @@ impl Fault {
         "value",
         "error-answer",
         "stream-reset",
+        "grpc-status",
     ];
 }
 

@@ -71,7 +71,18 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
 
     let (entries, first) = (entries?, first?);
-    let requests = parts.requests(&entries, connection, mistakes);
+    let mut requests = parts.requests(&entries, connection, mistakes);
+    if args.grpc {
+        let calls = requests.into_iter().map(|call| study::grpc::prepare(call).map_err(|error| error.of("`--grpc`")));
+        requests = calls.filter_map(|call| mistakes.ok(call)).collect();
+    }
+    let http2 = args.http2 || args.grpc;
+    if args.streams.is_some() && !http2 {
+        mistakes.add(usage("`--streams` needs HTTP/2").hint("add `--http2` or `--grpc`"));
+    }
+    if args.grpc && args.pipeline.is_some() {
+        mistakes.add(usage("`--grpc` cannot be combined with `--pipeline`").hint("use `--streams`"));
+    }
     let Expect { body, json, matches, length, .. } = &expect;
     let expects_body = body.is_some() || !json.is_empty() || matches.is_some() || length.is_some();
     if expects_body && requests.iter().any(|request| request.method == "HEAD") {
@@ -80,7 +91,11 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     let fragments = entries.iter().filter_map(|entry| entry.url.fragment.as_ref()).take(3);
     let notes = fragments.map(|fragment| format!("`#{fragment}` is not sent: fragments are not part of a request"));
     let (address, over) = elsewhere.unwrap_or_else(|| (first.address(), String::new()));
-    let over = if args.http2 { format!(" over HTTP/2{over}") } else { over };
+    let over = match (args.grpc, args.http2) {
+        (true, _) => format!(", gRPC{over}"),
+        (_, true) => format!(" over HTTP/2{over}"),
+        _ => over,
+    };
     let name = match &args.urls {
         Some(path) => {
             let requests = analysis::number::count(entries.len() as u64, "request");
@@ -88,7 +103,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
         }
         None => format!("{first}{over}"),
     };
-    let target = Target::Http { address, requests, tls, http2: args.http2, expect, directory: String::new() };
+    let target = Target::Http { address, requests, tls, http2, expect, directory: String::new() };
     Some(Asked {
         pipeline: args.pipeline.or(args.streams).unwrap_or(1),
         connection,
@@ -159,6 +174,7 @@ pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--body-file`", args.body_file.is_some()),
         ("`--pipeline`", args.pipeline.is_some()),
         ("`--http2`", args.http2),
+        ("`--grpc`", args.grpc),
         ("`--streams`", args.streams.is_some()),
         ("`--connection`", args.connection.is_some()),
         ("`--no-keepalive`", args.no_keepalive),
@@ -196,7 +212,7 @@ pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
     let matches = mistakes.flag("`--expect-matches`", &args.expect_matches, validate_http::regex);
     let length = mistakes.flag("`--expect-length`", &args.expect_length, validate_http::length_range);
     let check_one_in = args.check.map_or(0, validate_http::one_in);
-    Expect { status, body, json, matches, length, check_one_in }
+    Expect { status, body, json, matches, length, check_one_in, grpc: args.grpc }
 }
 
 fn body(text: &Option<String>, flag: &str, file: Option<&Path>, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
@@ -259,6 +275,7 @@ pub(crate) struct Parts {
     body: Option<Vec<u8>>,
     /// Whether the requests come from a file.
     from_file: bool,
+    is_grpc: bool,
 }
 
 impl Parts {
@@ -266,12 +283,13 @@ impl Parts {
         let method = mistakes.flag("`--method`", &args.method, validate_http::method);
         let headers = fields(&args.headers, mistakes);
         let body = body(&args.body, "--body-file", args.body_file.as_deref(), mistakes);
-        Self { method, headers, body, from_file: args.urls.is_some() }
+        Self { method, headers, body, from_file: args.urls.is_some(), is_grpc: args.grpc }
     }
 
     /// One request per entry. A single URL always takes the body; entries of a file do unless they are `GET` or `HEAD`.
     fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
-        let default = if self.body.is_some() && !self.from_file { "POST" } else { "GET" };
+        let has_body = self.is_grpc || self.body.is_some() && !self.from_file;
+        let default = if has_body { "POST" } else { "GET" };
         let request = |entry: &Entry| {
             let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
             let takes_body = !self.from_file || !matches!(method, "GET" | "HEAD");

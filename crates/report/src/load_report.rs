@@ -140,7 +140,11 @@ fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
             format!("send a body that the server accepts: `--body TEXT -H 'Content-Type: TYPE'`; {accept}")
         }
         300..=399 => format!("redirects are not followed: load the URL in its `Location`; {accept}"),
-        _ => format!("`curl -i {}` shows the response; {accept}", study::shell_words::join(&[target.to_owned()])),
+        _ => {
+            // The version of HTTP, or an address, may follow the URL.
+            let url = target.split([' ', ',']).next().unwrap_or_default().to_owned();
+            format!("`curl -i {}` shows the response; {accept}", study::shell_words::join(&[url]))
+        }
     })
 }
 

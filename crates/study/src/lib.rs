@@ -42,6 +42,7 @@ pub mod expand;
 mod factor_placeholders;
 pub mod gate;
 pub mod generator_messages;
+pub mod grpc;
 pub mod har;
 pub mod histogram_conversion;
 mod inferred_question;

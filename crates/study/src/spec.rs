@@ -339,6 +339,9 @@ pub struct Expect {
     /// one of this many requests on average; to all if 0 or 1.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub check_one_in: u32,
+    /// Whether a response also needs `grpc-status: 0`, in its trailers or in a head without a body.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grpc: bool,
 }
 
 /// I/O backend of the generator.

@@ -47,7 +47,7 @@ pub use frame_head::{FRAME_HEAD_BYTES, FrameKind, PREFACE, STREAM_MAX, flags};
 pub use frame_reader::{Event, Reader, Role};
 pub use message_state::Incoming;
 pub use request::{RequestHead, SharedFields, TableUse, request_fields};
-pub use response::{ResponseDecoder, ResponseHead};
+pub use response::{ResponseDecoder, ResponseHead, parse_grpc_status};
 pub use settings::Settings;
 
 /// Limits on the messages of a peer.

@@ -9,10 +9,11 @@ use study::spec::{Expect, HttpRequest};
 use wire::http2::hpack::{self, HpackError, Indexing};
 use wire::http2::{
     self, ConnectionError, ErrorCode, Event, FieldError, Incoming, Limits, PREFACE, Reader, ReceiveWindow,
-    ResponseDecoder, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX, read_trailers,
+    ResponseDecoder, Role, STREAM_MAX, SendWindow, Settings, SharedFields, TableUse, WINDOW_MAX, parse_grpc_status,
+    read_trailers,
 };
 
-use super::http_expectation::{Body, Expectation};
+use super::http_expectation::{Body, Expectation, GrpcStatus};
 use super::request_mix::{Mix, Sent};
 use super::varied_requests::{Values, Varied};
 use super::{Last, Parsed, Protocol, StreamFacts};
@@ -69,6 +70,7 @@ struct Open {
     sent: Sent,
     incoming: Incoming,
     status: u16,
+    grpc: Option<GrpcStatus>,
     first_at: Nanos,
     /// [`Stream::received`] when it was sent.
     received_before: u64,
@@ -345,6 +347,7 @@ impl Http2 {
             sent,
             incoming: Incoming::default(),
             status: 0,
+            grpc: None,
             first_at: 0,
             received_before: stream.received,
             facts: StreamFacts::default(),
@@ -366,11 +369,14 @@ impl Http2 {
     #[inline]
     fn answer(&mut self, stream: &mut Stream, place: usize, used: usize, result: Result<(), FieldError>) -> Parsed {
         let code = if result.is_ok() { ErrorCode::NO_ERROR } else { ErrorCode::PROTOCOL_ERROR };
-        let Open { sent, incoming, status, first_at, facts, mut body, .. } = stream.finish(place, code);
+        let Open { sent, incoming, status, grpc, first_at, facts, mut body, .. } = stream.finish(place, code);
         self.facts = facts;
         self.last = Last { first_at, bytes: incoming.body_bytes };
         let fault = match result {
-            Ok(()) => self.expectation.judge(&mut body, self.mix.asked(sent), sent, status, incoming.body_bytes),
+            Ok(()) => {
+                let fault = self.expectation.judge(&mut body, self.mix.asked(sent), sent, status, incoming.body_bytes);
+                fault.or_else(|| self.expectation.judge_grpc(grpc))
+            }
             Err(error) => {
                 self.expectation.note(Some(error.to_string()));
                 Some(Fault::Framing)
@@ -431,11 +437,17 @@ impl Http2 {
                         let head = stream.decoder.read(block, &Limits::DEFAULT)?;
                         head.and_then(|head| {
                             open.status = head.status;
+                            open.grpc = head.grpc_status.map(|status| (status, None));
                             open.incoming.response(head, self.mix.asked(open.sent), ends)
                         })
                     } else {
                         let decoder = stream.decoder.decoder(&Limits::DEFAULT)?;
-                        let read = read_trailers(decoder, block, &Limits::DEFAULT, |_, _| {})?;
+                        let is_grpc = self.expectation.is_grpc();
+                        let read = read_trailers(decoder, block, &Limits::DEFAULT, |name, value| {
+                            if is_grpc {
+                                read_grpc_trailer(&mut open.grpc, name, value);
+                            }
+                        })?;
                         read.and_then(|()| open.incoming.trailers(ends))
                     };
                     if result.is_err() || open.incoming.is_complete() {
@@ -484,6 +496,20 @@ impl Http2 {
                 Event::SettingsAck | Event::PingAck(_) => {}
             }
         }
+    }
+}
+
+/// Keeps the status and the message of a gRPC call; a message without an error is not kept.
+fn read_grpc_trailer(grpc: &mut Option<GrpcStatus>, name: &[u8], value: &[u8]) {
+    match name {
+        b"grpc-status" => *grpc = parse_grpc_status(value).map(|status| (status, None)),
+        b"grpc-message" => {
+            if let Some((status, message)) = grpc.as_mut().filter(|(status, _)| *status != 0) {
+                let text = String::from_utf8_lossy(&value[..value.len().min(DEBUG_MAX_BYTES)]);
+                *message = Some(format!("{}: {}", study::grpc::status_text(*status), text.escape_debug()));
+            }
+        }
+        _ => {}
     }
 }
 

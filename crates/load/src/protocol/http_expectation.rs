@@ -16,8 +16,12 @@ pub(super) struct Expectation {
     statuses: Option<Vec<u16>>,
     body: Option<Vec<u8>>,
     checks: Option<Arc<Checks>>,
+    is_grpc: bool,
     problem: Option<Problem>,
 }
+
+/// The `grpc-status` of a response, and the description of an error with its message.
+pub(super) type GrpcStatus = (u32, Option<String>);
 
 #[derive(Clone, Debug)]
 enum Problem {
@@ -44,6 +48,7 @@ impl Expectation {
             // A body with values is compared as a whole.
             body: expect.body.clone().filter(|_| checks.as_ref().is_none_or(|checks| !checks.has_body())),
             checks: checks.map(Arc::new),
+            is_grpc: expect.grpc,
             problem: None,
         })
     }
@@ -107,6 +112,24 @@ impl Expectation {
             return self.problem.as_ref().map(|_| Fault::Body);
         }
         None
+    }
+
+    #[inline]
+    pub(super) fn is_grpc(&self) -> bool {
+        self.is_grpc
+    }
+
+    /// Judges the status of a gRPC call; valid if the load has none.
+    #[inline]
+    pub(super) fn judge_grpc(&mut self, grpc: Option<GrpcStatus>) -> Option<Fault> {
+        if !self.is_grpc || matches!(grpc, Some((0, _))) {
+            return None;
+        }
+        self.note(Some(match grpc {
+            None => "a response without `grpc-status`".to_owned(),
+            Some((status, text)) => text.unwrap_or_else(|| study::grpc::status_text(status)),
+        }));
+        Some(Fault::GrpcStatus)
     }
 
     /// Keeps another problem for [`Expectation::explain`].

@@ -412,6 +412,59 @@ fn statuses_and_bodies_are_checked() {
 }
 
 #[test]
+fn a_grpc_call_needs_status_zero() {
+    let mut spec = http2();
+    let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
+    (requests[0].method, requests[0].target) = ("POST".to_owned(), "/a.B/C".to_owned());
+    requests[0].body = b"\x0a\x01x".to_vec();
+    requests[0] = study::grpc::prepare(requests[0].clone()).unwrap();
+    (expect.grpc, expect.body) = (true, None);
+    let fields = |fields: &[(&str, &str)]| {
+        made(|out| {
+            for (name, value) in fields {
+                hpack::push_field(out, name.as_bytes(), value.as_bytes(), Indexing::Skip);
+            }
+        })
+    };
+    // Heads, then trailers; without trailers, the head ends the response.
+    let ok = [(":status", "200"), ("content-type", "application/grpc")];
+    let not_found = [("grpc-status", "5"), ("grpc-message", "no such thing")];
+    let head_only = [ok[0], ok[1], ("grpc-status", "12"), ("grpc-message", "what?")];
+    for (head, trailers, kind, example) in [
+        (&ok[..], &[("grpc-status", "0")][..], "", ""),
+        (&ok, &not_found, "grpc-status", "grpc-status 5 (NOT_FOUND): no such thing"),
+        (&ok, &[("grpc-status", "x")], "grpc-status", "a response without `grpc-status`"),
+        (&ok, &[("x", "0")], "grpc-status", "a response without `grpc-status`"),
+        (&head_only, &[], "grpc-status", "grpc-status 12 (UNIMPLEMENTED)"),
+        (&[(":status", "503")], &[("grpc-status", "0")], "status", "503"),
+    ] {
+        let (head, trailers) = (fields(head), fields(trailers));
+        let measurement = measure(&spec, move |_| {
+            let (head, trailers) = (head.clone(), trailers.clone());
+            server(move |request, to| {
+                assert_eq!((request.path.as_str(), request.body.as_slice()), ("/a.B/C", &b"\0\0\0\0\x03\x0a\x01x"[..]));
+                let stream = request.stream;
+                let message = made(|out| {
+                    push_headers(out, stream, &head, trailers.is_empty(), 16_384);
+                    if !trailers.is_empty() {
+                        push_data(out, stream, &[0, 0, 0, 0, 0], false);
+                        push_headers(out, stream, &trailers, true, 16_384);
+                    }
+                });
+                to.send(MS, message);
+            })
+        });
+        if kind.is_empty() {
+            assert!(errors(&measurement).is_empty() && measurement.requests > 100, "{measurement:?}");
+        } else {
+            assert!(measurement.requests == 0 && measurement.errors[kind] > 100, "{example}");
+            let seen = &measurement.error_examples[kind];
+            assert!(seen.contains(example), "{seen}, expected {example}");
+        }
+    }
+}
+
+#[test]
 fn a_body_waits_for_credit() {
     let mut spec = LoadSpec { pipeline: 2, ..http2() };
     let Target::Http { requests, .. } = &mut spec.target else { unreachable!() };

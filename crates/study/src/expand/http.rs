@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use config::Invalid;
 use config::node::Value;
 
+use crate::grpc;
 use crate::keys::allowed_words::{CONNECTIONS, HTTP_VERSIONS};
 use crate::keys::load_keys;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
@@ -29,7 +30,11 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
         load.refuse(own, &format!("does not apply to protocol `{protocol}`"), hint);
         return (None, pipeline, Connection::KeepAlive);
     }
-    let http2 = load.choice("http", HTTP_VERSIONS).unwrap_or_default();
+    let grpc = load.flag("grpc").unwrap_or_default();
+    if grpc && load.has("http") && load.choice("http", HTTP_VERSIONS) == Some(false) {
+        load.mistake("http", "gRPC needs HTTP/2", "drop it".to_owned());
+    }
+    let http2 = grpc || load.choice("http", HTTP_VERSIONS).unwrap_or_default();
     let streams = load.small("streams").unwrap_or(1);
     if http2 && pipeline > 1 {
         let hint = "set `streams` instead".to_owned();
@@ -48,9 +53,31 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> (Option<HttpPlan>, u32
         connection = Connection::Requests(requests);
     }
     let values = named_values(load);
-    let requests = mix(load, &values, connection);
-    let expect = expect(load, &values, &requests);
+    let mut requests = mix(load, &values, connection);
+    if grpc {
+        check_grpc(load, &mut requests);
+    }
+    let expect = Expect { grpc, ..expect(load, &values, &requests) };
     (Some(HttpPlan { requests, tls: tls(load, protocol), http2, expect, values }), pipeline, connection)
+}
+
+/// Makes `POST` the default method, and checks paths and messages.
+fn check_grpc(load: &Section, requests: &mut [HttpRequestPlan]) {
+    for plan in requests {
+        if plan.method == "GET" {
+            plan.method = "POST".to_owned();
+        }
+        // A message in a file is read when a trial starts.
+        let body = match &plan.body {
+            Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
+            Some(BodyPlan::File(_)) | None => Vec::new(),
+        };
+        let (weight, method, target) = (1, plan.method.clone(), plan.path.clone());
+        let request = HttpRequest { weight, method, target, headers: Vec::new(), body, name: None };
+        if let Err(error) = grpc::prepare(request) {
+            load.report.invalid(load.place_of("grpc"), error);
+        }
+    }
 }
 
 /// The requests of `[[load.request]]`, or the only one, in `[load]` itself.
@@ -224,7 +251,7 @@ fn expect(load: &Section, values: &BTreeMap<String, String>, requests: &[HttpReq
     let matches = load.text_as("expect_matches", validate_http::regex);
     let length = load.text_as("expect_length", validate_http::length_range);
     let check_one_in = load.fraction("check").filter(|share| *share < 1.0).map_or(0, validate_http::one_in);
-    Expect { status: statuses(load), body, json, matches, length, check_one_in }
+    Expect { status: statuses(load), body, json, matches, length, check_one_in, grpc: false }
 }
 
 /// The valid statuses: one, a text with several, or a list of both.

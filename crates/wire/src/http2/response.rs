@@ -14,6 +14,13 @@ pub struct ResponseHead {
     pub status: u16,
     /// The declared length of the body, in bytes.
     pub content_length: Option<u64>,
+    /// gRPC's `grpc-status`, which is in the head of a response without a body.
+    pub grpc_status: Option<u32>,
+}
+
+/// Parses the value of `grpc-status`, a decimal number.
+pub fn parse_grpc_status(value: &[u8]) -> Option<u32> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 impl ResponseHead {
@@ -27,8 +34,12 @@ impl ResponseHead {
     ) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
         let mut rules = FieldRules::default();
         let mut status = None;
+        let mut grpc_status = None;
         decoder.decode(block, limits, |name, value| {
             if !rules.is_pseudo(name, value) {
+                if name == b"grpc-status" {
+                    grpc_status = parse_grpc_status(value);
+                }
                 return field(name, value);
             }
             match (name, parse_status(value)) {
@@ -39,7 +50,7 @@ impl ResponseHead {
             }
         })?;
         Ok(rules.finish().and_then(|content_length| {
-            Ok(ResponseHead { status: status.ok_or(FieldError::MissingPseudo)?, content_length })
+            Ok(ResponseHead { status: status.ok_or(FieldError::MissingPseudo)?, content_length, grpc_status })
         }))
     }
 

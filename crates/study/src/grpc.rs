@@ -1,0 +1,105 @@
+//! Unary gRPC calls as HTTP/2 requests. Source: gRPC over HTTP2 (grpc/grpc, doc/PROTOCOL-HTTP2.md).
+
+use config::Invalid;
+
+use crate::spec::HttpRequest;
+
+/// Bytes before a message: a flag for compression, and the length.
+const PREFIX_BYTES: usize = 5;
+
+/// Names of the status codes, in order. Source: grpc/grpc, doc/statuscodes.md.
+const STATUS_NAMES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+/// A status with its name, `grpc-status 5 (NOT_FOUND)`.
+pub fn status_text(status: u32) -> String {
+    let name = STATUS_NAMES.get(status as usize).map_or(String::new(), |name| format!(" ({name})"));
+    format!("grpc-status {status}{name}")
+}
+
+/// Turns a request whose body is an encoded message into a unary call: adds the message's prefix and the headers
+/// `content-type` and `te`. Fails for a method other than `POST`, a path without service and method, and a message with
+/// values, whose encoded lengths would be wrong.
+pub fn prepare(mut request: HttpRequest) -> Result<HttpRequest, Invalid> {
+    let path = request.target.strip_prefix('/').and_then(|path| path.split_once('/'));
+    if !path.is_some_and(|(service, method)| !service.is_empty() && !method.is_empty() && !method.contains('/')) {
+        let text = format!("`{}` does not name a gRPC method", request.target.escape_debug());
+        return Err(Invalid::new(text).hint("the path is `/package.Service/Method`"));
+    }
+    if request.method != "POST" {
+        let text = format!("a gRPC call is a `POST`, not a `{}`", request.method);
+        return Err(Invalid::new(text).hint("drop the method"));
+    }
+    if request.body.windows(2).any(|two| two == b"{{") {
+        let text = "a gRPC message cannot have values in `{{…}}`";
+        return Err(
+            Invalid::new(text).hint("put values into headers, or encode several messages and name them in a mix")
+        );
+    }
+    for (name, value) in [("content-type", "application/grpc"), ("te", "trailers")] {
+        if !request.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            request.headers.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    let length = u32::try_from(request.body.len());
+    let length = length.map_err(|_| Invalid::new(format!("a gRPC message of {} bytes", request.body.len())))?;
+    let mut framed = Vec::with_capacity(PREFIX_BYTES + request.body.len());
+    framed.push(0);
+    framed.extend_from_slice(&length.to_be_bytes());
+    framed.append(&mut request.body);
+    Ok(HttpRequest { body: framed, ..request })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(method: &str, target: &str, body: &[u8]) -> HttpRequest {
+        let headers = vec![("TE".to_owned(), "trailers".to_owned())];
+        let (method, target) = (method.to_owned(), target.to_owned());
+        HttpRequest { weight: 1, method, target, headers, body: body.to_vec(), name: None }
+    }
+
+    #[test]
+    fn a_call_has_a_prefix_and_headers() {
+        let request = prepare(call("POST", "/grpc.health.v1.Health/Check", b"\x0a\x01a")).unwrap();
+        assert_eq!(request.body, b"\0\0\0\0\x03\x0a\x01a");
+        let headers = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>();
+        assert_eq!(headers, ["TE: trailers", "content-type: application/grpc"]);
+        assert_eq!(prepare(call("POST", "/a.B/C", b"")).unwrap().body, [0; 5]);
+        assert_eq!(
+            (status_text(5).as_str(), status_text(99).as_str()),
+            ("grpc-status 5 (NOT_FOUND)", "grpc-status 99")
+        );
+    }
+
+    #[test]
+    fn other_requests_are_refused() {
+        for (request, why) in [
+            (call("GET", "/a.B/C", b""), "a gRPC call is a `POST`, not a `GET`"),
+            (call("POST", "/", b""), "`/` does not name a gRPC method"),
+            (call("POST", "/a.B", b""), "`/a.B` does not name a gRPC method"),
+            (call("POST", "/a/b/c", b""), "`/a/b/c` does not name a gRPC method"),
+            (call("POST", "/a.B/C", b"\x0a\x05{{x}}"), "a gRPC message cannot have values in `{{…}}`"),
+        ] {
+            assert_eq!(prepare(request).unwrap_err().message, why);
+        }
+    }
+}
