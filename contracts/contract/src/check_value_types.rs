@@ -6,12 +6,12 @@ use crate::message_values::Value;
 use crate::monitor::report::ReportVerdict;
 use crate::types_and_schema::{Field, Schema, Type};
 
-/// Maximum nesting of checked values. Codecs allow less.
+/// Maximum nesting of a checked value; the codecs allow fewer levels.
 const DEPTH_MAX: u16 = 256;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
-    /// Clause that reports name; it has no expression.
+    /// The clause that reports name. It has no expression.
     pub(crate) clause: Clause,
     pub(crate) of: PromisedPart,
     pub(crate) schema: Arc<Schema>,
@@ -21,7 +21,7 @@ pub(crate) struct Typed {
 pub(crate) enum PromisedPart {
     Arguments(Vec<(usize, Field)>),
     Result(Type),
-    /// Type of the body of a successful reply over HTTP.
+    /// The type of the body of a successful reply over HTTP.
     Body(Type),
 }
 
@@ -46,7 +46,7 @@ impl Misfit {
     }
 }
 
-/// Describes the values of a type for messages. Records have no name there.
+/// Describes the values of a type for an error message. Records are described without their names.
 fn expected(of: &Type) -> String {
     match of {
         Type::Tuple(_) => "anything".to_owned(),
@@ -59,7 +59,7 @@ fn expected(of: &Type) -> String {
 }
 
 impl Typed {
-    /// Checks a message; `None` if all values have their declared types.
+    /// Checks a message. Returns the verdict and the reason, or `None` if all values have their declared types.
     pub(crate) fn judge(&self, args: &[Value<'_>], outcome: Value<'_>) -> Option<(ReportVerdict, String)> {
         let mut held = TypeChecker { schema: &self.schema, is_unknown: false };
         let judged = match &self.of {
@@ -77,7 +77,8 @@ impl Typed {
             },
             PromisedPart::Body(of) => match outcome {
                 Value::Map(result) => match (result.field("code"), result.field("body")) {
-                    // Partial content cannot be checked, nor a reply without content. Source: RFC 9110, section 15.3.
+                    // Partial content (206) cannot be checked, and 204 and 205 have no content. Source: RFC 9110,
+                    // section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
                         Value::Missing => Err(Misfit::new(format!("missing, must be {}", expected(of)))),
                         value => held.fits(of, value, 0),
@@ -122,7 +123,7 @@ impl TypeChecker<'_> {
             // JSON has only one kind of number.
             | (Type::Float, Value::Float(_) | Value::Int(_))
             | (Type::Text, Value::Text(_))
-            // Formats without bytes encode them as text.
+            // Formats without a type for bytes encode them as text.
             | (Type::Bytes, Value::Bytes(_) | Value::Text(_)) => Ok(()),
             (Type::Int, Value::Float(number)) if number.fract() == 0.0 => Ok(()),
             (Type::Choice(texts), Value::Text(text)) => match texts.iter().any(|known| known == text) {
@@ -159,7 +160,7 @@ impl TypeChecker<'_> {
                 if there == needed().count() {
                     return Ok(());
                 }
-                // Fields are compared by name, so that messages do not depend on their order.
+                // Picks the first missing field by name, so that the message does not depend on the order of fields.
                 let missing = needed().filter(|field| matches!(record.field(&field.name), Value::Missing));
                 let Some(field) = missing.min_by_key(|field| &field.name) else { return Ok(()) };
                 let misfit = Misfit::new(format!("missing, must be {}", expected(&field.of)));

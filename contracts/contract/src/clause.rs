@@ -5,41 +5,41 @@ use crate::finding::Span;
 use crate::monitor::report::Kind;
 use crate::syntax::Direction;
 
-/// Number of a service in its contract.
+/// The number of a service. Successive contracts of a monitor use different numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceId {
-    /// The contract's generation, so that numbers of different contracts differ.
+    /// The generation of the contract, which makes the numbers of successive contracts differ.
     pub(crate) generation: u16,
     pub(crate) at: u16,
 }
 
-/// A compiled clause.
+/// A compiled clause. [`Clause::judge`] evaluates it for a call.
 #[derive(Clone, Debug, Default)]
 pub struct Clause {
     pub(crate) kind: Kind,
-    /// Stable name: `Service.operation.label`, or kind and number if it has no label.
+    /// Stable name: `Service.operation.label`. A clause without a label has its keyword and number instead.
     pub(crate) id: String,
     pub(crate) text: String,
     pub(crate) line: u32,
     pub(crate) column: u32,
-    /// The first byte of `text` in the contract.
+    /// Byte offset of `text` in the contract.
     pub(crate) start: u32,
     pub(crate) code: Code,
     pub(crate) root: Id,
     pub(crate) number: u32,
-    /// Whether it reads secret values, judged by their names.
+    /// Whether the clause reads values with secret-sounding names.
     pub(crate) secret: bool,
 }
 
 impl Clause {
-    /// Creates a clause without code that starts at byte `start` of the contract.
+    /// Creates a clause that starts at byte `start` of the contract and has no code yet.
     pub(crate) fn new(kind: Kind, id: String, text: &str, start: u32, lines: &Lines<'_>) -> Self {
         let (line, column) = lines.place_of(start as usize);
         let (text, line, column) = (text.to_owned(), line as u32, column as u32);
         Self { kind, id, text, line, column, start, ..Self::default() }
     }
 
-    /// A part of the contract as written, if it is within the clause.
+    /// Returns a part of the contract as written, or `None` if the part is outside the clause.
     pub(crate) fn written(&self, span: Span) -> Option<&str> {
         let from = span.start.checked_sub(self.start)? as usize;
         self.text.get(from..from + span.range().len())

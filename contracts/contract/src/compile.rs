@@ -16,13 +16,13 @@ use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
 use crate::types_and_schema::{Field, KnownSchema, Type};
 
-/// Maximum number of services, and of operations per service.
+/// Maximum number of services per contract, and of operations per service.
 const MANY_MAX: usize = 1000;
 
 /// Maximum number of steps in an `identifies` clause. Each loop adds a level of nesting.
 const STEPS_MAX: usize = 16;
 
-/// Compiles a tree. The contract is only usable if no finding is an error.
+/// Compiles a syntax tree. The contract is only usable if no finding is an error.
 pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, found: &mut Findings) -> Contract {
     let compiler = ContractCompiler { file, text, lines: Lines::new(text), known };
     let mut services = Vec::new();
@@ -136,7 +136,7 @@ impl ContractCompiler<'_> {
         Operation { name, params, clauses, identifies: all_identifies, typed }
     }
 
-    /// A compiler for expressions with the names that a clause of this kind can use.
+    /// Creates a compiler for expressions of a clause of this kind, with the names that the clause can use.
     fn compiler<'c>(&'c self, kind: Kind, types: &OperationTypes, found: &'c mut Findings) -> Compiler<'c> {
         let param = |(at, param): (usize, &Field)| (param.name.clone(), Op::Param(at as u16), param.of.clone());
         let mut scope = types.params.iter().enumerate().map(param).collect::<Vec<_>>();
@@ -192,7 +192,7 @@ impl ContractCompiler<'_> {
         }
         let mut secret = false;
         let index = identifies.index.as_ref().map(|index| {
-            // The index may use a name that a step made from a secret value.
+            // The index may use a name that a `let` step bound to a secret value.
             let is_made = |step: &Step| matches!(step, Step::Let(_, value) if is_secret(value));
             secret = is_secret(index) || identifies.steps.iter().any(is_made);
             compiler.index_text(index)
@@ -202,7 +202,7 @@ impl ContractCompiler<'_> {
     }
 }
 
-/// Name parts whose values are redacted, as loggers commonly do.
+/// Words that mark a name as secret, in upper or lower case. Loggers commonly redact values with such names.
 pub(crate) const SECRETS: [&str; 5] = ["password", "token", "secret", "key", "authorization"];
 
 pub(crate) fn is_secret_name(name: &str) -> bool {

@@ -21,7 +21,7 @@ pub(crate) enum Op {
     Field { of: Id, name: u32 },
     At { of: Id, at: Id },
     Compare { how: Binary, a: Id, b: Id },
-    Arithmetic { how: Binary, a: Id, b: Id }, // `+` also joins texts and lists
+    Arithmetic { how: Binary, a: Id, b: Id }, // `+` also joins strings and lists
     And { a: Id, b: Id },
     Or { a: Id, b: Id },
     In { item: Id, within: Id },
@@ -33,7 +33,7 @@ pub(crate) enum Op {
     List { first: u32, count: u32 },
     Tuple { first: u32, count: u32 },
     Call { function: Function, first: u32, count: u32 },
-    Pattern { splits: bool, of: Id, pattern: u32 }, // `matches` and `split`, compiled with the contract
+    Pattern { splits: bool, of: Id, pattern: u32 }, // for `matches` and `split`, compiled with the contract
 }
 
 #[derive(Clone, Debug, Default)]

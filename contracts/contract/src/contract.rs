@@ -7,15 +7,15 @@ use crate::syntax::Direction;
 #[derive(Clone, Debug)]
 pub struct Contract {
     pub(crate) services: Vec<Service>,
-    /// A hash that ignores layout and comments.
+    /// A hash of the contract's content, unaffected by layout and comments.
     pub hash: u64,
-    /// Distinguishes the contracts that one monitor has had in turn.
+    /// Distinguishes successive contracts of one monitor.
     pub(crate) generation: u16,
     /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, by number.
     pub(crate) clause_names: Vec<(String, String)>,
 }
 
-/// The number of an operation in its contract.
+/// The number of an operation. Successive contracts of a monitor use different numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OperationId {
     pub(crate) service: ServiceId,
@@ -26,7 +26,8 @@ pub struct OperationId {
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) operations: Vec<Operation>,
-    /// Whether a message introduces it with an index, which names the vouched members.
+    /// Whether any message introduces members of the service by index. If not, the configuration vouches for all
+    /// members.
     pub(crate) has_introduced_members: bool,
 }
 
@@ -48,7 +49,7 @@ impl Operation {
         self.identifies.iter().filter(move |identify| identify.direction == direction)
     }
 
-    /// All clauses, including those for declared types.
+    /// Returns all clauses, including the checks of declared types.
     pub(crate) fn all_clauses_mut(&mut self) -> impl Iterator<Item = &mut Clause> {
         let typed = self.typed.iter_mut().map(|typed| &mut typed.clause);
         let identifies = self.identifies.iter_mut().map(|identify| &mut identify.clause);
@@ -57,7 +58,7 @@ impl Operation {
 }
 
 impl Contract {
-    /// Finds a service by name.
+    /// Finds a service by name. `None` if the contract has no service with this name.
     pub fn service(&self, name: &str) -> Option<ServiceId> {
         self.services().find(|id| self.service_name(*id) == name)
     }
@@ -66,12 +67,12 @@ impl Contract {
         &self.services[usize::from(id.at)]
     }
 
-    /// Makes this contract the successor of `before`, with other service and operation numbers.
+    /// Makes this contract the successor of `before`, so that their service and operation numbers differ.
     pub fn after(self, before: &Self) -> Self {
         Self { generation: before.generation.wrapping_add(1), ..self }
     }
 
-    /// Returns the name of a service.
+    /// Returns the name of a service of this contract.
     pub fn service_name(&self, service: ServiceId) -> &str {
         &self.service_at(service).name
     }
@@ -87,18 +88,19 @@ impl Contract {
         (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
-    /// The number of an operation. Over HTTP its name is method and template: `GET /users/{id}`.
+    /// Returns the number of an operation, or `None` if it is unknown. Over HTTP, the name is `GET /users/{id}`, for
+    /// example.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
         let at = self.operations(service).position(|operation| operation == name)?;
         Some(OperationId { service, operation: at as u16 })
     }
 
-    /// The names of a service's operations, in the order of the text, in which templates are tried.
+    /// The names of a service's operations, in the order of the text. Templates are tried in this order.
     pub fn operations(&self, service: ServiceId) -> impl Iterator<Item = &str> {
         self.service_at(service).operations.iter().map(|operation| operation.name.as_str())
     }
 
-    /// The names of the arguments that clauses of this operation refer to, in order.
+    /// The names of the operation's arguments, in the order of [`crate::Env::args`].
     pub fn params(&self, operation: OperationId) -> &[String] {
         &self.op(operation).params
     }
@@ -115,7 +117,7 @@ impl Contract {
         &self.service_at(id.service).operations[usize::from(id.operation)]
     }
 
-    /// The clauses of one kind, in the order of the text.
+    /// The clauses of one kind in an operation, in the order of the text.
     pub fn clauses(&self, operation: OperationId, kind: Kind) -> impl Iterator<Item = &Clause> {
         self.op(operation).clauses(kind)
     }

@@ -29,7 +29,7 @@ pub struct Env<'a> {
     pub args: &'a [Value<'a>],
     /// The result, or the exception or fault for `on_error`. [`Value::Missing`] before the reply.
     pub outcome: Value<'a>,
-    /// The endpoint of the request.
+    /// The endpoint that is called.
     pub receiver: &'a str,
     /// Maximum number of steps per clause.
     pub steps_max: u64,
@@ -40,26 +40,26 @@ pub struct Env<'a> {
 pub struct Stop {
     /// Reason why the expression has no value.
     pub why: Why,
-    /// Location of that expression in the contract.
+    /// Location of the expression in the contract.
     pub span: Span,
 }
 
 /// Why an expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// An optional field, or a key of a map, that the message lacks.
+    /// The message lacks an optional field or a key of a map.
     #[error("missing from the message")]
     Missing,
-    /// The codec could not decode it, or left it out because of its size.
+    /// The codec could not decode the value, or left it out because of its size.
     #[error("it could not be decoded")]
     Opaque,
-    /// A value of the wrong kind: the expected kind and the actual one.
+    /// A value of the wrong kind, with the expected and the actual kind.
     #[error("expected {0}, found {1}")]
     Kind(&'static str, &'static str),
-    /// An operation without a result: division by zero, an index out of range, a value over a limit.
+    /// An operation without a result, such as division by zero, an index out of range, or a value over a limit.
     #[error("{0}")]
     Impossible(&'static str),
-    /// A text that is not a number, date or URL.
+    /// A string that is not in the named format, such as a number, a date or a URL.
     #[error("the text is not a {0}")]
     NotA(&'static str),
     /// The step limit was reached.
@@ -71,13 +71,13 @@ impl Why {
     const OVERFLOW: Self = Self::Impossible("the number does not fit in 64 bits");
     const DEPTH: Self = Self::Impossible("the value nests deeper than 64 levels");
 
-    /// Whether the message lacks the value, as opposed to an impossible operation.
+    /// Whether the value is missing or could not be decoded, as opposed to an impossible operation.
     pub fn is_unknown(self) -> bool {
         matches!(self, Self::Missing | Self::Opaque)
     }
 }
 
-/// Memory for values that clauses create, such as joined or split texts. One per thread, cleared after each clause.
+/// Memory for values that clauses create, such as joined strings. Each thread has its own, cleared after each clause.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bump: Bump,
@@ -92,7 +92,7 @@ impl Scratch {
 }
 
 impl Clause {
-    /// Whether the clause holds for a call, or why that cannot be decided. Needs no monitor.
+    /// Returns whether the clause holds for a call. Fails if that cannot be decided. Needs no monitor.
     pub fn judge(&self, env: Env<'_>, scratch: &mut Scratch) -> Result<bool, Stop> {
         if let Some(holds) = plain(&self.code, self.root, &env).filter(|_| env.steps_max >= PLAIN_STEPS) {
             return Ok(holds);
@@ -132,7 +132,7 @@ pub(crate) fn index(clause: &Clause, env: Env<'_>, scratch: &mut Scratch) -> Res
 
 pub(crate) type TakeEndpoint<'t> = &'t mut dyn FnMut(&str, Option<&str>);
 
-/// Passes each endpoint that a message introduces and its index to `take`. Continues after failures; returns the first.
+/// Passes each introduced endpoint and its index to `take`. Continues after a failure and returns the first one.
 pub(crate) fn identify(
     identify: &Identify,
     env: Env<'_>,
@@ -147,7 +147,7 @@ pub(crate) fn identify(
 
 pub(crate) const NAME_MAX_BYTES: usize = 1024;
 
-/// No value; the run has the reason. Empty, because the large reason would not fit into registers.
+/// An error without content, since the reason would not fit into registers. [`Run`] keeps the reason.
 pub(crate) struct NoValue;
 
 type Outcome<T> = Result<T, NoValue>;
@@ -158,7 +158,7 @@ pub(crate) struct Run<'a> {
     locals: &'a mut [Value<'a>],
     left: u64,
     bump: &'a Bump,
-    /// Why the last operation without a value had none.
+    /// Why the last failed operation has no value.
     stopped: Option<Stop>,
     /// Why the first step of an `identifies` clause failed.
     first_stop: Option<Stop>,
@@ -260,7 +260,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Fast path of `value` for operations without parts. `None` for others, or if no step is left.
+    /// Fast path of `value` for operations without operands. `None` for other operations, or if no step is left.
     #[inline]
     fn leaf(&mut self, id: Id) -> Option<Value<'a>> {
         let left = self.left.checked_sub(1)?;
@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
         Some(value)
     }
 
-    /// The value of an operation. A missing one stops the evaluation.
+    /// The value of an operation. Fails if the value is missing.
     #[inline]
     fn needed(&mut self, id: Id) -> Outcome<Value<'a>> {
         let value = match self.leaf(id) {
@@ -310,7 +310,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Kleene's `&&` (`decides` is false) and `||` (true): a deciding side decides even if the other side has no value.
+    /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true). A deciding side suffices, even if the other has no
+    /// value.
     fn both(&mut self, a: Id, b: Id, decides: bool) -> Outcome<bool> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),
@@ -438,7 +439,7 @@ impl<'a> Run<'a> {
 
     fn introduce(&mut self, identify: &Identify, take: TakeEndpoint<'_>) -> Outcome<()> {
         let endpoint = match self.code.ops[identify.at as usize] {
-            // For a list of members, each has the receiver's endpoint.
+            // Members that a service lists share the receiver's endpoint.
             Op::Receiver => self.env.receiver,
             _ => self.text(identify.at)?,
         };

@@ -5,18 +5,18 @@ use config::nearest::suggestion_of;
 use config::place::{Lines, line_and_column};
 use serde::Serialize;
 
-/// A range of bytes in a text, excluding `end`.
+/// A range of bytes in a contract, excluding `end`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// The byte after the last.
+    /// Offset of the byte after the last one.
     pub end: u32,
 }
 
 impl Span {
     pub(crate) fn new(start: usize, end: usize) -> Self {
-        // Texts are checked to be shorter than 2^32 bytes.
+        // The parser rejects contracts over 1 MiB, so offsets fit in 32 bits.
         Self { start: start as u32, end: end as u32 }
     }
 
@@ -24,20 +24,20 @@ impl Span {
         Self { start: self.start, end: other.end.max(self.start) }
     }
 
-    /// The range of bytes.
+    /// Returns the span as a range, for slicing the contract.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// Spans print as nothing, so that comparing printed trees ignores layout.
+/// Prints nothing, so that comparing printed trees ignores layout.
 impl fmt::Debug for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("@")
     }
 }
 
-/// The severity of a finding.
+/// The severity of a finding. Only a [`Severity::Mistake`] makes a contract invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -49,22 +49,22 @@ pub enum Severity {
     Note,
 }
 
-/// A finding about a contract's text.
+/// An error, a warning or a note about a contract's text, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Whether the contract is invalid, misleading or only unusual.
     pub severity: Severity,
-    /// Stable short name to look up or ignore, in docs/reference/contracts.md: `unknown-name`, `contradiction`.
+    /// Stable name of the rule, such as `unknown-name`. docs/reference/contracts.md explains each rule.
     pub rule: &'static str,
     /// The message, without a full stop.
     pub message: String,
-    /// Column in characters, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// Column, from 1, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// The range of bytes it refers to.
+    /// The range of bytes that the finding refers to.
     pub span: Range<usize>,
-    /// How to fix it, if a fix is known.
+    /// How to fix the problem, or `None` if no fix is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -85,13 +85,13 @@ impl fmt::Display for Finding {
 
 pub(crate) type Rule = &'static str;
 
-/// Findings in the order they were found, without line numbers.
+/// Findings in the order of discovery, without line numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     raw: Vec<Finding>,
 }
 
-/// Maximum number of findings per text. Later ones are mostly consequences.
+/// Maximum number of findings per contract. Later findings are mostly consequences of earlier ones.
 const FINDINGS_MAX: usize = 100;
 
 impl Findings {
@@ -129,7 +129,7 @@ impl Findings {
     }
 }
 
-/// Suggests a similar candidate ("did you mean"), or else lists the first candidates.
+/// Suggests the candidate most similar to `word` ("did you mean"), or lists the first candidates.
 pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     suggestion_of(12, word, candidates)
 }

@@ -18,9 +18,9 @@ pub(crate) enum Function {
     Text,
     TimeMs,
     UrlHost,
-    /// A test of a text, in linear time.
+    /// A test of one string, in linear time.
     TextIs(fn(&str) -> bool),
-    /// A test of two texts, in linear time.
+    /// A test of two strings, in linear time.
     TextsAre(fn(&str, &str) -> bool),
     ValueIs(fn(Value<'_>) -> bool),
 }
@@ -29,10 +29,10 @@ pub(crate) enum Function {
 pub(crate) enum ArgKind {
     Any,
     Text,
-    /// A literal text, since patterns are compiled before any message arrives.
+    /// A string literal, because patterns are compiled before any message arrives.
     Pattern,
     Number,
-    /// A number, or a text that contains one.
+    /// A number, or a string that contains a number.
     Numeral,
     Sized,
     Map,
@@ -52,7 +52,7 @@ const fn row(name: &'static str, function: Function, takes: &'static [ArgKind], 
     Row { name, function, takes, more: false, gives }
 }
 
-/// `float` if an argument is one, otherwise `int`.
+/// The type of a numeric result: `any` if an argument is `any`, else `float` if an argument is one, otherwise `int`.
 fn number(types: &[Type]) -> Type {
     [Type::Any, Type::Float].into_iter().find(|of| types.contains(of)).unwrap_or(Type::Int)
 }

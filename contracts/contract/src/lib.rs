@@ -29,7 +29,7 @@ pub use types_and_schema::{Field, Schema, Signature, Signatures, Type};
 /// The findings about a text, and the contract if it is valid.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// The tree, without unreadable parts.
+    /// The syntax tree, without parts that could not be parsed.
     pub file: syntax::File,
     /// The contract, or `None` if a finding is an error.
     pub contract: Option<Contract>,
@@ -37,7 +37,8 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
-/// Parses, checks and compiles a contract. Checks types if a schema is given.
+/// Parses, checks and compiles a contract. If there is a schema, also checks types. Errors are in
+/// [`Checked::findings`].
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
     let (is_given, schema) = (schema.is_some(), schema.cloned().unwrap_or_default().into());
     checked(text, types_and_schema::KnownSchema { schema, is_whole: true, is_given })

@@ -1,24 +1,25 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// A value. Copying it copies a reference.
+/// A value of a message or a clause. Copying a value copies at most a reference.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// A missing optional field, or null.
     Missing,
-    /// A value that could not be decoded, or was too large.
+    /// A value that could not be decoded or was too large.
     Opaque,
-    /// A value of the wrong kind, described: `not valid JSON: ...`. Undecodable to clauses; breaks a declared type.
+    /// A value of the wrong kind, with a description such as `not valid JSON: ...`. Clauses treat it as
+    /// [`Value::Opaque`].
     Malformed(&'a str),
     /// `true` or `false`.
     Bool(bool),
-    /// An integer.
+    /// An integer of 64 bits.
     Int(i64),
-    /// A float.
+    /// A float of 64 bits.
     Float(f64),
-    /// Text.
+    /// Unicode text.
     Text(&'a str),
-    /// Bytes.
+    /// Bytes of any kind.
     Bytes(&'a [u8]),
     /// A list inside a message.
     Array(Node<'a>),
@@ -44,7 +45,7 @@ impl fmt::Debug for Node<'_> {
 }
 
 impl Value<'_> {
-    /// The kind, for messages.
+    /// The kind of the value for error messages, such as `a list`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing => "nothing",
@@ -77,9 +78,9 @@ impl Value<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct Tape<'m> {
     cells: Vec<Cell<'m>>,
-    /// Keys and values of maps, values of lists; each list or map is a range of it.
+    /// Keys and values of maps, and values of lists. Each list or map is a range of this array.
     links: Vec<(Option<Id>, Id)>,
-    /// Size of texts and bytes that are not borrowed.
+    /// Total size of owned strings and bytes.
     owned_bytes: usize,
 }
 
@@ -104,7 +105,7 @@ struct Links {
 }
 
 impl<'m> Tape<'m> {
-    /// An empty tape.
+    /// Creates an empty tape.
     pub fn new() -> Self {
         Self::default()
     }
@@ -126,22 +127,22 @@ impl<'m> Tape<'m> {
         id
     }
 
-    /// Adds a value that borrows nothing: not a text, bytes, a list or a map.
+    /// Adds a value that borrows nothing, unlike strings, bytes, lists and maps.
     pub fn add(&mut self, value: Value<'static>) -> Id {
         self.push(Cell::Value(value))
     }
 
-    /// Adds a value of the wrong kind, with a description: `not valid JSON: ...`.
+    /// Adds a value of the wrong kind, with a description such as `not valid JSON: ...`.
     pub fn malformed(&mut self, what: impl Into<Cow<'m, str>>) -> Id {
         self.push(Cell::Malformed(what.into()))
     }
 
-    /// Adds a text.
+    /// Adds a string, borrowed or owned.
     pub fn text(&mut self, value: impl Into<Cow<'m, str>>) -> Id {
         self.push(Cell::Text(value.into()))
     }
 
-    /// Adds bytes.
+    /// Adds bytes, borrowed or owned.
     pub fn bytes(&mut self, value: impl Into<Cow<'m, [u8]>>) -> Id {
         self.push(Cell::Bytes(value.into()))
     }
@@ -153,26 +154,26 @@ impl<'m> Tape<'m> {
         Links { first: u32::try_from(first).expect("a codec limits messages to fewer values"), count }
     }
 
-    /// Adds a list of values on the tape.
+    /// Adds a list of values that are already on the tape.
     pub fn list(&mut self, items: impl IntoIterator<Item = Id>) -> Id {
         let links = self.link(items.into_iter().map(|item| (None, item)));
         self.push(Cell::Array(links))
     }
 
-    /// Adds a map or record with texts as keys.
+    /// Adds a map or record with string keys. The values must already be on the tape.
     pub fn map<K: Into<Cow<'m, str>>>(&mut self, fields: impl IntoIterator<Item = (K, Id)>) -> Id {
         let fields = fields.into_iter().map(|(key, value)| (Some(self.text(key)), value)).collect::<Vec<_>>();
         let links = self.link(fields);
         self.push(Cell::Map(links))
     }
 
-    /// Adds a map whose keys, of any kind, are on the tape.
+    /// Adds a map with keys of any kind. Keys and values must already be on the tape.
     pub fn map_of(&mut self, pairs: impl IntoIterator<Item = (Id, Id)>) -> Id {
         let links = self.link(pairs.into_iter().map(|(key, value)| (Some(key), value)));
         self.push(Cell::Map(links))
     }
 
-    /// The value with a number.
+    /// Returns the value with this number, or [`Value::Missing`] if the tape has none.
     pub fn value(&self, id: Id) -> Value<'_> {
         match self.cells.get(id.0 as usize) {
             None => Value::Missing,
@@ -208,7 +209,7 @@ impl<'a> Node<'a> {
         key.map_or(Value::Missing, |key| self.tape.value(key))
     }
 
-    /// The value of a text key or the field of that name. [`Value::Missing`] if it does not exist.
+    /// The value of a string key, or of the field with this name. [`Value::Missing`] if there is none.
     pub fn field(self, name: &str) -> Value<'a> {
         let is = |key: &Id| matches!(&self.tape.cells[key.0 as usize], Cell::Text(text) if text == name);
         let mut links = self.links().iter();

@@ -38,17 +38,17 @@ pub const TEXT_MAX_BYTES: usize = 1024;
 /// An endpoint that a message introduces, with the labels that vouch for it. The metadata of a reply is a list of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identified {
-    /// Address of the endpoint: `adder:8001`.
+    /// Address of the endpoint, such as `adder:8001`.
     pub endpoint: String,
-    /// The claimed service.
+    /// Name of the service that the endpoint is claimed to be.
     pub service: String,
     /// The index of the member, or `None` for the default one.
     pub index: Option<String>,
-    /// The address of its adapter, if known.
+    /// Address of the endpoint's adapter, or `None` if unknown.
     pub peer: Option<String>,
-    /// Whether the index is secret.
+    /// Whether the index is secret, so that reports redact it.
     pub secret: bool,
-    /// The labels that vouch for it, in ascending order.
+    /// Labels that vouch for the endpoint, in ascending order.
     pub labels: Vec<String>,
 }
 
@@ -63,26 +63,26 @@ pub struct RequestMetadata {
     pub entries: Vec<Identified>,
 }
 
-/// The facts about a call that both ends have.
+/// Facts about a call that both ends know, so that metadata omits them.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
-    /// The endpoint of the request.
+    /// The endpoint that is called.
     pub receiver: &'a str,
     /// Name of the service at that endpoint.
     pub service: &'a str,
-    /// The label of the request's sender. Requests contain it, and it is known for replies.
+    /// The label of the request's sender. A request contains it; for a reply, both ends know it.
     pub sender: &'a str,
 }
 
 /// Maximum length of a label, in bytes.
 pub const LABEL_MAX_BYTES: usize = 255;
 
-/// Whether a text can be the label of a party, or [`UNKNOWN`].
+/// Whether a string is a valid label of a party, or [`UNKNOWN`].
 pub fn is_label(text: &str) -> bool {
     (1..=LABEL_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// Encodes the block of a request.
+/// Encodes the metadata of a request as a block.
 pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16);
     let labels = metadata.invoked != [metadata.sender.clone()];
@@ -99,7 +99,7 @@ pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec
     out
 }
 
-/// Encodes the block of a reply, which is empty without entries.
+/// Encodes the metadata of a reply as a block, which is empty without entries.
 pub fn encode_reply(entries: &[Identified], known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     if !entries.is_empty() {
@@ -132,10 +132,10 @@ pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Option<Vec<Identifi
     reader.end().then_some(entries)
 }
 
-/// The size of a call's metadata as Whip counts it, to compare with its paper: `16 + |sender|` for the request, `16 +
-/// |endpoint?index|` for each entry, and `4 + |label|` for each label. With `peers`, also `7 + |host| + 7` for each
-/// known peer address. Source: the Thrift binary encoding of Whip's `Annotated` and `PortConfiguration`, whose length
-/// its adapters log without the payload.
+/// The size of a call's metadata in bytes as Whip counts it, for comparison with its paper: `16 + |sender|` for the
+/// request, `16 + |endpoint?index|` for each entry, and `4 + |label|` for each label. `peers` adds `7 + |host| + 7` for
+/// each known peer address. Source: the Thrift binary encoding of Whip's `Annotated` and `PortConfiguration`. Whip's
+/// adapters log that length without the payload.
 pub fn whip_bytes(request: &RequestMetadata, reply: &[Identified], peers: bool) -> usize {
     let entry = |entry: &Identified| {
         let identifier = entry.endpoint.len() + entry.index.as_ref().map_or(0, |index| 1 + index.len());

@@ -1,6 +1,6 @@
-//! Checks contracts and tracks who vouched: a state and a step function, without sockets, files or clocks. Source of
-//! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. If its text and
-//! pseudo-code differ (a request that introduces a known entry), this follows the text.
+//! Checks contracts and tracks who vouched, as a state and a step function without sockets, files or clocks. Source of
+//! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. Its text and
+//! pseudo-code differ for a request that introduces a known entry; this follows the text.
 
 mod call_and_outcome;
 mod entry_store;
@@ -31,7 +31,7 @@ use crate::message_values::Value;
 use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 
-/// Adapters that check a clause of a message between two adapters. If one side has no adapter, the other checks all.
+/// The adapters that check a clause of a message between two adapters. An adapter whose other side has none checks all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The adapter of the message's sender.
@@ -42,14 +42,14 @@ pub enum Side {
     Both,
 }
 
-/// Settings of a monitor.
+/// Settings of a monitor: its label, the sides that check, and limits.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The label of this adapter.
     pub label: String,
-    /// Which adapters check `requires`; the message is the request.
+    /// The adapters that check `requires`, on the request.
     pub requires: Side,
-    /// Which adapters check `ensures` and `on_error`; the message is the reply.
+    /// The adapters that check `ensures` and `on_error`, on the reply.
     pub ensures: Side,
     /// Maximum number of steps per clause.
     pub steps_max: u64,
@@ -57,45 +57,45 @@ pub struct Settings {
     pub show_secrets: bool,
 }
 
-/// Whether an endpoint is unlisted, belongs to a service, or is claimed by several.
+/// The monitor's knowledge of the service at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointState {
-    /// Unknown: its messages pass.
+    /// The endpoint is unknown, so its messages pass unchecked.
     Unlisted,
-    /// An endpoint of this service.
+    /// The endpoint belongs to this service.
     Service(ServiceId),
-    /// Two services are claimed and no single one is confirmed. Its messages pass unchecked.
+    /// Several services are claimed, and adapters confirm none or more than one. Messages pass unchecked.
     Conflict,
 }
 
-/// Counters of a monitor.
+/// Counters of a monitor, as returned by [`Monitor::counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls unchecked because of a conflict.
+    /// Calls that passed unchecked, mainly because of a conflict.
     pub bypassed: u64,
-    /// New entries.
+    /// Entries that were new to the store.
     pub entries: u64,
-    /// Rejected entries in metadata, because the message does not introduce them.
+    /// Entries in received metadata that were rejected, because the message does not introduce them.
     pub refused: u64,
-    /// Entries evicted, expired, or without room for their names.
+    /// Entries that were evicted, expired, or had no room for their names.
     pub forgotten: u64,
 }
 
-/// Names are never forgotten, so this bounds what a peer can use by making them up.
+/// Maximum size of all names in bytes. Names are never forgotten, so a peer could invent any number of them.
 const NAMES_MAX_BYTES: usize = 64 << 20;
 
-/// Estimated overhead of a name: twice in a table and once in a list.
+/// Estimated overhead per name, in bytes: two uses in a table and one in a list.
 const NAME_BYTES: usize = 96;
 
 struct Promise {
     /// The service's name, which stays the same when contracts change.
     name: NameId,
-    /// Its number in the current contract, or in the last one that had the name.
+    /// The service's number in the current contract, or in the last contract that had the name.
     service: ServiceId,
     peer: Option<NameId>,
 }
 
-/// The state of an adapter, and its step function.
+/// The state of an adapter, with one step function for each kind of message.
 pub struct Monitor<S> {
     contracts: Generations,
     settings: Settings,
@@ -111,7 +111,7 @@ pub struct Monitor<S> {
     counts: Counts,
 }
 
-/// A message in progress: the known facts about its call, and its results so far.
+/// A message in progress: the facts known about its call, and its results so far.
 struct Step<'a> {
     call: Call<'a>,
     outcome: Value<'a>,
@@ -166,7 +166,8 @@ impl<S: Store> Monitor<S> {
         Counts { forgotten: self.counts.forgotten + self.store.forgotten(), ..self.counts }
     }
 
-    /// Replaces the contract by its successor ([`Contract::after`]). Entries stay; calls in flight keep their contract.
+    /// Replaces the contract with its successor ([`Contract::after`]). Entries stay; calls in flight keep their
+    /// contract.
     pub fn renew(&mut self, contract: Arc<Contract>) {
         self.contracts.renew(contract.clone());
         for promise in self.endpoints.values_mut().flatten() {
@@ -175,7 +176,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Verdicts by clause, and blame by party.
+    /// Returns the number of verdicts by clause, and of blames by party.
     pub fn tallies(&self) -> Tallies {
         self.contracts.tallies()
     }
@@ -212,7 +213,7 @@ impl<S: Store> Monitor<S> {
         match self.promises(endpoint) {
             [] => EndpointState::Unlisted,
             [one] => EndpointState::Service(one.service),
-            // A confirmed service wins over unconfirmed ones.
+            // A service that an adapter confirms wins over the others.
             many => match many.iter().filter(|promise| promise.peer.is_some()).collect::<Vec<_>>()[..] {
                 [one] => EndpointState::Service(one.service),
                 _ => EndpointState::Conflict,
@@ -220,13 +221,13 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// All known endpoints with each claimed service, in no particular order.
+    /// All known endpoints with each service claimed for them, in no particular order.
     pub fn promised(&self) -> impl Iterator<Item = (&str, ServiceId)> {
         let all = self.endpoints.iter();
         all.flat_map(|(endpoint, promises)| promises.iter().map(|promise| (self.name(*endpoint), promise.service)))
     }
 
-    /// The address of an endpoint's adapter, if known.
+    /// The address of an endpoint's adapter. `None` if it is unknown or the endpoint has a conflict.
     pub fn peer(&self, endpoint: &str) -> Option<&str> {
         let EndpointState::Service(service) = self.standing(endpoint) else { return None };
         let promise = self.promises(endpoint).iter().find(|promise| promise.service == service)?;
@@ -257,7 +258,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { ticket: Some(ticket), request, ..output }
     }
 
-    /// Processes a request for the adapter's party; `metadata` is `None` without a sending adapter.
+    /// Processes a request to the adapter's party. `metadata` is `None` if the sender has no adapter.
     pub fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
@@ -283,7 +284,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { ticket: Some(step.ticket), ..step.output }
     }
 
-    /// Processes a reply of the adapter's party.
+    /// Processes a reply that the adapter's party sends.
     pub fn reply_sent(&mut self, call: Call<'_>, ticket: Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
         let (kind, enhanced) = (outcome.kind(), ticket.enhanced);
         let mut step = Step { outcome: outcome.value, ..Step::new(call, ticket, now_s) };
@@ -298,7 +299,7 @@ impl<S: Store> Monitor<S> {
         StepOutput { reply: enhanced.then_some(entries), ..step.output }
     }
 
-    /// Processes a reply for the adapter's party; `metadata` is `None` without a sending adapter.
+    /// Processes a reply to the adapter's party. `metadata` is `None` if the service has no adapter.
     pub fn reply_received(
         &mut self,
         call: Call<'_>,
@@ -321,9 +322,9 @@ impl<S: Store> Monitor<S> {
         step.output
     }
 
-    /// Handles a call whose adapter, named by [`Self::peer`], is unreachable, so that the request
-    /// goes directly to the service. Checks that adapter's clauses of the request; the reply will
-    /// be checked against all clauses.
+    /// Handles a request that goes directly to the service, because the adapter at [`Self::peer`] is unreachable.
+    /// Checks the clauses of the request that the other adapter would have checked. The reply will be checked against
+    /// all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
         let is_known = self.contracts.knows(call.operation.service);
         if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {

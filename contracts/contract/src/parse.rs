@@ -21,12 +21,12 @@ const NESTING_MAX: u16 = 3 * DEPTH_MAX;
 /// The version of the language that this crate reads.
 pub const VERSION: i64 = 1;
 
-/// A syntax error that was reported. The caller skips to a place to continue.
+/// A syntax error that has been reported. The caller skips to a point from which it can continue.
 pub(crate) struct Broken;
 
 type Parsed<T> = Result<T, Broken>;
 
-/// Parses a text. Broken parts are reported and left out.
+/// Parses a contract. Broken parts are reported and left out.
 pub(crate) fn parse(text: &str, found: &mut Findings) -> File {
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("a contract may have at most {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
@@ -144,7 +144,7 @@ impl Parser<'_> {
         Some(Name { text, span })
     }
 
-    /// Parses comma-separated items through the closing sign. A trailing comma is allowed.
+    /// Parses comma-separated items up to and including the closing sign. A trailing comma is allowed.
     fn list<T>(&mut self, close: &str, after: &str, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = Vec::new();
         while !self.take_sign(close) {
@@ -177,7 +177,7 @@ impl Parser<'_> {
                     open.truncate(of.unwrap_or(0));
                     self.advance();
                     self.uneven |= of.is_none();
-                    // The braces of a record in a result type are followed by those of the clauses.
+                    // The braces of a record in a result type are followed by the braces of the clauses.
                     let goes_on = ["{", ";", ">", ","].iter().any(|sign| self.is_sign(sign));
                     if of.is_none() || had_clauses || (open.is_empty() && !goes_on) {
                         return;
@@ -251,7 +251,7 @@ impl Parser<'_> {
         let name = self.name("a service name")?;
         let mut operations = Vec::new();
         if self.expect_sign("{", "before the operations").is_err() {
-            // The service's name is known, so references to it are not reported.
+            // Keeps the service's name, so that references to it are not reported.
             self.skip_to_service();
             return Ok(Service { name, operations });
         }
@@ -324,7 +324,7 @@ impl Parser<'_> {
             }
             let start = self.span();
             match self.clause() {
-                // A clause in front of an unclosed text is incomplete.
+                // A clause before an unclosed string is incomplete.
                 Ok(_) if self.is_unclosed() => self.skip_clause(),
                 Ok((label, kind)) => clauses.push(Clause { label, kind, span: start.to(self.last_span()) }),
                 Err(Broken) => self.skip_clause(),
@@ -413,7 +413,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Runs `inner` one level deeper, up to the nesting limit.
+    /// Runs `inner` one level deeper. Fails beyond the nesting limit.
     fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == NESTING_MAX {
             self.found.mistake("depth", self.span(), format!("this nests deeper than {DEPTH_MAX} levels"));

@@ -8,18 +8,18 @@ use crate::monitor::report::Kind;
 /// A word and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Name {
-    /// The word.
+    /// The word as written.
     pub text: String,
     /// Location in the contract.
     pub span: Span,
 }
 
-/// A whole contract.
+/// The syntax tree of a whole contract.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct File {
     /// Paths of the schemas to check against.
     pub schemas: Vec<Name>,
-    /// The services.
+    /// Services, in the order of the text.
     pub services: Vec<Service>,
 }
 
@@ -28,75 +28,75 @@ pub struct File {
 pub struct Service {
     /// Name that the contract gives the service.
     pub name: Name,
-    /// The operations.
+    /// Operations, in the order of the text.
     pub operations: Vec<Operation>,
 }
 
-/// An operation of a service.
+/// An operation of a service, with its signature and clauses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// The HTTP method, if any: `GET`.
+    /// The HTTP method, if any, such as `GET`.
     pub method: Option<Name>,
-    /// The name, or the path template.
+    /// The name, or the path template over HTTP.
     pub name: Name,
     /// The parameters, bound by position.
     pub params: Vec<Param>,
     /// The result type, if given.
     pub result: Option<TypeTree>,
-    /// The clauses.
+    /// Clauses, in the order of the text.
     pub clauses: Vec<Clause>,
 }
 
-/// A parameter.
+/// A parameter of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     /// Name by which clauses refer to it.
     pub name: Name,
-    /// The type, if given.
+    /// The declared type, if any.
     pub of: Option<TypeTree>,
 }
 
 /// A type as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeTree {
-    /// The kind.
+    /// The kind of type, with the types it contains.
     pub kind: TypeKind,
     /// Location in the contract.
     pub span: Span,
 }
 
-/// The kind of a type.
+/// The kind of a type, with the types it contains.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeKind {
-    /// `int`, `text`, or a type of the schema.
+    /// A type by name: `int`, `text` or a type of the schema.
     Named(String),
-    /// `list<T>`.
+    /// A list, `list<T>`.
     List(Box<TypeTree>),
-    /// `map<K, V>`.
+    /// A map, `map<K, V>`.
     Map(Box<TypeTree>, Box<TypeTree>),
-    /// `{a: T, b?: T}`: name, whether it may be missing, type.
+    /// A record, `{a: T, b?: T}`: for each field its name, whether it may be missing, and its type.
     Record(Vec<(Name, bool, TypeTree)>),
 }
 
-/// A clause.
+/// A clause of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clause {
-    /// The optional name, `Service.operation.label`.
+    /// The optional label, which ends the clause's name `Service.operation.label`.
     pub label: Option<Name>,
-    /// The kind and expression.
+    /// The kind of clause, with its expression.
     pub kind: ClauseKind,
     /// Location in the contract.
     pub span: Span,
 }
 
-/// The kind of a clause.
+/// The kind of a clause, with its content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClauseKind {
     /// `index`, `requires`, `ensures` or `on_error`, with its expression.
     Expression(Kind, Expr),
-    /// The endpoints that a message introduces.
+    /// An `identifies` clause: the endpoints that a message introduces.
     Identifies(Identifies),
-    /// The operation's declared types are not checked.
+    /// The clause `untyped`, which turns off checks of the operation's declared types.
     Untyped,
 }
 
@@ -108,7 +108,7 @@ impl Kind {
         ("on_error", Self::Exception),
     ];
 
-    /// The first word of such a clause.
+    /// The first word of a clause of this kind.
     pub(crate) fn keyword(self) -> &'static str {
         Self::KEYWORDS.iter().find(|(_, kind)| *kind == self).map_or("identifies", |(keyword, _)| keyword)
     }
@@ -117,22 +117,22 @@ impl Kind {
 /// The message that introduces an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The request.
+    /// The request introduces the endpoint.
     Request,
-    /// The reply.
+    /// The reply introduces the endpoint.
     Reply,
 }
 
-/// `reply identifies S at E index E for x in L when C let y = E`.
+/// An `identifies` clause, such as `reply identifies S at E index E for x in L when C let y = E`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identifies {
-    /// The message.
+    /// The message that introduces the endpoints.
     pub direction: Direction,
-    /// The service.
+    /// The service that the endpoints belong to.
     pub service: Name,
-    /// The endpoint.
+    /// The expression for an endpoint's address.
     pub at: Expr,
-    /// The index of the member.
+    /// The expression for the index of the member, or `None` for the default member.
     pub index: Option<Expr>,
     /// Loops, conditions and names, in the order of the text.
     pub steps: Vec<Step>,
@@ -141,59 +141,59 @@ pub struct Identifies {
 /// A step of an `identifies` clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// `for name in within`.
+    /// A loop, `for name in within`.
     For(Name, Expr),
-    /// `when condition`.
+    /// A condition, `when condition`.
     When(Expr),
-    /// `let name = value`.
+    /// A binding, `let name = value`.
     Let(Name, Expr),
 }
 
-/// An expression.
+/// An expression with its location and depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// The kind.
+    /// The kind of expression, with its operands.
     pub kind: ExprKind,
     /// Location in the contract.
     pub span: Span,
-    /// The nesting depth, 1 for a leaf. It is bounded, which bounds the stack for walking a tree.
+    /// The nesting depth, 1 for a leaf. Its maximum bounds the stack for walking a tree.
     pub depth: u16,
 }
 
-/// The kind of an expression.
+/// The kind of an expression, with its operands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    /// `true`, `false`.
+    /// `true` or `false`.
     Bool(bool),
     /// An integer of at least 0; the sign is an operator.
     Int(i64),
-    /// A float.
+    /// A float of 64 bits.
     Float(f64),
-    /// A text.
+    /// A string literal, with its escapes resolved.
     Text(String),
-    /// A variable.
+    /// A parameter or variable, by name.
     Name(String),
-    /// `of.field`.
+    /// A field, `of.field`.
     Field(Box<Expr>, Name),
-    /// `of[at]`.
+    /// An item or the value of a key, `of[at]`.
     Index(Box<Expr>, Box<Expr>),
-    /// `function(arguments)`.
+    /// A function call, `function(arguments)`.
     Call(Name, Vec<Expr>),
-    /// `all(name in within : body)` and similar.
+    /// A loop, such as `all(name in within : body)`.
     Quantifier(Quantifier, Name, Box<Expr>, Box<Expr>),
-    /// `!a`.
+    /// A negation, `!a`.
     Not(Box<Expr>),
-    /// `-a`.
+    /// A change of sign, `-a`.
     Minus(Box<Expr>),
-    /// `a + b` and similar.
+    /// An operation with two sides, such as `a + b`.
     Binary(Binary, Box<Expr>, Box<Expr>),
-    /// `condition ? a : b`.
+    /// A choice, `condition ? a : b`.
     If(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `[a, b]`.
+    /// A list, `[a, b]`.
     List(Vec<Expr>),
-    /// `(a, b)`, `(a,)`.
+    /// A tuple, `(a, b)` or `(a,)`.
     Tuple(Vec<Expr>),
-    /// `let name = value; body`.
+    /// A binding, `let name = value; body`.
     Let(Name, Box<Expr>, Box<Expr>),
 }
 
@@ -202,9 +202,9 @@ pub enum ExprKind {
 pub enum Quantifier {
     /// Whether the body holds for every item.
     All,
-    /// Whether it holds for at least one item.
+    /// Whether the body holds for at least one item.
     Any,
-    /// The number of items for which it holds.
+    /// The number of items for which the body holds.
     Count,
 }
 
@@ -261,7 +261,7 @@ impl Binary {
         self.sign().1 > Self::COMPARISON
     }
 
-    /// Whether a comparison holds for values in this order. `false` for other operators.
+    /// Whether a comparison holds for two values in this order. `false` for other operators.
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),

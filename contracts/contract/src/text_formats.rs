@@ -14,11 +14,11 @@ fn date(year: &str, month: usize, day: &str) -> Option<Date> {
     Date::from_calendar_date(year.parse().ok()?, month, day.parse().ok()?).ok()
 }
 
-/// RFC 5322 and C's `asctime`, without a check of the day of the month.
+/// Dates of RFC 5322 and of C's `asctime`, without a check of the day of the month.
 static MAIL_DATES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     let week_day = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun),*\s+)?";
     let clock = r"(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60))?";
-    // `+0100`, `GMT` and the other names of RFC 822, section 5.1.
+    // `+0100`, `GMT` and the other zone names of RFC 822, section 5.1.
     let zone = r"(?:[+-](?:[01]\d|2[0-3])[0-5]\d|UTC?|GMT|[ECMP][SD]T|[A-IK-Z])";
     let (day, month, year) = (r"(?<day>\d+)", r"(?<month>[A-Za-z]+)", r"(?<year>\d{2}|\d{4})");
     [
@@ -27,8 +27,8 @@ static MAIL_DATES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     ]
 });
 
-/// Whether a text is a date of RFC 822 section 5 or RFC 5322 section 3.3: `Thu, 18 Jan 2007 00:10:45 +0000`. Also
-/// accepts C's `asctime` with a zone, as Twitter writes it and mail readers do: `Thu Jan 18 00:10:45 +0000 2007`.
+/// Whether a string is a date of RFC 822, section 5, or RFC 5322, section 3.3: `Thu, 18 Jan 2007 00:10:45 +0000`. Like
+/// mail readers, also accepts C's `asctime` with a zone, which Twitter uses: `Thu Jan 18 00:10:45 +0000 2007`.
 pub(crate) fn rfc822_date(text: &str) -> bool {
     let Some(found) = MAIL_DATES.iter().find_map(|date| date.captures(text)) else { return false };
     let month = MONTHS.iter().position(|known| known.eq_ignore_ascii_case(&found["month"]));
@@ -42,9 +42,8 @@ static RFC3339: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6, truncated. If
-/// `zone_needed`, rejects times without a zone; otherwise they are UTC, as XML Schema's `dateTime`
-/// allows.
+/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339, section 5.6, truncated. `None` for other strings, and
+/// for a missing zone if `zone_needed`. Otherwise a missing zone means UTC, as in XML Schema's `dateTime`.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
     let found = RFC3339.captures(text)?;
     let part = |group: usize| found.get(group).map_or("", |part| part.as_str());
@@ -64,7 +63,7 @@ pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
 static UUID4: LazyLock<Regex> =
     LazyLock::new(|| pattern("^(?i)[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"));
 
-/// Whether a text is a UUID of version 4 in its usual form. Source: RFC 9562, sections 4 and 5.4.
+/// Whether a string is a UUID of version 4 in its usual form. Source: RFC 9562, sections 4 and 5.4.
 pub(crate) fn uuid4(text: &str) -> bool {
     UUID4.is_match(text)
 }
@@ -76,12 +75,12 @@ static MEDIA_TYPE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Whether a text is `type/subtype` of RFC 6838, section 4.2, with IANA's top-level types and optional parameters.
+/// Whether a string is `type/subtype` of RFC 6838, section 4.2, with a top-level type of IANA. Parameters are ignored.
 pub(crate) fn mime_valid(text: &str) -> bool {
     MEDIA_TYPE.is_match(text.split(';').next().unwrap_or_default().trim_end())
 }
 
-/// The host of a URL, without user, port and IPv6 brackets. Source: RFC 3986, section 3.2.
+/// The host of a URL, without user, port and IPv6 brackets. `None` if missing. Source: RFC 3986, section 3.2.
 pub(crate) fn url_host(url: &str) -> Option<&str> {
     let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -100,9 +99,9 @@ pub(crate) fn query_param<'u>(url: &'u str, name: &str) -> Option<&'u str> {
     })
 }
 
-/// A glyph (`$12`, `!?`) or a move in standard algebraic notation, section 8.2.3 of the
-/// specification, with or without its number: `12.`, `12...`, `e4`, `12.e4`, `exd5`, `R1xe1`,
-/// `e8=Q+`, `O-O-O#`, `Nf3!?`. Castling with the digit zero is not one.
+/// A glyph (`$12`, `!?`), or a move in standard algebraic notation with or without its number. Examples of moves:
+/// `12.`, `12...`, `e4`, `12.e4`, `exd5`, `R1xe1`, `e8=Q+`, `O-O-O#`, `Nf3!?`. Castling with the digit zero is not a
+/// move. Source: section 8.2.3 of the specification.
 static MOVE_OR_GLYPH: LazyLock<Regex> = LazyLock::new(|| {
     let pawn = "(?:[a-h]x)?[a-h](?:[2-7]|[18]=[QRBN])";
     let moved = format!("(?:O-O(?:-O)?|[KQRBN][a-h]?[1-8]?x?[a-h][1-8]|{pawn})[+#]?[!?]*");
@@ -113,7 +112,7 @@ static MOVE_OR_GLYPH: LazyLock<Regex> = LazyLock::new(|| {
 /// A comment, a parenthesis, a word, or a stray brace.
 static MOVETEXT_PARTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{[^}]*\}|;[^\n]*|[(){}]|[^\s(){};]+"));
 
-/// Whether a text is a movetext: moves, numbers, comments, variations and glyphs, and at most one result, at the end.
+/// Whether a string is a movetext: moves, numbers, comments, variations and glyphs, and at most one result, at the end.
 /// Moves may be illegal. Source: Portable Game Notation Specification 1994, section 8.2.
 pub(crate) fn pgn_valid(text: &str) -> bool {
     let mut open = 0_u32;

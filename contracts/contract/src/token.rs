@@ -8,17 +8,17 @@ use crate::finding::{Findings, Span};
 pub(crate) enum Token {
     /// A word: `[A-Za-z_][A-Za-z0-9_]*`.
     Name,
-    /// A quoted text with its escapes resolved.
+    /// A quoted string with its escapes resolved.
     Text(String),
     Int(i64),
     Float(f64),
     Sign(&'static str),
-    /// A text without its closing quote, up to the end of its line. It has been reported already.
+    /// A string without its closing quote, up to the end of its line. It has been reported already.
     Unclosed,
     End,
 }
 
-/// Longer signs first, so that `<=` is not `<` and `=`.
+/// Signs of the language. Longer ones come first, so that `<=` is not read as `<` and `=`.
 const SIGNS: [&str; 31] = [
     "&&", "||", "==", "!=", "<=", ">=", "->", "{", "}", "(", ")", "[", "]", "<", ">", ",", ";", ":", ".", "?", "+",
     "-", "*", "/", "%", "!", "=", "&", "|", "@", "$",
@@ -59,7 +59,7 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
                 Some(value) => tokens.push((Token::Text(value), Span::new(start, at))),
                 None => {
                     tokens.push((Token::Unclosed, Span::new(start, at)));
-                    // The end of the text is unknown, but unmatched braces probably belong to the surrounding code.
+                    // The end of the string is unknown, but unmatched braces probably belong to the surrounding code.
                     for (within, sign) in lone_braces(&text[start..at]) {
                         tokens.push((Token::Sign(sign), Span::new(start + within, start + within + 1)));
                     }
@@ -78,7 +78,7 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
     tokens
 }
 
-/// `12`, `1.5`, `1e9`, `1.5e-3`; `1.` is the number 1 and a point.
+/// A number, such as `12`, `1.5`, `1e9` or `1.5e-3`; `1.` is the number 1 and a point.
 static NUMBER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?").expect("it is constant"));
 
@@ -95,15 +95,15 @@ fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
     lone
 }
 
-/// The value and length of the text at the start of `rest`. The value is `None` if its line does
-/// not close it.
+/// The value and length in bytes of the string at the start of `rest`. The value is `None` if the string is not closed
+/// on its line.
 fn quoted(rest: &str, start: usize, found: &mut Findings) -> (Option<String>, usize) {
     let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
     let line = line.strip_suffix('\r').unwrap_or(line);
     let quote = line.chars().next().expect("the quote");
     let mut value = String::new();
     let mut chars = line.char_indices().skip(1);
-    // Errors inside an unclosed text may not be part of any text.
+    // Errors inside an unclosed string are dropped, because its text may not be a string at all.
     let mut within = Findings::default();
     while let Some((at, character)) = chars.next() {
         match character {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The type of a value in a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// Unknown; operations on it are checked at run time.
+    /// An unknown type. Operations on its values are checked at run time.
     Any,
     /// `true` or `false`.
     Bool,
@@ -17,15 +17,15 @@ pub enum Type {
     Float,
     /// Unicode text.
     Text,
-    /// Bytes.
+    /// Bytes, which formats without a type for them encode as text.
     Bytes,
-    /// One of these texts: an enum encoded as its name.
+    /// One of these strings: an enum encoded as its name.
     Choice(Vec<String>),
-    /// Items of one type, in order; also a set.
+    /// A list or a set of items of one type.
     List(Box<Type>),
-    /// A map from keys of one type to values of another.
+    /// A map, with the types of its keys and of its values.
     Map(Box<Type>, Box<Type>),
-    /// Named fields.
+    /// A record with these fields.
     Record(Vec<Field>),
     /// A record of [`Schema::types`] by name, so that a type may contain itself.
     Named(String),
@@ -38,28 +38,28 @@ pub enum Type {
 pub struct Field {
     /// Name in the schema or the contract.
     pub name: String,
-    /// The type.
+    /// Type of the value.
     pub of: Type,
-    /// Whether it may be missing.
+    /// Whether the field may be missing.
     pub optional: bool,
-    /// Whether a message without it breaks its type. An IDL may leave that open: writers must send
-    /// the field, but readers accept its absence.
+    /// Whether a message without the field breaks its type. An IDL may require writers to send a field but let readers
+    /// accept its absence.
     pub required: bool,
 }
 
 impl Field {
-    /// A field that is always present.
+    /// Creates a field that is always present.
     pub fn new(name: &str, of: Type) -> Self {
         Self { name: name.to_owned(), of, optional: false, required: true }
     }
 
-    /// A field that may be missing.
+    /// Creates a field that may be missing.
     pub fn optional(name: &str, of: Type) -> Self {
         Self { name: name.to_owned(), of, optional: true, required: false }
     }
 }
 
-/// The parameters and results of an operation.
+/// The parameters and the result of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
     /// The parameters, in the order of their ids.
@@ -71,20 +71,20 @@ pub struct Signature {
 /// The operations of a service by name.
 pub type Signatures = BTreeMap<String, Signature>;
 
-/// The content of one or more IDLs or WSDLs, with their names.
+/// The types and services of one or more IDLs or WSDLs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
-    /// Records by name.
+    /// Fields of each record, by the record's name.
     pub types: BTreeMap<String, Vec<Field>>,
-    /// Operations by service and name.
+    /// Operations, by service and name.
     pub services: BTreeMap<String, Signatures>,
 }
 
 pub(crate) struct KnownSchema {
     pub(crate) schema: Arc<Schema>,
-    /// Whether types missing from it are errors.
+    /// Whether a type that the schema lacks is an error.
     pub(crate) is_whole: bool,
-    /// Whether services missing from it are errors.
+    /// Whether a service that the schema lacks is an error.
     pub(crate) is_given: bool,
 }
 
@@ -98,7 +98,7 @@ impl Schema {
         }
     }
 
-    /// Adds the content of another file, which takes precedence.
+    /// Adds the content of another file, which wins for equal names.
     pub fn extend(&mut self, other: Schema) {
         self.types.extend(other.types);
         for (service, operations) in other.services {

@@ -1,5 +1,5 @@
-//! The three case studies as their clients run them, in the original layout: one adapter called `a`
-//! on both sides. Metadata bytes and entries must match the formula of the original.
+//! Runs the three case studies as their clients do, in the original layout: one adapter called `a` on both sides.
+//! Metadata bytes and entries must match the original's formula.
 
 use crate::adapters_in_memory::{World, ask};
 use contract::metadata::whip_bytes;

@@ -1,4 +1,4 @@
-//! Messages that break the declared types of an operation: the report and the blame.
+//! Tests the report and the blame for messages that break the declared types of an operation.
 
 use crate::adapters_in_memory::{World, ask, settings};
 use contract::monitor::report::{Kind, ReportVerdict};

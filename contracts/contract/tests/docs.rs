@@ -1,4 +1,4 @@
-//! Checks the language reference: its examples are valid, its tables have every function and rule.
+//! Checks the language reference: its examples are valid, and its tables have every function and rule.
 
 use contract::check;
 
@@ -18,7 +18,7 @@ fn every_example_is_a_contract() {
     }
 }
 
-/// An unknown function gets a suggestion or a list; those in the table must not.
+/// An unknown function gets a suggestion or a list of functions. Functions in the table must not.
 #[test]
 fn every_function_of_the_table_exists() {
     let text = document();

@@ -35,7 +35,7 @@ fn message() -> serde_json::Value {
     })
 }
 
-/// The verdict of `requires EXPRESSION`, with `m` as the message of any type.
+/// Returns the verdict on `requires EXPRESSION`. The parameter `m` is the message and may have any type.
 fn verdict(expression: &str, steps: u64) -> String {
     let text = format!("contract 1 service S {{ f(m) {{ requires {expression} }} }}");
     let checked = check(&text, None);

@@ -1,5 +1,5 @@
-//! The contract language and its monitor, from text to verdict. Tests share one binary to link and run only once;
-//! separate binaries are for tests that observe or change process-wide state.
+//! The contract language and its monitor, from text to verdict. Most tests share one binary, which is linked and run
+//! only once. Tests that observe or change process-wide state have separate binaries.
 
 mod adapters_in_memory;
 mod case_studies;

@@ -12,11 +12,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Maximum size of a case study's entry, independent of the number of entries.
+/// Maximum size of a case study's entry in bytes, independent of the number of entries.
 const ENTRY_BYTES_MAX: usize = 120;
-/// Partly filled structures: the newest segment, and lists of segments.
+/// Allowance in bytes for partly filled structures: the newest segment, and lists of segments.
 const SLACK_BYTES: usize = 24 << 10;
-/// An adapter's default memory limit with a store file.
+/// Default memory limit of an adapter with a store file, in bytes.
 const BOUND_BYTES: usize = 512 << 10;
 
 fn kept(region: &Region<'_, System>) -> usize {
@@ -32,7 +32,7 @@ fn world(contract: &str, endpoint: &str, service: &str, bytes_max: usize) -> Wor
     world
 }
 
-/// Adds an Evernote user: two entries with the case study's indexes, 55 letters and a decimal.
+/// Adds an Evernote user: two entries with the case study's indexes, 55 letters and a number.
 fn evernote(world: &mut World, number: usize) {
     let token = format!("{}{number}", "t".repeat(55));
     let notes = json!("https://127.0.0.1:9444/");
@@ -62,7 +62,7 @@ fn entries_take_at_most_120_bytes_and_respect_the_bound() {
         (0..10).for_each(|number| call(&mut all, number));
         let (region, before) = (Region::new(ALLOCATOR), entries(&all));
         let mut number = 10;
-        // Around the sizes at which the table doubles, with the least and most spare room.
+        // Counts around the sizes at which the table doubles, with the least and most spare room.
         for count in [1_780, 1_800, 3_570, 3_600, 14_300, 14_400, 28_600, 28_800] {
             while entries(&all) < count {
                 call(&mut all, number);

@@ -5,8 +5,9 @@ use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Settings, Side, Store};
 use serde_json::json;
 
-/// The walkthrough's calculator: an adder that registers itself, a discovery and a client, with adapters at
-/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client's configuration has the discovery's adapter.
+/// The walkthrough's calculator: an adder that registers itself, a discovery service and a client. Adapters run at
+/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client's configuration names the discovery's
+/// adapter.
 fn calculator(contract: &str, full: bool, sides: [Side; 2]) -> World {
     let mut world = World::new(contract);
     world.adapter_at("client", "client", sides);
@@ -324,7 +325,7 @@ fn accepting_a_draw_without_offer_blames_only_the_client() {
         (&reports[0].blamed[..], reports[0].index.as_deref()),
         (&["client".to_owned()][..], Some("(7, True, 2)"))
     );
-    // Once offered, the server vouches for it. Other members of the same game stay unvouched.
+    // The server vouches for a draw that it has offered. Other members of the same game stay unvouched.
     let mut world = World::new("chess");
     world.adapter("c", "client");
     world.configure("c", "127.0.0.1:8000", "Chess", &["server"], None);
@@ -404,7 +405,7 @@ fn find(world: &mut World, number: i64) {
     world.call(&ask("c", "shop:1", "find", json!([number]), json!("till:1")));
 }
 
-/// The labels blamed if a call of the till, or of the bank it introduced, fails.
+/// The labels blamed if a call to the till fails, or to the bank that the till introduced.
 fn blamed(world: &mut World, endpoint: &str, operation: &str, args: serde_json::Value) -> Vec<String> {
     world.call(&ask("c", endpoint, operation, args, json!(-1))).reports.remove(0).blamed
 }

@@ -1,4 +1,4 @@
-//! Properties of any text, any message and any sequence of calls.
+//! Properties that hold for any text, any message and any sequence of calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -193,8 +193,8 @@ proptest! {
         let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
         let whole = clause.judge(env, &mut scratch);
         prop_assert_eq!(clause.judge(env, &mut scratch), whole, "a clause has no memory");
-        // With fewer steps the verdict is the same, or the limit ends the evaluation. `&&` and `||`
-        // may absorb that, but cannot invert the verdict.
+        // With fewer steps, the verdict is the same or the limit ends the evaluation. `&&` and `||` may absorb the
+        // limit, but cannot invert the verdict.
         let cut = clause.judge(Env { steps_max: steps, ..env }, &mut scratch);
         prop_assert!(cut.is_err() || cut == whole, "{:?} {:?}", cut, whole);
     }
@@ -230,7 +230,7 @@ proptest! {
     }
 }
 
-/// A service whose members introduce each other, calls by arguments and replies by results.
+/// A service whose members introduce each other: calls in their arguments, replies in their results.
 const CHAIN: &str = "contract 1 service K {
     give(to: text, n: int, own: int) { index own request identifies K at to index n }
     take(own: int) -> {at: text, n: int} { index own reply identifies K at result.at index result.n }
@@ -256,7 +256,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..40)
 }
 
-/// The origin of an entry, tracked independently of the monitors: V of the paper.
+/// The origin of an entry, tracked independently of the monitors; the paper's V.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Provenance {
     Introduced(usize),
@@ -266,7 +266,7 @@ enum Provenance {
 
 type Entry = (usize, Option<u8>);
 
-/// The parties that an entry's provenance allows to blame.
+/// The parties that may be blamed according to an entry's provenance.
 fn closure(known: &BTreeMap<Entry, BTreeSet<Provenance>>, entry: Entry) -> BTreeSet<usize> {
     let (mut parties, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![entry]);
     while let Some(entry) = open.pop() {

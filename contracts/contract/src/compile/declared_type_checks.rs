@@ -8,17 +8,17 @@ use crate::syntax::{ClauseKind, Operation};
 use crate::types_and_schema::{Field, Type};
 
 impl ContractCompiler<'_> {
-    /// The declared types of an operation's messages.
+    /// Returns the checks of an operation's declared types. Empty if the operation is `untyped`.
     pub(crate) fn typed(&self, operation: &Operation, id: &str, types: &OperationTypes) -> Vec<Typed> {
         if operation.clauses.iter().any(|clause| matches!(clause.kind, ClauseKind::Untyped)) {
             return Vec::new();
         }
         let (is_http, OperationTypes { params, result }) = (operation.method.is_some(), types);
-        // Every HTTP body is text and bytes, JSON or not.
+        // Every HTTP body can be read as text and bytes, JSON or not.
         let is_open = |of: &Type| of.is_unchecked() || is_http && matches!(of, Type::Text | Type::Bytes);
         let declared = params.iter().zip(&operation.params).enumerate();
         let arguments = declared.filter_map(|(at, (field, param))| {
-            // Over HTTP everything except the body is text, whatever its declared type.
+            // Over HTTP, every argument except the body is text, whatever its declared type.
             let is_held = !is_http || (field.name == "body" && param.of.is_some());
             (is_held && !is_open(&field.of)).then(|| (at, field.clone()))
         });

@@ -15,10 +15,10 @@ const LOCALS_MAX: u16 = 64;
 
 pub(super) const RESERVED: [&str; 6] = ["result", "error", "receiver", "true", "false", "let"];
 
-/// Names in scope, with the operations that read them. Later ones hide earlier ones.
+/// Names in scope, each with its type and the operation that reads it. Later names hide earlier ones.
 type Scope = Vec<(String, Op, Type)>;
 
-/// Names that exist only in other clauses, and why not here.
+/// Names that exist only in other kinds of clauses, each with the reason why it is missing here.
 type Absent = Vec<(&'static str, &'static str)>;
 
 pub(super) struct Compiler<'c> {
@@ -237,7 +237,7 @@ impl<'c> Compiler<'c> {
                 };
                 (Type::Int, known.unwrap_or(Type::Any))
             }
-            // A field by its name as text: `a["b"]`.
+            // `a["b"]` reads a field by its name.
             Type::Record(_) | Type::Named(_) => (Type::Text, Type::Any),
             Type::Any => (Type::Any, Type::Any),
             _ => {

@@ -16,7 +16,7 @@ pub(crate) struct OperationTypes {
 /// Maximum number of parameters, more than any IDL has.
 const PARAMS_MAX: usize = 256;
 
-/// `findNotes`, `GET /1.1/friends/list.json`.
+/// The full name of an operation, such as `findNotes` or `GET /1.1/friends/list.json`.
 pub(super) fn full_name(operation: &Operation) -> String {
     match &operation.method {
         Some(method) => format!("{} {}", method.text, operation.name.text),
@@ -37,7 +37,7 @@ pub(super) fn types(operation: &Operation, service: &str, known: &KnownSchema, f
         found.mistake("size", operation.name.span, format!("more than {PARAMS_MAX} parameters"));
     }
     if let Some(method) = &operation.method {
-        // Methods are case-sensitive (RFC 9110, section 9.1); all registered ones are upper case.
+        // Methods are case-sensitive (RFC 9110, section 9.1). All registered methods are upper case.
         let upper = method.text.to_ascii_uppercase();
         if method.text != upper {
             let message = format!("method `{}` is not in upper case, so no request has it", method.text);
@@ -103,7 +103,7 @@ fn http_types(operation: &Operation, texts: impl Fn() -> Type, found: &mut Findi
     types.map(|of| Field::new("", of)).collect()
 }
 
-/// The variables of a template, `/users/{id}`. `None` if its braces are unbalanced.
+/// The variables of a path template such as `/users/{id}`. `None` if its braces are unbalanced.
 fn variables(path: &str) -> Option<Vec<&str>> {
     static VARIABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{([A-Za-z_]\w*)\}").expect("it is constant"));
     let is_balanced = !VARIABLE.replace_all(path, "").contains(['{', '}']);

@@ -8,9 +8,9 @@ const VALUES_MAX: usize = 8;
 
 type TakePart<'t> = &'t mut dyn FnMut(String, Value<'_>);
 
-/// Passes each part of the message that a failing clause reads (`result.users[3].id`) to `take`
-/// once, with its value, in the order of the text. Only the false sides of a conjunction and the
-/// first deciding item of a loop count.
+/// Passes every part of the message that made a clause fail, such as `result.users[3].id`, to `take`. Each part is
+/// passed once, with its value, in the order of the text. Only the false sides of a conjunction and the first deciding
+/// item of a loop count.
 pub(crate) fn guilty(clause: &Clause, env: Env<'_>, scratch: &mut Scratch, take: TakePart<'_>) {
     scratch.run(&clause.code, env, |run| {
         let names = vec![None; usize::from(clause.code.locals)];
@@ -21,14 +21,14 @@ pub(crate) fn guilty(clause: &Clause, env: Env<'_>, scratch: &mut Scratch, take:
 struct Look<'a, 't> {
     run: Run<'a>,
     clause: &'t Clause,
-    /// The names of the items in local variables, if they have any.
+    /// The names of the items in local variables. `None` for values that are not part of the message.
     names: Vec<Option<String>>,
     seen: Vec<String>,
     take: TakePart<'t>,
 }
 
 impl Look<'_, '_> {
-    /// Reports what made an expression false. Recursion is bounded by [`crate::DEPTH_MAX`].
+    /// Reports the parts that made an expression false. Recursion is bounded by [`crate::DEPTH_MAX`].
     fn fails(&mut self, id: Id) {
         match self.run.code.ops[id as usize] {
             Op::And { a, b } => {

@@ -25,7 +25,7 @@ impl<'a> Run<'a> {
             }
             Function::TextsAre(test) => {
                 let (text, part) = (self.text(one)?, self.text(argument(self, 1))?);
-                // Substring search is linear: two-way search.
+                // The standard library's substring search is linear (two-way search).
                 self.charge_bytes(id, text.len() + part.len())?;
                 Ok(Value::Bool(test(text, part)))
             }
@@ -39,7 +39,7 @@ impl<'a> Run<'a> {
             Function::Min | Function::Max => self.extreme(one, first, count, matches!(function, Function::Max)),
             Function::Lower => {
                 let text = self.text(one)?;
-                // Lower case may need three times the bytes.
+                // The lower-case form may have three times as many bytes.
                 self.charge_bytes(id, 4 * text.len())?;
                 let lower = text.chars().flat_map(char::to_lowercase);
                 Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))
@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
             (Value::Float(number), true) => Ok(Value::Float(number)),
             (Value::Float(number), false) => {
                 let whole = number.trunc();
-                // The bound above is 2^63, which does not fit.
+                // The upper bound is 2^63 and excluded, because it does not fit in 64 bits.
                 let fits = whole >= i64::MIN as f64 && whole < -(i64::MIN as f64);
                 if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::OVERFLOW) }
             }

@@ -144,9 +144,10 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The order of an integer and a float, without rounding either. `None` for NaN.
+/// Compares an integer with a float without rounding either. `None` for NaN.
 fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
-    // Rounding keeps the order of different numbers. A float that an integer is rounded to is whole.
+    // Rounding keeps the order of numbers that stay different. If they become equal, the float is whole and fits an
+    // `i128`.
     let rounded = (int as f64).partial_cmp(&float)?;
     Some(rounded.then_with(|| i128::from(int).cmp(&(float as i128))))
 }

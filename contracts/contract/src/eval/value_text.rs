@@ -1,4 +1,4 @@
-//! Values as text, for `text`, indexes and reports. The form is Python's, as in Whip's indexes: `(17, False, 2)`.
+//! Formats values as text, for `text`, indexes and reports. The form is Python's, as in Whip's index `(17, False, 2)`.
 
 use std::fmt::{self, Write};
 
@@ -26,7 +26,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A value for a report: at most `most_bytes`, without values of fields that `hide` names.
+/// Formats a value for a report in at most `most_bytes`, without the values of fields whose names `hide` matches.
 pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> bool) -> String {
     let mut out = Limited { out: String::new(), left: most_bytes, is_too_deep: false, hide };
     let written = if let Value::Text(text) = value { out.write_str(text) } else { out.value(value, 0) };
@@ -105,7 +105,7 @@ impl<W: Write> Limited<W> {
         self.write_str("}")
     }
 
-    /// A nested text, in the form of Python's `repr`.
+    /// Writes a nested string in the form of Python's `repr`.
     fn quoted(&mut self, text: &str) -> fmt::Result {
         let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
         self.write_char(quote)?;

@@ -1,10 +1,10 @@
-//! Expressions with a constant value, and bounds that exclude each other.
+//! Finds expressions with a constant value, and bounds that exclude each other.
 
 use std::collections::BTreeMap;
 
 use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 
-/// The constant value of an expression, a literal, or `None` if it depends on a message.
+/// The constant value of an expression, as a literal. `None` if the value may depend on a message.
 pub(super) fn constant(expr: &Expr) -> Option<ExprKind> {
     use ExprKind::{Bool, Float, Int};
     match &expr.kind {
@@ -18,7 +18,7 @@ pub(super) fn constant(expr: &Expr) -> Option<ExprKind> {
         ExprKind::If(condition, yes, no) => constant(if is_true(condition)? { yes } else { no }),
         ExprKind::Let(_, _, body) => constant(body),
         ExprKind::Quantifier(each, _, within, body) => {
-            // The result if the body decides for no item.
+            // The result if the body does not decide for any item.
             let undecided = match each {
                 Quantifier::All => true,
                 Quantifier::Any => false,
@@ -80,8 +80,8 @@ fn is_length(expr: &Expr) -> bool {
     }
 }
 
-/// Numbers from `least` to `most`, both doubled: 6 is 3, and 7 is the open range from 3 to 4. With
-/// `not`, all numbers except `least`, which equals `most`.
+/// The numbers from `least` to `most`, both stored doubled: 6 means 3, and 7 means the open range from 3 to 4. With
+/// `not`, all numbers except `least`, which then equals `most`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     least: i128,
@@ -108,7 +108,7 @@ impl Interval {
         Self { least: self.least.max(other.least), most: self.most.min(other.most), not: false }
     }
 
-    /// Excludes the ranges between integers.
+    /// Rounds both bounds inwards to integers.
     fn whole(self) -> Self {
         let odd = |bound: i128| bound & 1;
         Self { least: self.least + odd(self.least), most: self.most - odd(self.most), not: self.not }
@@ -119,7 +119,8 @@ impl Interval {
     }
 }
 
-/// The term of a comparison with an integer, and the values it may have.
+/// The term that is compared with an integer, and the values for which the comparison holds. `None` for other
+/// expressions.
 fn compared<'e>(operator: Binary, a: &'e Expr, b: &'e Expr) -> Option<(&'e Expr, Interval)> {
     let (term, number, flipped) = match (constant(a), constant(b)) {
         (None, Some(ExprKind::Int(number))) => (a, number, false),
@@ -143,13 +144,13 @@ fn compared<'e>(operator: Binary, a: &'e Expr, b: &'e Expr) -> Option<(&'e Expr,
 /// The values of each term that satisfy all comparisons.
 #[derive(Default)]
 pub(super) struct Bounds {
-    /// Intervals by term without its place, like the keys of `texts`.
+    /// Intervals by term, printed without locations, like the keys of `texts`.
     left: BTreeMap<String, Interval>,
     texts: BTreeMap<String, String>,
 }
 
 impl Bounds {
-    /// Adds the comparisons of an expression. Returns a term for which no value is left.
+    /// Adds the comparisons of an expression. Returns the first term for which no value is left.
     pub(super) fn add<'e>(&mut self, expr: &'e Expr) -> Option<&'e Expr> {
         let ExprKind::Binary(operator, a, b) = &expr.kind else { return None };
         if *operator == Binary::And {

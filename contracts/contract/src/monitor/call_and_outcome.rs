@@ -1,4 +1,4 @@
-//! What the monitor takes and returns: a call, its outcome, the ticket between both, and the output of a step.
+//! Inputs and outputs of the monitor: a call, its outcome, the ticket between both, and the output of a step.
 
 use crate::clause::ServiceId;
 use crate::contract::OperationId;
@@ -11,20 +11,20 @@ use super::report::{Kind, Report};
 /// A call and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The endpoint of the request.
+    /// The endpoint that is called.
     pub endpoint: &'a str,
-    /// The operation, of the service that [`super::Monitor::standing`] returned.
+    /// The operation of the service that [`super::Monitor::standing`] returned.
     pub operation: OperationId,
-    /// Its arguments, in the order of [`crate::Contract::params`].
+    /// The arguments, in the order of [`crate::Contract::params`].
     pub args: &'a [Value<'a>],
 }
 
-/// The outcome of a call.
+/// The outcome of a call: a result, or an exception or fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
     /// The result, exception or fault.
     pub value: Value<'a>,
-    /// Whether it is a declared exception or a fault, which `on_error` applies to.
+    /// Whether `value` is a declared exception or a fault, to which `on_error` applies.
     pub is_error: bool,
 }
 
@@ -34,21 +34,21 @@ impl Outcome<'_> {
     }
 }
 
-/// State of a call until its reply: the paper's request entry. Dropping it is safe.
+/// State of a call until its reply, called the request entry in the paper. A ticket may be dropped at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
-    /// The invoked entry, or `None` if its index has no value.
+    /// The invoked entry, or `None` if its index has no value or its names no room.
     pub(crate) entry: Option<Key>,
     pub(crate) index: Option<String>,
     pub(crate) secret: bool,
     /// The labels that vouched for the entry at the time of the request.
     pub(crate) labels: Vec<u32>,
-    /// Whether the vouching labels were forgotten, or the index is unknown.
+    /// Whether the vouching labels were forgotten or the index is unknown.
     pub(crate) is_orphan: bool,
-    /// Whether the other side of the call has an adapter. Without one, the call also checks its clauses.
+    /// Whether the other side of the call has an adapter. If not, this side checks all clauses.
     pub enhanced: bool,
     pub(crate) bypassed: bool,
-    /// The other side's adapter: its label or address.
+    /// The label or address of the other side's adapter.
     pub(crate) other: Option<u32>,
     /// Label of the adapter that sent the request, or `unknown`: [`crate::metadata::CallContext::sender`] at both ends.
     pub sender: String,
@@ -60,14 +60,14 @@ impl Ticket {
     }
 }
 
-/// The results of one message.
+/// The results of processing one message.
 #[derive(Clone, Debug, Default)]
 pub struct StepOutput {
     /// Endpoints to intercept from now on, and their services.
     pub intercepts: Vec<(String, ServiceId)>,
-    /// Reports to write.
+    /// Reports of failed and undecided clauses, and of conflicts.
     pub reports: Vec<Report>,
-    /// State for the reply. Only requests have one.
+    /// State to pass with the reply. `None` after a reply.
     pub ticket: Option<Ticket>,
     /// Metadata to send with the request, if it goes to the adapter at [`super::Monitor::peer`].
     pub request: Option<RequestMetadata>,

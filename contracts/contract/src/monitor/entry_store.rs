@@ -1,4 +1,4 @@
-//! The interface of a store of service entries, and the one in memory.
+//! The interface of a store of service entries, and an implementation in memory.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::log_structured_map::{BYTES_MAX, Log};
 /// A key-value store of service entries. Losing an entry makes blame less precise but never fails a call. Names are
 /// endpoints, services, labels and addresses; entries refer to them by number.
 pub trait Store {
-    /// Returns the entry of a key and marks it as used. `None` if it is missing or expired.
+    /// Returns the entry of a key and marks the entry as used. `None` if the entry is missing or expired.
     fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>>;
 
     /// Adds or replaces an entry.
@@ -18,7 +18,7 @@ pub trait Store {
     /// Adds a name. Numbers start at 0, without gaps.
     fn put_name(&mut self, number: u32, name: &str);
 
-    /// All names by number.
+    /// Returns all names, in the order of their numbers.
     fn names(&mut self) -> Vec<String>;
 
     /// Passes all entries that have not expired to `show`.
@@ -44,8 +44,8 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates a store of at most `bytes_max` bytes, up to 2 GiB, not counting names. It forgets
-    /// entries unused for `expire_after_s` seconds.
+    /// Creates a store of at most `bytes_max` bytes, up to 2 GiB, not counting names. Entries expire if unused for more
+    /// than `expire_after_s` seconds, or never if that is `None`.
     pub fn new(bytes_max: usize, expire_after_s: Option<u64>) -> Self {
         let bytes_max = bytes_max.min(BYTES_MAX);
         let forgotten = Forgotten::new(bytes_max / 32);
@@ -57,37 +57,38 @@ impl MemoryStore {
         self.log.len()
     }
 
-    /// Whether the store has no entries.
+    /// Whether the store has no entries, not even expired ones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Total memory for entries, including index and spare room.
+    /// Memory for entries in bytes, including index and spare room.
     pub fn bytes(&self) -> usize {
         self.log.bytes() + self.forgotten.bytes()
     }
 
-    /// Treats every missing key as forgotten, because the entries of an earlier process are lost.
+    /// Treats every missing key as forgotten, for a store whose earlier entries are lost.
     pub fn forget_everything(&mut self) {
         self.forgotten.insert_everything();
     }
 
-    /// Changes the bound. A lower one takes effect with the next `put`.
+    /// Changes the maximum memory, in bytes, up to 2 GiB. A lower maximum takes effect with the next `put`.
     pub fn set_bytes_max(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max.min(BYTES_MAX);
     }
 
-    /// The entry of a key, even if expired. Does not mark it as used.
+    /// Returns the entry of a key, even if expired, without marking it as used. `None` if there is none.
     pub fn peek(&self, key: &Key) -> Option<&[u8]> {
         Some(self.log.at(self.log.find(key)?)?.value)
     }
 
-    /// All entries, including expired ones.
+    /// Returns all entries with their keys, including expired ones.
     pub fn entries(&self) -> impl Iterator<Item = (Key, &[u8])> {
         self.log.records().map(|record| (record.key, record.value))
     }
 
-    /// Like [`Store::put`], but evicted keys go to `evict` and are not treated as forgotten: a file may have them.
+    /// Like [`Store::put`], but passes evicted keys to `evict` and does not count them as forgotten: a file may have
+    /// them.
     pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.put_within(self.bytes_max, key, entry, now_s, evict);
     }

@@ -2,8 +2,8 @@ use super::log_structured_map::Key;
 
 const BYTES_MAX: usize = 1 << 20;
 
-/// Keys of forgotten entries. No false negatives. With 512 KiB, 6 % of other keys are false positives after 600,000
-/// keys. Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970.
+/// A filter of the keys of forgotten entries, without false negatives. With 512 KiB and 600,000 keys, 6 % of other keys
+/// are false positives. Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// Bits of the filter, allocated with the first key.
@@ -13,12 +13,12 @@ pub struct Forgotten {
 }
 
 impl Forgotten {
-    /// An empty filter of at least `bytes`: a power of two, 64 B to 1 MiB.
+    /// Creates an empty filter. Its size is `bytes`, limited to 64 B to 1 MiB and rounded up to a power of two.
     pub fn new(bytes: usize) -> Self {
         Self { bits: Vec::new(), bytes: bytes.clamp(64, BYTES_MAX).next_power_of_two(), is_everything: false }
     }
 
-    /// Adds a key.
+    /// Adds the key of a forgotten entry.
     pub fn insert(&mut self, key: &Key) {
         if !self.is_everything {
             self.bits.resize(self.bytes, 0);
@@ -28,13 +28,13 @@ impl Forgotten {
         }
     }
 
-    /// Adds all keys, because it is unknown which ones were lost.
+    /// Adds all keys, for a store that does not know which entries it lost.
     pub fn insert_everything(&mut self) {
         self.bits = Vec::new();
         self.is_everything = true;
     }
 
-    /// Whether the entry of a key may have been forgotten.
+    /// Whether the entry of a key may have been forgotten. `false` is certain.
     pub fn may_have(&self, key: &Key) -> bool {
         self.is_everything
             || !self.bits.is_empty() && self.places(key).iter().all(|at| self.bits[at / 8] & 1 << (at % 8) != 0)
@@ -45,17 +45,17 @@ impl Forgotten {
         self.bits.len()
     }
 
-    /// Memory in use with at least one key, in bytes.
+    /// Memory in use once the filter has a key, in bytes.
     pub fn bytes_max(&self) -> usize {
         self.bytes
     }
 
-    /// Encodes the filter for a store: nothing, one byte for all keys, or the bits.
+    /// Encodes the filter: nothing if it is empty, one byte if it has all keys, otherwise its bits.
     pub fn encode(&self) -> &[u8] {
         if self.is_everything { &[1] } else { &self.bits }
     }
 
-    /// Decodes [`Forgotten::encode`] for a filter of this size. Anything else means all keys.
+    /// Decodes the output of [`Forgotten::encode`] for a filter of this size. Any other input counts as all keys.
     pub fn decode(&self, bytes: &[u8]) -> Self {
         match bytes {
             [] => self.clone(),
@@ -74,7 +74,7 @@ impl Forgotten {
 mod tests {
     use super::*;
 
-    /// SplitMix64, so that keys look like hashes.
+    /// A key from SplitMix64, so that it looks like a hash.
     fn key(number: u64) -> Key {
         let mix = |number: u64| {
             let mut mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -10,29 +10,29 @@ use crate::contract::{Contract, OperationId};
 /// Number of evaluations of a clause, by verdict, in the order of [`VERDICTS`].
 pub type Tally = [u64; VERDICTS.len()];
 
-/// Verdicts on a clause: it holds; it fails; the message lacks a value; an operation is impossible or a limit exceeded.
+/// Verdicts on a clause: it holds, it fails, the message lacks a value, or an operation is impossible or over a limit.
 pub const VERDICTS: [&str; 4] = ["holds", "fails", "unknown", "error"];
 
-/// Verdicts and blame of all clauses.
+/// Counts of verdicts and blame for all clauses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// Verdicts by operation (`Adder.add`) and clause (`Adder.add.sum`), of all contracts so far.
     pub clauses: BTreeMap<(String, String), Tally>,
-    /// Blame by operation, clause and label. Labels beyond the limit count as [`OTHER`].
+    /// Blame by operation, clause and label. Combinations beyond the limit count as [`OTHER`].
     pub blamed: BTreeMap<(String, String, String), u64>,
 }
 
 impl Tallies {
-    /// The sum over all clauses.
+    /// Returns the sum over all clauses.
     pub fn total(&self) -> Tally {
         std::array::from_fn(|at| self.clauses.values().map(|tally| tally[at]).sum())
     }
 }
 
-/// Maximum number of clauses, and of pairs of clause and blamed label, counted separately: other parties choose labels.
+/// Maximum number of clauses, and of blamed combinations, that are counted separately. Other parties choose the labels.
 const TOLD_APART_MAX: usize = 1000;
 
-/// Replaces all names beyond the limit.
+/// The name that replaces all names beyond the limit of 1000.
 pub const OTHER: &str = "other";
 
 struct Generation {
@@ -88,7 +88,7 @@ impl Generations {
         self.kept.iter().rposition(|generation| generation.contract.generation == service.generation)
     }
 
-    /// Returns the contract of a service, which exists while the service's number is in use.
+    /// Returns the contract of a service, or the newest one if that contract is no longer in use.
     pub(super) fn of(&self, service: ServiceId) -> &Arc<Contract> {
         self.position(service).map_or(self.newest(), |at| &self.kept[at].contract)
     }
@@ -97,7 +97,7 @@ impl Generations {
         self.position(service).is_some()
     }
 
-    /// Counts a verdict; `None` if the clause holds.
+    /// Counts a verdict on a clause. `None` means that the clause holds.
     pub(super) fn count(&mut self, operation: OperationId, clause: &Clause, found: Option<ReportVerdict>) {
         let at = self.position(operation.service).unwrap_or(self.kept.len() - 1);
         self.kept[at].tallies[clause.number as usize][found.map_or(0, |found| 1 + found as usize)] += 1;

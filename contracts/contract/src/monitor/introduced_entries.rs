@@ -13,7 +13,7 @@ use crate::syntax::Direction;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vouching {
     Named,
-    /// A request only uses the entry. The sender vouches for a new one unless it may be forgotten.
+    /// A request only uses the entry. The sender vouches for a new entry, unless it may have been forgotten.
     Used,
     /// The labels are unknown, because the introducing entry is an orphan.
     Forgotten,
@@ -26,9 +26,9 @@ pub(super) struct Kept<'a> {
     pub(super) index: Option<&'a str>,
     pub(super) secret: bool,
     pub(super) peer: Option<NameId>,
-    /// Vouching labels if the entry is new.
+    /// Labels that vouch if the entry is new.
     pub(super) fresh: &'a [NameId],
-    /// Additional vouching labels if the entry is known.
+    /// Labels that also vouch if the entry is known.
     pub(super) more: &'a [NameId],
     pub(super) origin: Origin,
 }
@@ -55,15 +55,15 @@ pub(super) struct Introduced {
 }
 
 impl Introduced {
-    /// The entry for the endpoint, whose vouching labels the message names.
+    /// The entry for an introduced endpoint, if the message names the vouching labels.
     pub(super) fn kept<'a>(&'a self, labels: &'a [NameId], origin: Origin) -> Kept<'a> {
         let (endpoint, service, index, secret) = (&self.endpoint, self.service, self.index.as_deref(), self.secret);
         let (vouching, peer, fresh, more) = (Vouching::Named, None, labels, labels);
         Kept { vouching, endpoint, service, index, secret, peer, fresh, more, origin }
     }
 
-    /// The entry for an endpoint without metadata. The sender of a request vouches for it. For a
-    /// reply, the labels of the replying service do; a known entry stays unchanged.
+    /// The entry for an introduced endpoint without metadata. The sender of a request vouches for it. For a reply, the
+    /// labels of the replying service vouch, and a known entry stays unchanged.
     fn kept_by_sender<'a>(&'a self, direction: Direction, sender: &'a [NameId; 1], ticket: &'a Ticket) -> Kept<'a> {
         if direction == Direction::Request {
             return self.kept(sender, Origin::Request(sender[0]));
@@ -85,7 +85,7 @@ impl Introduced {
 impl<S: Store> Monitor<S> {
     /// Adds the entry that a request invokes, with the index of the call, to the store and to the ticket.
     pub(super) fn invoke(&mut self, kept: Kept<'_>, step: &mut Step<'_>) {
-        // Without an index, the vouching labels are unknown.
+        // Without the index of the call, the vouching labels are unknown.
         let Some((index, secret)) = self.invoked_index(step) else { return };
         let kept = Kept { index: index.as_deref(), secret, ..kept };
         if let Some((key, entry)) = self.keep(&kept, step.now_s, &mut step.output) {
@@ -166,7 +166,7 @@ impl<S: Store> Monitor<S> {
         let configured = self.configured.get(&(endpoint, service)).filter(|_| is_new && is_covered);
         let mut changed = is_new || entry.peer != peer;
         if let Some(labels) = configured {
-            // The member is not in the store, or was evicted.
+            // The member is new to the store, or was evicted.
             entry.add(labels, Origin::Configured);
             if kept.vouching == Vouching::Named && !kept.more.is_empty() {
                 entry.add(kept.more, kept.origin);
@@ -189,7 +189,7 @@ impl<S: Store> Monitor<S> {
         Some((key, entry))
     }
 
-    /// Whether a new entry is an orphan: its vouching labels are unknown.
+    /// Whether a new entry is an orphan, which means that its vouching labels are unknown.
     fn is_orphan(&self, key: &Key, kept: &Kept<'_>) -> bool {
         match kept.vouching {
             Vouching::Named => false,
@@ -198,12 +198,13 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Labels to send to another adapter: none for an orphan, as that adapter may have them.
+    /// Labels to send to another adapter. An orphan has none, because the receiving adapter may know them.
     pub(super) fn carried_labels(&self, labels: &[NameId], is_orphan: bool) -> Vec<String> {
         if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }
 
-    /// Finds an entry by key and verifies it: two entries may share a key; the later one is kept.
+    /// Finds an entry by key. `None` if it belongs to a different member, since keys are hashes; the later entry is
+    /// kept.
     fn find(&mut self, key: &Key, kept: &Kept<'_>, now_s: u64) -> Option<Entry> {
         let entry = Entry::decode(&self.store.get(key, now_s)?)?;
         let same = self.name(entry.endpoint) == kept.endpoint
@@ -212,7 +213,7 @@ impl<S: Store> Monitor<S> {
         same.then_some(entry)
     }
 
-    /// Adds a claim about an endpoint. Returns whether it is new, and the known adapter.
+    /// Adds a claim about an endpoint. Returns whether the claim is new, and the claimed service's adapter if known.
     pub(super) fn promise(&mut self, endpoint: NameId, new: Promise) -> (bool, Option<NameId>) {
         // A call in flight may refer to an older contract.
         let newest = self.contracts.newest();

@@ -22,7 +22,7 @@ const LINKS_MAX: usize = 32;
 const VALUE_MAX_BYTES: usize = 200;
 
 impl<S: Store> Monitor<S> {
-    /// The index of the member that a call uses, if it has a value, and whether it is secret.
+    /// The index that a call uses (`None` for the default member), and whether it is secret. `None` if undecided.
     pub(super) fn invoked_index(&mut self, step: &mut Step<'_>) -> Option<(Option<String>, bool)> {
         let operation = step.call.operation;
         let contract = self.contracts.of(operation.service).clone();
@@ -82,7 +82,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Blames the sender for a failed precondition, otherwise all that vouch for the service.
+    /// Blames the sender for a failed precondition, otherwise all labels that vouch for the service.
     fn failed(&mut self, report: Report, step: &mut Step<'_>) {
         let blamed = match report.kind {
             Kind::Precondition => vec![step.ticket.sender.clone()],
@@ -108,7 +108,7 @@ impl<S: Store> Monitor<S> {
         Variable { name: name.to_owned(), value }
     }
 
-    /// Puts the values that broke the clause first: parts of the message, then whole parameters.
+    /// Moves the values that broke the clause to the front: parts of the message, then whole parameters.
     fn put_guilty_first(&mut self, report: &mut Report, clause: &Clause, env: Env<'_>) {
         let (mut parts, mut whole) = (Vec::new(), Vec::new());
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -201,7 +201,7 @@ impl<S: Store> Monitor<S> {
 
 fn reason(clause: &Clause, stop: Stop) -> String {
     let Some(expression) = clause.written(stop.span) else { return stop.why.to_string() };
-    // Spans refer to the file, and the clause's text starts at its own span.
+    // Spans count from the start of the contract, whereas `text` starts at `clause.start`.
     let (line, column) = line_and_column(&clause.text, (stop.span.start - clause.start) as usize);
     let column = if line == 1 { clause.column as usize + column - 1 } else { column };
     format!("`{expression}` at {}:{column}: {}", clause.line as usize + line - 1, stop.why)

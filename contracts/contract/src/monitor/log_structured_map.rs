@@ -1,26 +1,26 @@
-//! A log of entries in segments with an index by key. The overhead per entry is a header and a
-//! slot, whereas a map of boxes needs an allocation, a bucket and a link in a queue.
+//! A log of entries in segments, with an index by key. The overhead per entry is a header and a slot, whereas a map of
+//! boxes needs an allocation, a bucket and a link in a queue.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// A hash of endpoint, service and index. The entry itself shows whether it is the right one.
+/// A hash of endpoint, service and index. Different entries may share a key, so compare the entry as well.
 pub type Key = [u8; 12];
 
 /// Number of bits in a place that hold the offset of a record in its segment.
 const OFFSET_BITS: u32 = 14;
-/// Maximum size of a segment. A longer record has its own segment.
+/// Maximum size of a segment in bytes. A longer record has its own segment.
 const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
-/// Maximum addressable size: a segment that is not full is followed by a full one or a long record.
+/// Maximum size in bytes, half of the address range: a segment that is not full precedes a full one or a long record.
 pub(super) const BYTES_MAX: usize = 1 << 31;
 
-/// The key, the second of its last use, and the length of the value with two flags.
+/// Size of a record's header in bytes: the key, the second of its last use, and the value's length with two flags.
 const HEADER_BYTES: usize = size_of::<Key>() + 4 + 4;
-/// The record was used since its last consideration for eviction.
+/// Flag of a record that was used since it was last considered for eviction.
 const AGAIN: u32 = 1;
-/// Another record has replaced this one.
+/// Flag of a record that a later one has replaced.
 const DEAD: u32 = 2;
 const FLAG_BITS: u32 = 2;
 
@@ -47,7 +47,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Creates an empty log. Segments are small compared to `bytes_max`.
+    /// Creates an empty log. A segment has 1/16 of `bytes_max`, limited to 256 B to 16 KiB.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX), ..Self::default() }
     }
@@ -100,7 +100,7 @@ impl Log {
         self.dead_bytes += HEADER_BYTES + length;
         let place = self.append(key, used_s, AGAIN, value);
         self.moved(key, before, place);
-        // At least half of the copied bytes are garbage then.
+        // More than half of the scanned bytes are then garbage.
         if self.dead_bytes > self.capacity_bytes / 2 && self.order.len() > 4 {
             for _ in 0..self.order.len() {
                 self.recycle(&mut |record| Some(record.again));
@@ -109,8 +109,8 @@ impl Log {
         true
     }
 
-    /// Removes the oldest segment. `stays` decides for each live record whether to keep it, and
-    /// then whether it counts as used. Kept records are appended to the newest segment.
+    /// Removes the oldest segment. For each live record, `stays` returns whether it then counts as used, or `None` to
+    /// drop it. Kept records are appended to the newest segment.
     pub(super) fn recycle(&mut self, stays: &mut dyn FnMut(&Record<'_>) -> Option<bool>) {
         let Some(number) = self.order.pop_front() else { return };
         let bytes = std::mem::take(&mut self.segments[number as usize]);
@@ -134,7 +134,7 @@ impl Log {
             let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
             self.moved(&record.key, place, moved);
         }
-        // Not earlier: the new segment could reuse places that the table has for the old one.
+        // Freed only now, because the new segment could reuse places that the table still has for the old one.
         self.unused.push(number);
     }
 

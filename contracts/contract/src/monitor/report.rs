@@ -24,7 +24,7 @@ pub enum Kind {
     Conflict,
 }
 
-/// The verdict on a clause.
+/// The verdict on a clause that does not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportVerdict {
@@ -40,33 +40,33 @@ pub enum ReportVerdict {
 /// A value of the reported call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
-    /// A parameter, `result` or `error`, or a part of one: `result.users[3].id`.
+    /// A parameter, `result` or `error`, or a part of one, such as `result.users[3].id`.
     pub name: String,
-    /// Its value, truncated if long, and `[redacted]` if secret.
+    /// The value, truncated if long, or `[redacted]` if secret.
     pub value: String,
 }
 
 /// One link of the chain from an entry back to the parties that vouched for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// The distance from the explained entry, which has 0.
+    /// Distance from the explained entry, which has 0.
     pub depth: u16,
-    /// The explained entry: `Adder<2> at adder:8001`.
+    /// The entry of this link, such as `Adder<2> at adder:8001`.
     pub entry: String,
-    /// The labels that vouch for it.
+    /// The labels that vouch for the entry.
     pub vouched_for_by: Vec<String>,
-    /// How it was created.
+    /// How the entry was created.
     pub because: String,
 }
 
-/// A clause that failed or is undecided.
+/// A report of a clause that failed or is undecided, or of a conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The label of the reporting adapter.
     pub adapter: String,
     /// The subject of the report.
     pub kind: Kind,
-    /// Whether the clause is broken, unknown or an error.
+    /// Whether the clause is broken, unknown or an error. Conflicts are unknown.
     pub found: ReportVerdict,
     /// Why the clause is undecided, with the location in the contract, or why a type does not match; otherwise `None`.
     pub reason: Option<String>,
@@ -74,9 +74,9 @@ pub struct Report {
     pub clause: String,
     /// The clause as written in the contract.
     pub code: String,
-    /// Its line in the contract, from 1; 0 for conflicts.
+    /// Line of the clause in the contract, from 1; 0 for conflicts.
     pub line: u32,
-    /// Its column, from 1.
+    /// Column of the clause in characters, from 1; 0 for conflicts.
     pub column: u32,
     /// Name of the called service.
     pub service: String,
@@ -88,17 +88,17 @@ pub struct Report {
     pub index: Option<String>,
     /// Whether the called member is known.
     pub index_known: bool,
-    /// The labels that vouch for the endpoint being that member.
+    /// The labels that vouch for the called member at this endpoint.
     pub vouched_for_by: Vec<String>,
     /// Blamed labels: the sender for a precondition, all vouching ones for a postcondition. Empty if nothing failed.
     pub blamed: Vec<String>,
-    /// The values of the call, those that broke the clause first.
+    /// The values of the call, starting with those that broke the clause.
     pub variables: Vec<Variable>,
-    /// Why the labels vouch.
+    /// The entries that explain why the labels vouch.
     pub provenance: Vec<Link>,
 }
 
-/// Whip's form, without colors: three or four lines, then the values, then an empty line.
+/// Formats a report as Whip does, without colors. The values of the call and an empty line come last.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, code, service, .. } = self;
@@ -152,12 +152,12 @@ impl Report {
     }
 }
 
-/// Joins labels. Other adapters choose them, so they are escaped.
+/// Joins labels and escapes them, because other adapters choose them.
 fn labels(labels: &[String]) -> String {
     line(&labels.join(", ")).into_owned()
 }
 
-/// Links as text, indented by depth.
+/// Formats links as text, one per line and indented by depth.
 pub fn chain(links: &[Link]) -> String {
     let shown = links.iter().map(|link| {
         let indent = "  ".repeat(usize::from(link.depth) + 1);

@@ -1,4 +1,4 @@
-//! Service entries: the claim that an endpoint is a member of a service, and the labels that vouch.
+//! Service entries: the claim that an endpoint is a member of a service, and the labels that vouch for it.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     pub(crate) peer: Option<NameId>,
     pub(crate) origins: Vec<Origin>,
     pub(crate) more_origins: bool,
-    /// Whether the vouching labels were forgotten: `unknown`, until a message names some.
+    /// Whether the vouching labels were forgotten. `unknown` vouches until a message names some.
     pub(crate) is_orphan: bool,
 }
 
@@ -46,7 +46,7 @@ impl Entry {
         }
     }
 
-    /// Adds labels and their origin. Returns whether any of them is new.
+    /// Adds labels and their origin. Returns whether the entry has changed.
     pub(crate) fn add(&mut self, labels: &[NameId], origin: Origin) -> bool {
         let mut changed = false;
         for label in labels {
@@ -150,7 +150,7 @@ fn put(out: &mut Vec<u8>, number: u32) {
 mod tests {
     use super::*;
 
-    /// The longest index of the case studies: Evernote's token, 55 letters and a decimal.
+    /// An entry with the longest index of the case studies: Evernote's token, 55 letters and a number.
     fn evernote() -> Entry {
         Entry {
             endpoint: 300,

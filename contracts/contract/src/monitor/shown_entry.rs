@@ -6,27 +6,27 @@ use super::Monitor;
 use super::entry_store::{Key, Store};
 use super::service_entry::{Entry, NameId, Origin};
 
-/// Why `unknown` vouches for an orphan.
+/// Why `unknown` vouches for an orphan, as shown to users.
 pub(super) const ORPHAN: &str = "its vouching labels were forgotten";
 
 /// A service entry for display.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Shown {
-    /// Address of the endpoint: `adder:8001`.
+    /// Address of the endpoint, such as `adder:8001`.
     pub endpoint: String,
-    /// The claimed service.
+    /// Name of the service that the endpoint is claimed to be.
     pub service: String,
     /// The index of the member, or `None` for the default one. A secret index is `[redacted ...]`.
     pub index: Option<String>,
-    /// The labels that vouch for it.
+    /// Labels that vouch for the entry.
     pub labels: Vec<String>,
-    /// The address of its adapter, if known.
+    /// Address of the endpoint's adapter, or `None` if unknown.
     pub peer: Option<String>,
-    /// How it was created.
+    /// How the entry was created, as one phrase per origin.
     pub because: Vec<String>,
 }
 
-/// A secret index. The start of its entry's key distinguishes it from others.
+/// Replaces a secret index. The start of the entry's key distinguishes it from other indexes.
 pub(super) fn redacted(key: &Key) -> String {
     format!("[redacted {:02x}{:02x}{:02x}{:02x}]", key[0], key[1], key[2], key[3])
 }
@@ -62,7 +62,7 @@ pub fn show_entry(names: &[String], key: &Key, entry: &[u8]) -> Option<Shown> {
 }
 
 impl<S: Store> Monitor<S> {
-    /// All entries that have not expired, by endpoint, service and index.
+    /// All entries that have not expired, sorted by endpoint, service and index.
     pub fn entries(&mut self, now_s: u64) -> Vec<Shown> {
         let names = self.names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         let mut shown = Vec::new();
