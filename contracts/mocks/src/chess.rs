@@ -8,7 +8,7 @@ use super::{Identities, MockAnswer, MockRequest, Service};
 
 /// The scripted game: the first moves of the case study. Any other move is `InvalidMove`.
 const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
-/// Days per move, which are not counted down.
+/// Days per move; the mock does not count them down.
 const DAYS: i64 = 30;
 const BEGUN: &str = "2017.05.12";
 const NAME_BYTES_MAX: usize = 256;
@@ -17,7 +17,7 @@ const XML: &str = "text/xml; charset=utf-8";
 const LIMITS: Limits =
     Limits { document_bytes: 1 << 20, depth: 32, elements: 4096, attributes: 32, text_bytes: 64 << 10 };
 
-/// The mock: the most recent games, numbered from 1.
+/// A mock of the chess service. It keeps the most recent games, numbered from 1.
 #[derive(Debug)]
 pub struct Chess {
     wsdl: Wsdl,
@@ -38,7 +38,7 @@ struct Game {
 }
 
 impl Game {
-    /// Two names, or one if both players are the same.
+    /// The names of the players, or one name if a user plays against themselves.
     fn players(&self) -> impl Iterator<Item = &str> {
         let black = Some(self.black.as_str()).filter(|black| *black != self.white);
         [self.white.as_str()].into_iter().chain(black)
@@ -49,7 +49,7 @@ impl Game {
         !self.is_drawn && mover == name
     }
 
-    /// The moves and the result in PGN: `1. e4 d5 *`.
+    /// The moves and the result in PGN, such as `1. e4 d5 *`.
     fn movetext(&self) -> String {
         let mut text = String::new();
         for (ply, played) in MOVES.iter().enumerate().take(self.plies) {
@@ -63,7 +63,7 @@ impl Game {
         text
     }
 
-    /// Accepts a draw or makes a move. The error is the `MakeAMoveResult`.
+    /// Accepts a draw or makes a move. Fails with the `MakeAMoveResult` to return.
     fn play(&mut self, user: &str, request: &MoveRequest) -> Result<(), &'static str> {
         match () {
             () if self.players().all(|player| player != user) => Err("NotYourGame"),
@@ -101,8 +101,8 @@ struct Games {
 }
 
 impl Games {
-    /// Starts a game. Removes an earlier game of the same two players, so that a load can be
-    /// repeated; the case study's mock removes the games of all players.
+    /// Starts a game and returns its number. Removes an earlier game of the same two players, so that a load can be
+    /// repeated. The case study's mock removes the games of all players.
     fn begin_game(&mut self, white: String, black: String, games_max: usize, identities: Identities) -> i64 {
         let is_same = |other: &&Game| (&other.white, &other.black) == (&white, &black);
         let earlier = self.of_player(&white).find(is_same).map(|other| other.id);
@@ -137,7 +137,7 @@ impl Games {
 }
 
 impl Chess {
-    /// Keeps up to `games_max` games, removing the oldest first; the case study's mock keeps one.
+    /// Creates a mock that keeps up to `games_max` games and removes the oldest first; the case study's mock keeps one.
     /// With reused identities, a new game of the same players keeps its number.
     pub fn new(games_max: usize, identities: Identities) -> Chess {
         let read = soap::wsdl::parse("chess.wsdl", codecs::built_in_schemas::CHESS_WSDL, &mut |_| {
@@ -148,7 +148,7 @@ impl Chess {
     }
 
     fn games(&self) -> MutexGuard<'_, Games> {
-        self.games.lock().unwrap_or_else(PoisonError::into_inner) // No game is left half changed.
+        self.games.lock().unwrap_or_else(PoisonError::into_inner) // A panic leaves no game half changed.
     }
 
     fn call(&self, request: &Request<'_>) -> Result<Value, String> {
@@ -218,7 +218,7 @@ impl Chess {
         })
     }
 
-    /// The WSDL with the address of the request.
+    /// The WSDL with `host` as its address. Responds with 400 if `host` is invalid.
     fn described(host: &str) -> MockAnswer {
         let is_host =
             !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
@@ -240,7 +240,7 @@ impl Service for Chess {
         match (request.method, path) {
             ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request.host),
             ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
-            // Sources of fault and status: SOAP 1.1, sections 4.4 and 6.2.
+            // Format and status of faults: SOAP 1.1, sections 4.4 and 6.2.
             ("POST", "/") => {
                 self.soap(request).unwrap_or_else(|why| MockAnswer::new(500, XML, compose_fault("Client", &why)))
             }
@@ -250,7 +250,7 @@ impl Service for Chess {
     }
 }
 
-/// Arguments. Nil or missing ones are empty, false or none.
+/// The arguments of a request. Nil or missing ones read as empty, false or `None`.
 struct Arguments<'e>(View<'e>);
 
 impl Arguments<'_> {

@@ -1,5 +1,5 @@
-//! Evernote: accounts and shared notebooks, as Thrift in POST bodies. Two services on two ports;
-//! the first returns the URL of the second.
+//! Evernote: accounts and shared notebooks, as Thrift in POST bodies. The account service and the note service have a
+//! port each. The account service returns the URL of the note service.
 
 use codecs::thrift::{
     self, Framing, Header, Limits, Message, MessageKind, Method, Protocol, Schema, View, compose_application_exception,
@@ -13,7 +13,7 @@ const SHARE_KEY: &str = "asd";
 const SHARED_TOKEN: &str = "temp10";
 const NOTEBOOK: &str = "guid10";
 const NOTE: &str = "guid20";
-/// 2017-05-12 00:00:00 UTC in ms. A token is valid for one hour.
+/// The mock's time: 2017-05-12 00:00:00 UTC, in ms since 1970. A token is valid for one hour.
 const NOW_MS: i64 = 1_494_547_200_000;
 const HOUR_MS: i64 = 3_600_000;
 
@@ -24,12 +24,12 @@ const LIMITS: Limits =
 const BAD_DATA_FORMAT: i64 = 2;
 const DATA_REQUIRED: i64 = 5;
 
-// Values of the type in `TApplicationException`.
+// Exception types of `TApplicationException`.
 const UNKNOWN_METHOD: i32 = 1;
 const INVALID_MESSAGE_TYPE: i32 = 2;
 const INTERNAL_ERROR: i32 = 6;
 
-/// Which of two sets of replies the mock sends.
+/// The set of replies that the mock sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Replies of the published benchmark: keys and the second token are the same in every journey.
@@ -39,14 +39,14 @@ pub enum Profile {
     Paper,
 }
 
-/// The account service.
+/// A mock of the account service, `UserStore`.
 #[derive(Debug)]
 pub struct EvernoteUser {
     thrift: Thrift,
     notes_url: String,
 }
 
-/// The note service.
+/// A mock of the note service, `NoteStore`.
 #[derive(Debug)]
 pub struct EvernoteNotes {
     thrift: Thrift,
@@ -55,19 +55,19 @@ pub struct EvernoteNotes {
 }
 
 impl EvernoteUser {
-    /// A service that returns this URL for notes.
+    /// Creates an account service that returns this URL for the note service.
     pub fn new(notes_url: String) -> EvernoteUser {
         EvernoteUser { thrift: Thrift::new("UserStore"), notes_url }
     }
 }
 
 impl EvernoteNotes {
-    /// A service at this URL.
+    /// Creates a note service that returns this URL as its own.
     pub fn new(profile: Profile, url: String) -> EvernoteNotes {
         EvernoteNotes { thrift: Thrift::new("NoteStore"), profile, url }
     }
 
-    /// Chooses between the text of the published benchmark and the journey's.
+    /// Returns `shipped` for the published benchmark, otherwise the journey's own string.
     fn choose(&self, shipped: &str, paper: impl FnOnce() -> String) -> String {
         if self.profile == Profile::Shipped { shipped.to_owned() } else { paper() }
     }
@@ -168,7 +168,7 @@ impl EvernoteNotes {
 impl Service for EvernoteUser {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         let path = request.target.split('?').next().unwrap_or_default();
-        // Evernote's own SDK requests `//edam/user`.
+        // Evernote's SDK requests `//edam/user`.
         if path.trim_matches('/') != "edam/user" {
             return MockAnswer::text(404, "the account service is at /edam/user");
         }
@@ -193,7 +193,7 @@ impl Service for EvernoteNotes {
 }
 
 enum Thrown {
-    /// A declared exception: the type's name and the exception.
+    /// A declared exception, with the name of its type.
     Declared(&'static str, Value),
     Failed(String),
 }
@@ -276,7 +276,7 @@ fn is_digest(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A UUID of version 4 derived from a text. Source: RFC 9562, section 5.4.
+/// A UUID of version 4 derived from a string and `kind`. Source: RFC 9562, section 5.4.
 fn uuid(kind: u64, text: &str) -> String {
     let high = digest(kind, text) & !0xf000 | 0x4000;
     let low = digest(kind + 100, text) & !(0b11 << 62) | 0b10 << 62;

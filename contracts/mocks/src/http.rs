@@ -26,14 +26,14 @@ use servers::{ServeError, Shutdown};
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const CONNECTIONS_MAX: usize = 1_000_000;
 const LOOK: Duration = Duration::from_millis(20);
-/// Pause after a failed accept, usually for lack of descriptors.
+/// Pause after a failed accept, which usually means that no descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 struct Server {
     listen: MockListen,
     rng: Mutex<Rng>,
     tls: Option<TlsAcceptor>,
-    /// One permit per connection; never closed.
+    /// One permit per connection. The semaphore is never closed.
     room: Arc<Semaphore>,
     ended: Receiver<bool>,
 }
@@ -74,7 +74,7 @@ pub fn serve_mock(
         for task in accepting {
             let _ = task.await; // The listener is closed and its slot is free.
         }
-        let _ = ending.send(true); // Nobody may be listening.
+        let _ = ending.send(true); // Fails without connections.
         let mut drained = pin!(timeout(listen.drain, server.room.acquire_many(connections as u32)));
         loop {
             tokio::select! {

@@ -1,8 +1,8 @@
-//! Mocks: a shop for trying journeys, and the services in Whip's benchmark, for measuring proxies: Evernote by Thrift in HTTPS,
-//! chess by SOAP, Twitter by REST in HTTPS. Source: the case studies of "Whip: higher-order contracts for modern
-//! services" (ICFP 2017). They use hyper on tokio with rustls, because a proxy's test partner must implement the corner
-//! cases of HTTP; a few microseconds do not matter. A [`Service`] computes a reply from the request and a little state;
-//! [`serve_mock`] does all networking.
+//! Mocks: a shop for trying journeys, and the services in Whip's benchmark, for measuring proxies. Evernote uses Thrift
+//! over HTTPS, chess SOAP, and Twitter REST over HTTPS. Source: the case studies of "Whip: higher-order contracts for
+//! modern services" (ICFP 2017). The mocks use hyper on tokio with rustls, because a proxy's test partner must
+//! implement the corner cases of HTTP; a few microseconds do not matter. A [`Service`] computes a reply from the
+//! request and a little state; [`serve_mock`] does all networking.
 
 mod certificate;
 mod chess;
@@ -22,17 +22,17 @@ pub use self::http::serve_mock;
 pub use self::shop::Shop;
 pub use self::twitter::Twitter;
 
-/// Whether identities are reused.
+/// Whether repeated requests get new identities, such as ids and keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Identities {
-    /// Never, as in the published benchmark.
+    /// Every request gets new identities, as in the published benchmark.
     #[default]
     Fresh,
-    /// The same request gets the same identity again.
+    /// A repeated request gets the same identity again.
     Reused,
 }
 
-/// A number derived from a text, different for each `kind`.
+/// A number derived from a string, different for each `kind`.
 fn digest(kind: u64, text: &str) -> u64 {
     let mut state = stats::random::mix(kind);
     for chunk in text.as_bytes().chunks(8) {
@@ -43,31 +43,31 @@ fn digest(kind: u64, text: &str) -> u64 {
     state
 }
 
-/// A complete request.
+/// A complete request to a mock.
 #[derive(Debug, Clone, Copy)]
 pub struct MockRequest<'r> {
     /// Method, such as `GET`.
     pub method: &'r str,
-    /// Path and query.
+    /// Path and query, as in the request line.
     pub target: &'r str,
-    /// `Host`, or the listening address.
+    /// Value of `Host`, or the listening address if the request has none.
     pub host: &'r str,
-    /// Header fields.
+    /// Header fields as hyper parsed them, with names in lower case.
     pub headers: &'r hyper::HeaderMap,
-    /// Complete body; empty without one.
+    /// Complete body; empty if the request has none.
     pub body: &'r [u8],
 }
 
 /// The response of a mock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MockAnswer {
-    /// Status code.
+    /// HTTP status code.
     pub status: u16,
     /// Value of `Content-Type`.
     pub content_type: &'static str,
-    /// Complete body.
+    /// Complete body; may be empty.
     pub body: Vec<u8>,
-    /// Another header field, name and value.
+    /// One more header field: name and value.
     pub field: Option<(&'static str, String)>,
 }
 
@@ -90,32 +90,33 @@ impl MockAnswer {
 
 /// The behavior of a mock. Many threads call it concurrently.
 pub trait Service: Send + Sync + 'static {
-    /// Returns the response to a request. Must not panic, whatever the request.
+    /// Returns the response to a request. Must not panic for any request.
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer;
 }
 
-/// Settings for serving mocks.
+/// Settings for [`serve_mock`]: threads, limits, timeouts, delay and certificate.
 #[derive(Debug, Clone)]
 pub struct MockListen {
-    /// Number of threads.
+    /// Number of threads; 0 counts as 1.
     pub threads: u32,
     /// Maximum number of open connections across all listeners; more wait to be accepted.
     pub connections: usize,
     /// Maximum size of a request body in bytes; a larger one gets 413.
     pub body_bytes: usize,
-    /// Timeout for a connection without a complete request head.
+    /// Timeout for a complete request head, including the time that a connection is idle.
     pub idle: std::time::Duration,
     /// Timeout for a body, and for a TLS handshake.
     pub patience: std::time::Duration,
     /// How long connections may continue after the shutdown begins.
     pub drain: std::time::Duration,
-    /// Distribution of the delay of each response, in ns. Tokio's timers round it to milliseconds.
+    /// Distribution of the delay of each response, in ns; `None` for no delay. Tokio's timers round delays to
+    /// milliseconds.
     pub delay: Option<Distribution>,
     /// Seed of the delays.
     pub seed: u64,
-    /// Names and addresses for a new certificate; no encryption if empty.
+    /// Names and addresses for a new certificate. Without any, connections are not encrypted.
     pub names: Vec<String>,
-    /// File for the root of that certificate (PEM), for clients to trust.
+    /// File that receives the root of the new certificate (PEM), for clients to trust.
     pub cert_out: Option<PathBuf>,
 }
 
@@ -125,7 +126,7 @@ pub enum MockError {
     /// The system refused a listener or a thread.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The certificate could not be created, because of an invalid name: the names, and the reason.
+    /// The certificate could not be created because of an invalid name. Has the names and the reason.
     #[error("cannot create a certificate for {0}: {1}")]
     Certificate(String, String),
     /// The certificate could not be written to this file.

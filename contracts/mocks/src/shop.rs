@@ -14,8 +14,8 @@ const TEXT_MAX: usize = 64;
 const LOGIN: &str = "<!doctype html><title>Shop</title><form action=\"/login\" method=\"post\">\
                      <input name=\"user\"><input type=\"password\" name=\"password\"></form>\n";
 
-/// A shop with a login, a form with an anti-forgery token, a paginated list, and orders. `/stats`
-/// has its counts. It stores nothing: session ids carry their proof, and order ids the product.
+/// A shop with a login, a form with an anti-forgery token, a paginated list, and orders. `/stats` returns its counts.
+/// The shop stores nothing else: session ids carry their proof, and order ids the product.
 #[derive(Debug, Default)]
 pub struct Shop {
     logins: AtomicU64,
@@ -28,8 +28,8 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// Creates a shop. Unless `wrong_one_in` is 0, every `wrong_one_in`th order is read back with a
-    /// wrong total. The session of login number `expired` (from 1) ends early.
+    /// Creates a shop. Every `wrong_one_in`th order is read back with a wrong total; 0 means none. The session of login
+    /// number `expired` (from 1) counts as expired.
     pub fn new(wrong_one_in: u64, expired: Option<u64>) -> Shop {
         Shop { wrong_one_in, expired, ..Shop::default() }
     }
@@ -145,7 +145,7 @@ fn query(target: &str) -> BTreeMap<String, String> {
     parameters(target.split_once('?').map_or("", |parts| parts.1).as_bytes())
 }
 
-/// Parameters of a form or query; the last of each name.
+/// Parameters of a form or query. If a name is repeated, its last value counts.
 fn parameters(form: &[u8]) -> BTreeMap<String, String> {
     let form = std::str::from_utf8(form).unwrap_or_default();
     let all = rest_path_and_query::parameters(form, PARAMETERS_MAX).unwrap_or_default();

@@ -13,10 +13,10 @@ const PARAMETERS_MAX: usize = 64;
 const CREATED: &str = "Thu Jan 18 00:10:45 +0000 2007";
 const COUNT_MAX: u64 = 200;
 
-/// Ids have ten digits after two that encode the kind.
+/// Number of ids per kind: two digits of an id encode the kind, ten digits follow.
 const IDS: u64 = 10_000_000_000;
 
-/// The mock. Fresh ids derive from the number of the request, reused ones from the requested user.
+/// A mock of Twitter. Fresh ids derive from the request's number, reused ids from the requested user.
 #[derive(Debug, Default)]
 pub struct Twitter {
     identities: Identities,
@@ -24,7 +24,7 @@ pub struct Twitter {
 }
 
 impl Twitter {
-    /// A mock with fresh or reused ids.
+    /// Creates a mock with fresh or reused ids.
     pub fn new(identities: Identities) -> Twitter {
         Twitter { identities, requests: AtomicU64::new(0) }
     }

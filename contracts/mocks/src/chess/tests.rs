@@ -1,4 +1,4 @@
-//! The scenarios of the case study's functional suite, and errors, at the codec.
+//! Tests the scenarios of the case study's functional suite, and errors, with encoded messages.
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn act(chess: &Chess, user: &str, game: i64, movecount: i64, mv: &str, wishes: &
     }
 }
 
-/// `id moves myTurn drawOffered result` of a player's games.
+/// A player's games, each as `id moves myTurn drawOffered result`.
 fn list(chess: &Chess, user: &str) -> Vec<String> {
     let games = call(chess, "GetMyGames", &[("username", user.into()), ("password", "password".into())]);
     let Ok(Value::List(games)) = games else { panic!("{games:?}") };

@@ -1,10 +1,10 @@
-//! Calls at the codec, compared with the table of the case study.
+//! Compares encoded calls with the table of the case study.
 
 use super::*;
 
 const URL: &str = "https://127.0.0.1:9444/";
 
-/// The result of a method, its exception, or another reply.
+/// Calls a method. Returns its result, its exception or another reply.
 fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, protocol: Protocol) -> String {
     let thrift = Thrift::new(owner);
     let called = thrift.methods.iter().find(|known| known.name == method).unwrap();
