@@ -15,14 +15,14 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use crate::value::Value;
 
-/// Maximum size of a text, in bytes.
+/// Maximum size of a JSON text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Maximum nesting of arrays and objects.
 pub const DEPTH_MAX: usize = 64;
-/// Maximum number of values in a text.
+/// Maximum number of values in a JSON text.
 pub const VALUES_MAX: usize = 1 << 20;
 
-/// Parses a whole text. Numbers outside `i64` become doubles. Fails for invalid JSON, a value over a limit, or a
+/// Parses a whole JSON text. Numbers outside `i64` become doubles. Fails for invalid JSON, a value over a limit, or a
 /// duplicate name in an object.
 pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     if bytes.len() > TEXT_BYTES_MAX {
@@ -111,8 +111,8 @@ impl<'de> Visitor<'de> for Read<'_> {
     }
 }
 
-/// A value as JSON. Bytes become an array of numbers; infinite numbers and NaN become `null`. Maps
-/// become objects, and a key that is not text becomes its JSON as text.
+/// Writes a value as JSON. Bytes become an array of numbers; infinite numbers and NaN become `null`. Maps become
+/// objects, and a key that is not text becomes its JSON as a string.
 pub fn compose(value: &Value) -> String {
     serde_json::to_string(value).expect("keys are texts")
 }

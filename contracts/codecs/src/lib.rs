@@ -1,5 +1,6 @@
 //! Codecs for the protocols that contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a WSDL, [`json`] and
-//! [`rest`]. Each reads a message through views and composes one from a [`value::Value`]. No sockets, no clock.
+//! [`rest`]. Each codec reads a message through views and composes one from a [`value::Value`], without sockets or
+//! clocks.
 
 pub mod built_in_schemas;
 pub mod json;

@@ -1,24 +1,24 @@
 //! Errors in messages, IDL files, WSDL files and path templates. All errors of a file are reported at once.
 
-/// Maximum number of errors reported per file. Beyond it, the first ones explain the rest.
+/// Maximum number of errors reported per file. Further errors mostly follow from the first ones.
 pub const MISTAKES_MAX: usize = 50;
 
 /// Returns the text of an included or imported file by its path as written, or why it cannot. Called once per path.
 pub type ReadFile<'r> = &'r mut dyn FnMut(&str) -> Result<String, String>;
 
-/// One error with its location and a hint.
+/// An error in a file, with its location and a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {text}{}", .hint.as_ref().map_or(String::new(), |hint| format!("\n  = help: {hint}")))]
 pub struct Mistake {
-    /// Name of the file, as given to the reader.
+    /// Name of the file, as passed to the parser.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// The error: the thing, its value and the limit.
+    /// The error message: the thing, its value and the limit.
     pub text: String,
-    /// How to fix it, if known.
+    /// How to fix the error, or `None` if unknown.
     pub hint: Option<String>,
 }
 
@@ -29,15 +29,15 @@ impl Mistake {
     }
 }
 
-/// Why bytes are not a message, and where.
+/// The reason why bytes are not a message, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {what}")]
 pub struct DecodeError {
-    /// Byte offset of the error or shortly after it, in Thrift messages without the frame length.
+    /// Byte offset of the error or shortly after it. In Thrift messages, the frame length does not count.
     pub at: usize,
-    /// The error: the thing, its value and the limit.
+    /// The error message: the thing, its value and the limit.
     pub what: String,
-    /// Whether a limit was exceeded; the message may be well-formed.
+    /// Whether a limit was exceeded. The message may then be well-formed.
     pub is_limit: bool,
 }
 
@@ -57,8 +57,8 @@ impl DecodeError {
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Mistakes {
-    /// Fails with errors sorted by file, in the order of `sources`, and position. Returns `result`
-    /// if there are none.
+    /// Returns `result` if there are no errors. Otherwise fails with errors sorted by file, in the order of `sources`,
+    /// and by position.
     pub(crate) fn or<T>(mut all: Vec<Mistake>, sources: &[&str], result: T) -> Result<T, Mistakes> {
         if all.is_empty() {
             return Ok(result);

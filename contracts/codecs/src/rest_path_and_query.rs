@@ -5,9 +5,9 @@
 //! let found = retweet.matches("/1.1/statuses/retweet/21%2F7.json").unwrap();
 //! assert_eq!((found[0].0, found[0].1.as_ref()), ("id", "21/7"));
 //! ```
-//! Slashes separate segments. A template's segment is fixed text with at most one `{name}`, which
-//! matches one or more characters except `/`. Percent escapes are decoded after a path is split
-//! into segments, so `%2F` does not separate them. `/a` and `/a/` are different paths.
+//! Slashes separate segments. A template's segment is fixed text with at most one `{name}`, which matches one or more
+//! characters except `/`. Percent escapes are decoded after a path is split into segments, so `%2F` does not separate
+//! segments. `/a` and `/a/` are different paths.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use percent_encoding::percent_decode_str;
 /// Maximum size of a template, in bytes.
 pub const PATH_MAX_BYTES: usize = 8 << 10;
 
-/// A path with named parts.
+/// A path template with named parts, such as `/users/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     segments: Vec<Segment>,
@@ -25,22 +25,22 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Segment {
     before: String,
-    /// The name, and the text after it.
+    /// The name of the variable part, and the fixed text after it.
     name: Option<(String, String)>,
 }
 
-/// An error in a template.
+/// An error in a path template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {what}")]
 pub struct TemplateError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// The error: the thing, its value and the limit.
+    /// The error message: the thing, its value and the limit.
     pub what: String,
 }
 
 impl Template {
-    /// Parses a template and decodes the percent escapes in its fixed text. Returns all errors.
+    /// Parses a template and decodes the percent escapes in its fixed text. Fails with all errors.
     pub fn parse(text: &str) -> Result<Template, Vec<TemplateError>> {
         let mut mistakes = Vec::new();
         let mut tell = |at: usize, what: String| {
@@ -106,7 +106,7 @@ impl Template {
         }
     }
 
-    /// The parameters if `path`, without its query, matches. `None` also if it is not valid UTF-8.
+    /// The parameters of a matching `path`, given without query. `None` if `path` does not match or is not UTF-8.
     pub fn matches<'p>(&self, path: &'p str) -> Option<Vec<(&str, Cow<'p, str>)>> {
         let mut rest = path.strip_prefix('/')?.split('/');
         let mut parameters = Vec::new();
@@ -132,15 +132,14 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     text.strip_prefix(before)?.strip_suffix(after).filter(|inner| !inner.is_empty())
 }
 
-/// Decodes percent escapes; `None` if not valid UTF-8. Keeps a `%` that does not start an escape.
+/// Decodes percent escapes. `None` if the result is not valid UTF-8. Keeps a `%` that does not start an escape.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }
 
-/// Parses a query (the text between `?` and `#`) or a form (`application/x-www-form-urlencoded`)
-/// into names and values, in order. `+` means a space. Empty pairs (`&&`) are skipped; a name
-/// without `=` has an empty value. `None` if there are more than `limit` or an escape is not valid
-/// UTF-8. Source: the URL standard, section 5.1.
+/// Parses a query (the text between `?` and `#`) or a form (`application/x-www-form-urlencoded`) into names and values,
+/// in order. `+` means a space. Empty pairs (`&&`) are skipped, and a name without `=` has an empty value. `None` for
+/// more than `limit` pairs or an escape that is not UTF-8. Source: the URL standard, section 5.1.
 pub fn parameters(text: &str, limit: usize) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(limit + 1).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -1,5 +1,5 @@
-//! SOAP 1.1, document/literal wrapped, driven by a WSDL. Decodes envelopes into operations with
-//! arguments and results, and encodes them.
+//! SOAP 1.1, document/literal wrapped, driven by a WSDL. Decodes envelopes into operations with arguments and results,
+//! and encodes them.
 //! ```
 //! use codecs::soap::{Envelope, Limits, wsdl};
 //! let text = include_str!("../schemas/chess.wsdl");

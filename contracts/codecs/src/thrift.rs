@@ -1,5 +1,5 @@
-//! Apache Thrift without generated code: an IDL file drives decoding and encoding. Binary and
-//! compact protocol, framed and unframed.
+//! Apache Thrift without generated code: an IDL file drives decoding and encoding. Supports the binary and the compact
+//! protocol, framed and unframed.
 //! ```
 //! use codecs::thrift::{Framing, Header, Limits, Message, MessageKind, Protocol, compose_message, idl};
 //! use codecs::value::Value;

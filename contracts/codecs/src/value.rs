@@ -1,4 +1,4 @@
-//! An owned value shared by all codecs: mock replies, client requests and default values.
+//! An owned value that all codecs share, for mock replies, client requests and default values.
 
 use serde::{Serialize, Serializer};
 
@@ -7,24 +7,24 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// `null` in JSON, `xsi:nil` in XML. An absent field is omitted from its record instead.
+    /// `null` in JSON or `xsi:nil` in XML. An absent field is omitted from its record instead.
     #[default]
     Null,
-    /// Stands for a single value still to come, to check the message around it. Never sent.
+    /// A placeholder for a single value that is not known yet, to check the message around it. Never sent.
     Unknown,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
     /// An integer, or the number of an enum's member.
     Integer(i64),
-    /// A number with a fraction, or too large for an integer.
+    /// A number with a fraction, or one too large for an integer.
     Double(f64),
-    /// Text.
+    /// A string of Unicode text.
     Text(String),
-    /// Binary data.
+    /// Bytes of binary data.
     Bytes(Vec<u8>),
-    /// A list or set, in order.
+    /// A list or a set, in order.
     List(Vec<Value>),
-    /// A map in its writer's order, with keys of any kind.
+    /// A map with keys of any kind, in the writer's order.
     #[serde(serialize_with = "serialize_map")]
     Map(Vec<(Value, Value)>),
     /// The ordered fields of a struct, complex type or object.
@@ -43,29 +43,29 @@ fn serialize_record<S: Serializer>(fields: &[(String, Value)], serializer: S) ->
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }
 
-/// A value that does not fit its type.
+/// A value that does not fit its type, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {what}")]
 pub struct ComposeError {
-    /// Path to the value from the message: field names and element indexes.
+    /// Path from the message to the value: field names and element indexes.
     pub path: String,
-    /// The error: the thing, its value and the limit.
+    /// The error message: the thing, its value and the limit.
     pub what: String,
 }
 
 impl Value {
-    /// Creates a record.
+    /// Creates a record from field names and values, in order.
     pub fn record<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
         Value::Record(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// A record's field; `None` if it is absent or the value is not a record.
+    /// The field of a record. `None` if the field is absent or the value is not a record.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let Value::Record(fields) = self else { return None };
         fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
     }
 
-    /// Name of the kind, for messages.
+    /// Name of the kind of value for error messages, such as `integer`.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",

@@ -20,7 +20,7 @@ fn struct_named<'a>(schema: &'a Schema, name: &str) -> &'a Struct {
     schema.structs().find(|(_, structure)| structure.name == name).unwrap().1
 }
 
-/// Errors of `x.thrift` as `line:column text`; `files` can be included.
+/// Returns the errors of `x.thrift` as `line:column text`. `files` can be included.
 fn mistakes_with(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     let mut include = |path: &str| match files.iter().find(|file| file.0 == path) {
         Some(file) => Ok(file.1.to_owned()),

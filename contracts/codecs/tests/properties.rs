@@ -1,4 +1,4 @@
-//! Random values of random schemas, random bytes, and the seeds of the fuzz targets.
+//! Tests with random values of random schemas, random bytes, and the seeds of the fuzz targets.
 
 use codecs::thrift::{
     Framing, Header, Limits, Message, MessageKind, MessageReader, Progress, Protocol, compose_message,
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::bodies;
 use crate::idl::parse;
 
-/// Choices drawn from bytes, 0 when exhausted, so that fewer bytes make a smaller case.
+/// Choices drawn from bytes, or 0 when no bytes are left, so that fewer bytes make a smaller case.
 struct Choices<'c>(&'c [u8]);
 
 impl Choices<'_> {
@@ -50,7 +50,7 @@ struct Field {
     ty: Ty,
 }
 
-/// Structs in the order of their numbers; a struct contains only earlier ones.
+/// Structs in the order of their numbers. A struct contains only earlier ones.
 #[derive(Default)]
 struct Structs(Vec<Vec<Field>>);
 
@@ -150,7 +150,7 @@ impl Structs {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Composed messages decode to the same value, however split. Truncated ones fail.
+    /// Composed messages decode to the same value, however the bytes are split. Truncated messages fail.
     #[test]
     fn random_values_survive_a_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..300), sequence: i32, strict: bool) {
         let mut choices = Choices(&bytes);

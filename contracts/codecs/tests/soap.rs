@@ -1,4 +1,4 @@
-//! SOAP and WSDL against zeep's envelopes, and tables of rejected input.
+//! Compares SOAP and WSDL with zeep's envelopes, and rejects tables of invalid input.
 
 use codecs::mistake::Mistakes;
 use codecs::soap::{Builtin, Envelope, Limits, Response, Type, Wsdl, compose_envelope, compose_fault, wsdl};
@@ -45,7 +45,7 @@ fn parses_the_case_study_wsdl_files() {
     assert_eq!(airline.complex(airline.operation("resetBackend").unwrap().input.content).fields.len(), 0);
 }
 
-/// Operations and envelopes from `oracle/soap_messages.py`.
+/// Operations and request envelopes from `oracle/soap_messages.py`.
 fn requests_of_zeep() -> Vec<(&'static str, &'static str)> {
     include_str!("oracle/soap_requests.txt").lines().map(|line| line.split_once('\t').unwrap()).collect()
 }
@@ -115,7 +115,7 @@ fn responses() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// zeep decoded these responses into `oracle/soap_responses_read.txt`; they must not change.
+/// The composed responses must equal those that zeep decoded into `oracle/soap_responses_read.txt`.
 #[test]
 fn composes_the_responses_that_zeep_decoded() {
     let (chess, airline) = (chess(), airline());

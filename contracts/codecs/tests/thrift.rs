@@ -1,4 +1,4 @@
-//! Thrift messages against Apache Thrift's Python library, rejected input, and split streams.
+//! Compares Thrift messages with Apache Thrift's Python library, and tests rejected input and split streams.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use codecs::value::Value;
 
 use crate::idl::{calculator, evernote, parse};
 
-/// Name, protocol (`old` is binary, not strict) and bytes of messages from `oracle/thrift_messages.py`.
+/// Messages from `oracle/thrift_messages.py`: name, protocol (`old` is binary without a version) and bytes.
 fn oracle() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let line = |line: &'static str| {
         let mut words = line.split(' ');
@@ -229,7 +229,7 @@ fn refused(protocol: Protocol, hex: &str, expect: &str) {
     let bytes = unhex(&hex.replace(' ', ""));
     let found = Message::decode(protocol, &bytes, &NARROW);
     assert_eq!(found.map(|_| ()).map_err(|error| error.to_string()), Err(expect.to_owned()), "{hex}");
-    // A stream reports the same error as early as possible.
+    // A stream reports the same error, as early as possible.
     let mut reader = MessageReader::new(protocol, Framing::Unframed, NARROW);
     if !expect.contains("too early") && !expect.contains("after the message") {
         assert_eq!(reader.read(&bytes).map_err(|error| error.to_string()), Err(expect.to_owned()), "{hex} as a stream");
@@ -305,7 +305,7 @@ fn rejects_oversized_messages_from_their_first_bytes() {
 fn skips_unknown_fields_and_takes_the_last_repeat() {
     let schema = calculator();
     let add = schema.service("Adder").unwrap().method("add").unwrap();
-    // `a` as a string, an unknown 9, `b`, `a` with its type, and `b` again.
+    // The fields are `a` as a string, an unknown 9, `b`, `a` with its type, and `b` again.
     let body = "0b0001 00000001 78  0c0009 0f0001 08 00000001 00000007 00  080002 00000005  080001 00000003  080002 00000006 00";
     let bytes = unhex(&format!("{OLD}{body}").replace(' ', ""));
     let message = Message::decode(Protocol::Binary, &bytes, &Limits::DEFAULT).unwrap();

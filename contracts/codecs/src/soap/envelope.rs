@@ -9,12 +9,12 @@ pub const SOAP_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";
 
 const SOAP_12: &str = "http://www.w3.org/2003/05/soap-envelope";
 
-/// Why bytes are not a message of a service.
+/// The reason why bytes are not a message of a service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct SoapError {
     what: String,
-    /// Whether they may be a message beyond a limit, or of a version that this crate does not read.
+    /// Whether the bytes may be a message over a limit, or of a version that this crate does not read.
     pub is_over: bool,
 }
 
@@ -28,52 +28,52 @@ pub struct Envelope<'d> {
     content: u32,
 }
 
-/// A request for an operation.
+/// A request to perform an operation.
 #[derive(Clone, Copy)]
 pub struct Request<'e> {
     /// The operation that the body's element selects.
     pub operation: &'e Operation,
     /// The arguments, by name and by position.
     pub arguments: View<'e>,
-    /// Whether `SOAPAction` names another or an unknown operation. The body decides; a server that
-    /// follows the header would perform another operation.
+    /// Whether `SOAPAction` names an operation other than the body's. The body decides here, but a server that follows
+    /// the header would perform a different operation.
     pub is_action_other: bool,
 }
 
-/// A response to an operation.
+/// A response to an operation: its result or a fault.
 pub enum Response<'e> {
     /// The operation succeeded.
     Returned {
         /// The element in the body.
         all: View<'e>,
-        /// The content of its only field (document/literal wrapped), if it has exactly one.
+        /// The only field of that element (document/literal wrapped), or `None` if its type has more or fewer fields.
         result: Option<View<'e>>,
     },
-    /// The operation failed.
+    /// The operation failed with a fault.
     Fault(Fault<'e>),
 }
 
 /// A SOAP fault.
 #[derive(Clone, Copy)]
 pub struct Fault<'e> {
-    /// `Client`, `Server` and so on, with a namespace prefix.
+    /// The code with its namespace prefix, such as `soap:Client`.
     pub code: &'e str,
-    /// A human-readable reason.
+    /// A reason for people to read.
     pub string: &'e str,
-    /// Further details; the types of their elements are unknown.
+    /// Further details, or `None` if the fault has none. The types of their elements are unknown.
     pub detail: Option<View<'e>>,
 }
 
 impl Fault<'_> {
-    /// The code without its prefix.
+    /// The code without its prefix, such as `Client`.
     pub fn code_name(&self) -> &str {
         self.code.rsplit(':').next().unwrap_or(self.code).trim()
     }
 }
 
 impl<'d> Envelope<'d> {
-    /// Parses a whole envelope. Fails for invalid XML, a value over a limit, a document type, and
-    /// anything except an envelope with one element in its body.
+    /// Parses a whole envelope. Fails for invalid XML, a value over a limit, a document type, or anything except an
+    /// envelope with one element in its body.
     pub fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Envelope<'d>, SoapError> {
         let document = Document::parse(bytes, limits)
             .map_err(|error| SoapError { what: error.to_string(), is_over: error.is_limit })?;
@@ -104,8 +104,8 @@ impl<'d> Envelope<'d> {
         View::new(&self.document, self.content, wsdl, Type::Complex(message.content))
     }
 
-    /// Reads the envelope as a request. `action` is the value of `SOAPAction`, if the header
-    /// exists. Fails if no operation has the body's element.
+    /// Reads the envelope as a request. `action` is the value of `SOAPAction`, or `None` without that header. Fails if
+    /// no operation has the body's element.
     pub fn request<'e>(&'e self, wsdl: &'e Wsdl, action: Option<&str>) -> Result<Request<'e>, SoapError> {
         let (namespace, name) = self.content();
         let Some(operation) = wsdl.operation_by_element(namespace, name) else {
@@ -117,7 +117,8 @@ impl<'d> Envelope<'d> {
         Ok(Request { operation, arguments: self.view(wsdl, &operation.input), is_action_other })
     }
 
-    /// Reads a response to `operation`. Fails if the body has neither a fault nor its element.
+    /// Reads the envelope as a response to `operation`. Fails if the body has neither a fault nor the operation's
+    /// element.
     pub fn response<'e>(&'e self, wsdl: &'e Wsdl, operation: &Operation) -> Result<Response<'e>, SoapError> {
         let (namespace, name) = self.content();
         if (namespace, name) == (SOAP_11, "Fault") {
@@ -135,7 +136,7 @@ impl<'d> Envelope<'d> {
     }
 
     fn fault<'e>(&'e self, wsdl: &'e Wsdl) -> Fault<'e> {
-        // SOAP 1.1 requires no namespace on elements of a fault, but some servers add one.
+        // SOAP 1.1 requires that elements of a fault have no namespace, but some servers add one.
         let child =
             |name: &str| self.document.children(self.content).find(|child| self.document.element(*child).name == name);
         let text = |name: &str| child(name).map(|child| self.document.element(child).text.trim());

@@ -1,25 +1,25 @@
-/// The ID of a complex type in its [`Wsdl`].
+/// ID of a complex type in its [`Wsdl`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ComplexId(pub(crate) u32);
 
-/// The ID of a simple type in its [`Wsdl`].
+/// ID of a simple type in its [`Wsdl`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SimpleId(pub(crate) u32);
 
 /// How the text of a simple type is read. Source: XML Schema part 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Builtin {
-    /// `string` and types derived from it, dates and times, `decimal`, `anyURI`, `QName`.
+    /// `string` and types derived from it, dates and times, `decimal`, `anyURI` and `QName`.
     Text,
-    /// `true`, `false`, `1`, `0`.
+    /// A boolean: `true`, `false`, `1` or `0`.
     Boolean,
-    /// An integer from the minimum to the maximum. Larger ones (`unsignedLong`, `integer`) are only available as text.
+    /// An integer from the minimum to the maximum. Integers wider than 64 bits are only available as text.
     Integer(i64, i64),
     /// `float` and `double`, with `INF`, `-INF` and `NaN`.
     Float,
-    /// `base64Binary`.
+    /// Bytes in base 64, `base64Binary`.
     Base64,
-    /// `hexBinary`.
+    /// Bytes in hexadecimal, `hexBinary`.
     Hex,
 }
 
@@ -28,22 +28,22 @@ pub enum Builtin {
 pub enum Type {
     /// A built-in type of XML Schema.
     Builtin(Builtin),
-    /// A restriction of a built-in type.
+    /// A simple type: a restriction of a built-in type.
     Simple(SimpleId),
-    /// A type with fields.
+    /// A complex type, which has fields.
     Complex(ComplexId),
-    /// `anyType`: any content.
+    /// Any content, `anyType`.
     Any,
 }
 
-/// A simple type.
+/// A simple type of a WSDL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simple {
-    /// Its name, or the element's name for an anonymous type.
+    /// Name of the type, or of its element for an anonymous type.
     pub name: String,
-    /// The built-in type it restricts.
+    /// The built-in type that this type restricts.
     pub base: Builtin,
-    /// The allowed texts; empty if all are allowed.
+    /// The allowed values as text; empty if all are allowed.
     pub values: Vec<String>,
 }
 
@@ -52,9 +52,9 @@ pub struct Simple {
 pub struct Field {
     /// Local name of the element or attribute.
     pub name: String,
-    /// Namespace; empty if unqualified (`elementFormDefault="unqualified"`).
+    /// Namespace of the element or attribute; empty if unqualified (`elementFormDefault="unqualified"`).
     pub namespace: String,
-    /// Type of the value, per occurrence if it repeats.
+    /// Type of the value; if the field repeats, of each value.
     pub ty: Type,
     /// Minimum number of occurrences.
     pub min: u32,
@@ -62,43 +62,43 @@ pub struct Field {
     pub max: Option<u32>,
     /// Whether the value may be `xsi:nil`.
     pub is_nillable: bool,
-    /// Whether it is an attribute.
+    /// Whether the field is an attribute.
     pub is_attribute: bool,
 }
 
 impl Field {
-    /// Whether it may occur more than once.
+    /// Whether the field may occur more than once.
     pub fn is_list(&self) -> bool {
         self.max != Some(1) && self.max != Some(0)
     }
 }
 
-/// A complex type.
+/// A complex type of a WSDL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complex {
-    /// Its name, or the element's name for an anonymous type.
+    /// Name of the type, or of its element for an anonymous type.
     pub name: String,
-    /// Its elements in order, starting with inherited ones, then its attributes.
+    /// Elements in order, starting with inherited ones, followed by the attributes.
     pub fields: Vec<Field>,
-    /// Whether it is a `choice`: at most one of its elements is present.
+    /// Whether the type is a `choice`, of which at most one element is present.
     pub is_choice: bool,
 }
 
 impl Complex {
-    /// Returns the field with this local name.
+    /// Returns the field with this local name, or `None`.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The only field of a type that just wraps a list, such as `ArrayOfFlight` with any number of
-    /// `Flight`. Such a type is read and written as that list.
+    /// Returns the only field of a type that just wraps a list, such as `ArrayOfFlight` with any number of `Flight`.
+    /// Such a type is read and written as a list.
     pub fn array(&self) -> Option<&Field> {
         let [field] = self.fields.as_slice() else { return None };
         (field.is_list() && !field.is_attribute).then_some(field)
     }
 }
 
-/// A message: the element in the body.
+/// A message of an operation: the element in the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Name of the element.
@@ -109,16 +109,16 @@ pub struct Message {
     pub content: ComplexId,
 }
 
-/// A document/literal operation.
+/// An operation in document/literal style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     /// Name in the WSDL's port type.
     pub name: String,
     /// Value of `SOAPAction`; empty if the WSDL has none.
     pub action: String,
-    /// The request.
+    /// The request's message.
     pub input: Message,
-    /// The response; `None` for one-way operations.
+    /// The response's message; `None` for a one-way operation.
     pub output: Option<Message>,
 }
 
@@ -131,7 +131,7 @@ pub struct Service {
     pub operations: Vec<Operation>,
 }
 
-/// A resolved WSDL with everything it imports. It drives decoding and encoding.
+/// A resolved WSDL with all its imports. It drives decoding and encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wsdl {
     /// Services in file order.
@@ -141,33 +141,34 @@ pub struct Wsdl {
 }
 
 impl Wsdl {
-    /// The complex type with this ID. Panics if the ID belongs to another WSDL.
+    /// Returns the complex type with this ID. Panics if the ID belongs to a different WSDL and is out of range.
     pub fn complex(&self, id: ComplexId) -> &Complex {
         &self.complex[id.0 as usize]
     }
 
-    /// The simple type with this ID. Panics if the ID belongs to another WSDL.
+    /// Returns the simple type with this ID. Panics if the ID belongs to a different WSDL and is out of range.
     pub fn simple(&self, id: SimpleId) -> &Simple {
         &self.simple[id.0 as usize]
     }
 
-    /// All operations of all ports, in file order.
+    /// Returns the operations of all ports, in file order.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.services.iter().flat_map(|service| &service.operations)
     }
 
-    /// Returns the first operation with this name.
+    /// Returns the first operation with this name, or `None`.
     pub fn operation(&self, name: &str) -> Option<&Operation> {
         self.operations().find(|operation| operation.name == name)
     }
 
-    /// The operation whose request has this element in its body.
+    /// Returns the operation whose request has this element in its body, or `None`.
     pub fn operation_by_element(&self, namespace: &str, element: &str) -> Option<&Operation> {
         self.operations().find(|operation| operation.input.element == element && operation.input.namespace == namespace)
     }
 
-    /// The operation that a `SOAPAction` names. Clients and servers spell it in three ways: the WSDL's value, the bare
-    /// operation name, or namespace, `/` and name. Quotes around it are ignored. `None` if it is empty.
+    /// Returns the operation that a `SOAPAction` names, ignoring quotes. Clients and servers spell the value in three
+    /// ways: as in the WSDL, as the bare operation name, or as namespace, `/` or `#`, and name. `None` if nothing
+    /// matches.
     pub fn operation_by_action(&self, action: &str) -> Option<&Operation> {
         let action = action.trim();
         let action = action.strip_prefix('"').and_then(|action| action.strip_suffix('"')).unwrap_or(action);

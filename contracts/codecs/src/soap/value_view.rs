@@ -6,8 +6,8 @@ use crate::value::Value;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// A value in place in an envelope. Fields are read by name or position. A repeatable field is a
-/// list, and so is a type whose only field is repeatable ([`Complex::array`]).
+/// A value in place in an envelope. Fields are read by name or position. A repeatable field is a list, and so is a type
+/// whose only field is repeatable ([`Complex::array`]).
 #[derive(Clone, Copy)]
 pub struct View<'e> {
     document: &'e Document<'e>,
@@ -18,7 +18,7 @@ pub struct View<'e> {
 #[derive(Clone, Copy)]
 enum At<'e> {
     Element(u32, Type),
-    /// The children of an element that belong to a field.
+    /// The children of an element that belong to this field.
     List(u32, &'e Field),
     Attribute(&'e str, Type),
 }
@@ -28,7 +28,7 @@ impl<'e> View<'e> {
         View { document, wsdl, at: At::Element(element, ty) }
     }
 
-    /// Its type; for a list, the type of its elements.
+    /// Type of the value; for a list, type of its elements.
     pub fn ty(&self) -> Type {
         match self.at {
             At::Element(_, ty) | At::Attribute(_, ty) => ty,
@@ -41,19 +41,19 @@ impl<'e> View<'e> {
         Some(self.wsdl.complex(id))
     }
 
-    /// Whether it is `xsi:nil`.
+    /// Whether the value is `xsi:nil`.
     pub fn is_nil(&self) -> bool {
         let At::Element(element, _) = self.at else { return false };
         matches!(self.document.attribute_in(element, XSI, "nil").map(str::trim), Some("true" | "1"))
     }
 
-    /// Whether it is a list: a repeatable field, or a type whose only field is repeatable.
+    /// Whether the value is a list: a repeatable field, or a type whose only field is repeatable.
     pub fn is_list(&self) -> bool {
         matches!(self.at, At::List(..))
             || (self.complex().is_some_and(|complex| complex.array().is_some()) && !self.is_nil())
     }
 
-    /// Its raw text; `None` for nil and for values with child elements.
+    /// The raw text; `None` for nil and for values with child elements.
     pub fn text(&self) -> Option<&'e str> {
         match self.at {
             At::Attribute(text, _) => Some(text),
@@ -64,17 +64,17 @@ impl<'e> View<'e> {
         }
     }
 
-    /// Its text if its type is textual or unknown.
+    /// The text of a value whose type is textual or unknown; otherwise `None`.
     pub fn as_str(&self) -> Option<&'e str> {
         if matches!(self.wsdl.base(self.ty()), Some(Builtin::Text) | None) { self.text() } else { None }
     }
 
-    /// Its built-in type, and its text without whitespace around it.
+    /// The built-in type, and the text without surrounding whitespace.
     fn scalar(&self) -> Option<(Builtin, &'e str)> {
         Some((self.wsdl.base(self.ty())?, self.text()?.trim_matches(BLANKS)))
     }
 
-    /// Its value as a boolean.
+    /// The value as a boolean; `None` for other types and invalid text.
     pub fn as_bool(&self) -> Option<bool> {
         match self.scalar()? {
             (Builtin::Boolean, "true" | "1") => Some(true),
@@ -83,13 +83,13 @@ impl<'e> View<'e> {
         }
     }
 
-    /// Its value as an integer within the bounds of its type.
+    /// The value as an integer; `None` for other types and for text outside the type's bounds.
     pub fn as_i64(&self) -> Option<i64> {
         let (Builtin::Integer(min, max), text) = self.scalar()? else { return None };
         text.parse::<i64>().ok().filter(|value| (min..=max).contains(value))
     }
 
-    /// Its value as a number, for `float` and `double`.
+    /// The value as a number, for `float` and `double`; `None` for other types and invalid text.
     pub fn as_f64(&self) -> Option<f64> {
         match self.scalar()? {
             (Builtin::Float, "INF") => Some(f64::INFINITY),
@@ -105,7 +105,7 @@ impl<'e> View<'e> {
         }
     }
 
-    /// Decodes `base64Binary` or `hexBinary`.
+    /// Decodes `base64Binary` or `hexBinary`; `None` for other types and invalid text.
     pub fn as_bytes(&self) -> Option<Vec<u8>> {
         let (base, text) = self.scalar()?;
         let bare = text.chars().filter(|letter| !BLANKS.contains(letter)).collect::<String>();
@@ -135,14 +135,15 @@ impl<'e> View<'e> {
         Some(View { at, ..*self })
     }
 
-    /// Whether a field that may occur once is repeated. [`View::get`] returns the first one.
+    /// Whether a field that may occur once is repeated. [`View::get`] then returns the first occurrence.
     pub fn is_repeated(&self, field: &Field) -> bool {
         let At::Element(element, _) = self.at else { return false };
         let is_field = |child: &u32| self.document.is(*child, &field.namespace, &field.name);
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// The field with this name. If the type is unknown, the first child with this name. Lists exist even if empty.
+    /// The field with this name, or for an unknown type the first such child. `None` if absent; lists exist even if
+    /// empty.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {
@@ -153,12 +154,12 @@ impl<'e> View<'e> {
         }
     }
 
-    /// The field at this position of the type, such as an argument.
+    /// The field at this position of the type, such as an argument. `None` if absent; lists exist even if empty.
     pub fn at(&self, index: usize) -> Option<View<'e>> {
         self.field(self.complex()?.fields.get(index)?)
     }
 
-    /// The fields present, in the order of the type.
+    /// The fields that are present, in the order of the type.
     pub fn fields(&self) -> impl Iterator<Item = (&'e Field, View<'e>)> + use<'e> {
         let view = *self;
         let fields = self.complex().map(|complex| complex.fields.as_slice()).unwrap_or_default();
@@ -181,7 +182,7 @@ impl<'e> View<'e> {
         })
     }
 
-    /// A deep copy. Mistyped text remains text; an unknown type becomes text or a record.
+    /// Copies the whole value. Mistyped text remains text; a value of unknown type becomes text or a record.
     pub fn to_value(&self) -> Value {
         if self.is_nil() {
             return Value::Null;
@@ -216,5 +217,5 @@ impl<'e> View<'e> {
     }
 }
 
-/// XML whitespace, insignificant around numbers and within binary data.
+/// XML whitespace, which is insignificant around numbers and within binary data.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];

@@ -26,15 +26,16 @@ const XSD: &str = "http://www.w3.org/2001/XMLSchema";
 /// Maximum number of imported files, including indirect imports.
 pub const FILES_MAX: usize = 256;
 
-/// Maximum nesting of types, and maximum number of fields of all types together.
+/// Maximum nesting of types.
 const DEPTH_MAX: usize = 64;
+/// Maximum number of fields of all types together.
 const FIELDS_MAX: usize = 1 << 16;
 
 const LIMITS: Limits =
     Limits { document_bytes: 4 << 20, depth: DEPTH_MAX, elements: 1 << 17, attributes: 64, text_bytes: 1 << 20 };
 
 /// Parses the WSDL `text`; `source` is its name in error messages. `import` returns the text of a file by its location
-/// as written, or the reason why it cannot. It is called once per location. Returns all errors of the file and its
+/// as written, or the reason why it cannot; it is called once per location. Fails with all errors of the file and its
 /// imports.
 pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mistakes> {
     let mut mistakes = Vec::new();
@@ -149,7 +150,7 @@ type Name<'f> = (&'f str, &'f str);
 struct Reader<'f> {
     /// Definitions by kind (`type`, `port type`), namespace and name.
     definitions: BTreeMap<(&'static str, Name<'f>), Node<'f>>,
-    /// Types read so far, by file and element of their definition.
+    /// Types read so far, by file number and element of the definition.
     types: BTreeMap<(usize, u32), Type>,
     wsdl: Wsdl,
     depth: usize,
@@ -166,7 +167,7 @@ impl<'f> Reader<'f> {
         self.mistakes.push(Mistake::new(node.file.source, node.file.text, node.element().at, text, hint));
     }
 
-    /// Returns a required attribute. Reports an error and returns an empty string if it is missing.
+    /// Returns a required attribute. If it is missing, reports an error and returns an empty string.
     fn required(&mut self, node: Node<'f>, name: &str) -> &'f str {
         node.attribute(name).unwrap_or_else(|| {
             self.tell(node, format!("`{}` has no attribute `{name}`", node.name()));
@@ -174,7 +175,7 @@ impl<'f> Reader<'f> {
         })
     }
 
-    /// Returns the qualified name in an attribute. Reports an error if it is missing or undeclared.
+    /// Returns the qualified name in an attribute. `None`, and an error is reported, if it is missing or undeclared.
     fn qualified(&mut self, node: Node<'f>, attribute: &str) -> Option<Name<'f>> {
         let value = self.required(node, attribute);
         if value.is_empty() {
@@ -350,7 +351,7 @@ impl<'f> Reader<'f> {
 
     fn extension(&mut self, node: Node<'f>, fields: &mut Vec<Field>, is_choice: &mut bool) {
         match self.type_named(node, "base") {
-            // A base still being read extends itself; it has no fields yet.
+            // A base that is still being read extends itself; it has no fields yet.
             Some(Type::Complex(id)) => fields.extend(self.wsdl.complex(id).fields.iter().cloned()),
             Some(Type::Any) | None => {}
             Some(_) => self.tell(node, "the base of complex content is not a complex type"),
@@ -374,7 +375,7 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// `minOccurs` or `maxOccurs`; `None` for `unbounded`.
+    /// Returns `minOccurs` or `maxOccurs`; `None` for `unbounded`.
     fn occurs(&mut self, node: Node<'f>, attribute: &str) -> Option<u32> {
         match node.attribute(attribute) {
             Some("unbounded") if attribute == "maxOccurs" => None,

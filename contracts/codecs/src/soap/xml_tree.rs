@@ -1,5 +1,5 @@
-//! A tree of an XML document with borrowed names and text, read within limits. Document types are
-//! rejected, so the only entities are XML's five and character references.
+//! A tree of an XML document with borrowed names and text, read within limits. Document types are rejected, so the only
+//! entities are XML's five and character references.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -26,7 +26,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 16 MiB per document and text, 1,048,576 elements, 64 levels and 64 attributes per element.
+    /// Default limits: 16 MiB per document and text, 1,048,576 elements, 64 levels, and 64 attributes per element.
     pub const DEFAULT: Limits =
         Limits { document_bytes: 16 << 20, depth: 64, elements: 1 << 20, attributes: 64, text_bytes: 16 << 20 };
 }
@@ -44,7 +44,7 @@ pub(super) struct Element<'d> {
     pub(super) parent: Option<u32>,
     pub(super) first_child: Option<u32>,
     pub(super) next: Option<u32>,
-    /// Its own text, without its children's, with references resolved.
+    /// The element's own text, without its children's, with references resolved.
     pub(super) text: Cow<'d, str>,
     attributes: std::ops::Range<u32>,
     pub(super) at: usize,
@@ -231,7 +231,7 @@ impl<'d> Document<'d> {
         Some(&own.value)
     }
 
-    /// Resolves a prefix to its namespace at this element.
+    /// Resolves a prefix to its namespace at this element. `None` if the prefix is undeclared.
     fn resolve(&self, index: u32, prefix: Option<&str>) -> Option<&str> {
         if prefix == Some("xml") {
             return Some(XML);
@@ -250,7 +250,7 @@ impl<'d> Document<'d> {
         None
     }
 
-    /// Namespace and local name of a qualified name in an attribute or text; `None` if its prefix is undeclared.
+    /// Splits a qualified name into namespace and local name. `None` if its prefix is undeclared at this element.
     pub(super) fn qualified<'n>(&self, index: u32, name: &'n str) -> Option<(&str, &'n str)> {
         let (prefix, name) = split(name.trim());
         match (self.resolve(index, prefix), prefix) {
@@ -288,7 +288,7 @@ fn shown(text: &str) -> String {
     text.chars().take(60).flat_map(char::escape_default).collect()
 }
 
-/// A text with escapes. Characters that XML forbids become U+FFFD.
+/// Displays a string with XML escapes. Characters that XML forbids become U+FFFD.
 pub(super) struct Escaped<'t>(pub(super) &'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -298,7 +298,7 @@ impl fmt::Display for Escaped<'_> {
             '>' => f.write_str("&gt;"),
             '&' => f.write_str("&amp;"),
             '"' => f.write_str("&quot;"),
-            // A reader would turn a bare CR into LF, or a space in an attribute.
+            // An XML parser would turn a bare CR into LF, or into a space in an attribute value.
             '\r' => f.write_str("&#13;"),
             other => f.write_char(if is_character(other) { other } else { '\u{fffd}' }),
         })

@@ -9,7 +9,7 @@ enum Level {
     Values(Values),
 }
 
-/// Elements of one type, or keys and values in turn.
+/// Elements of one type, or keys and values alternately.
 #[derive(Debug, Clone, Copy)]
 struct Values {
     wires: [WireType; 2],
@@ -26,14 +26,14 @@ impl Iterator for Values {
     }
 }
 
-/// Walks through one struct as its bytes arrive. Reads only incomplete values twice.
+/// Walks through one struct as its bytes arrive. Only incomplete values are read twice.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     levels: [Level; Limits::DEPTH_MAX],
     depth: usize,
     at: usize,
     values: u32,
-    /// Whether all structs have their fields in ascending order, and so no field twice.
+    /// Whether all structs have their fields in ascending order, which excludes repeated fields.
     pub(super) is_ascending: bool,
 }
 
@@ -43,7 +43,7 @@ impl Walk {
         Walk { levels, depth: 1, at, values: 0, is_ascending: true }
     }
 
-    /// Continues in `bytes`, which extend the previous call's. Returns the offset after the struct.
+    /// Continues in `bytes`, which must extend the bytes of the previous call. Returns the offset after the struct.
     pub(super) fn go_on(&mut self, bytes: &[u8], protocol: Protocol, limits: &Limits) -> Result<usize, Stop> {
         let limit = limits.depth.min(Limits::DEPTH_MAX);
         while self.depth > 0 {

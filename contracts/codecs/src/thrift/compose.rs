@@ -5,10 +5,10 @@ use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::value_view::wire_type;
 use crate::value::{ComposeError, Value};
 
-/// Composes a message: a call with its arguments, or a reply with its result. Fields are written in
-/// the order of their numbers. A missing field or [`Value::Null`] is written as its default if it
-/// has one and is not optional, and is omitted otherwise. Fails if a value does not match its type,
-/// a required field is missing, or the schema lacks a given field.
+/// Composes a message: a call with its arguments, or a reply with its result. Fields are written in the order of their
+/// numbers. A missing field or [`Value::Null`] is written as its default if it has one and is not optional, and is
+/// omitted otherwise. Fails if a value does not match its type, a required field is missing, or the schema lacks a
+/// given field.
 pub fn compose_message(
     protocol: Protocol,
     framing: Framing,
@@ -23,8 +23,7 @@ pub fn compose_message(
     composer.out.finish(framing, header)
 }
 
-/// Composes a `TApplicationException` with a code of [`super::Outcome::Failed`]. Panics if the
-/// message has 2 GiB.
+/// Composes a `TApplicationException` with a code of [`super::Outcome::Failed`]. Panics if the exception reaches 2 GiB.
 pub fn compose_application_exception(
     protocol: Protocol,
     framing: Framing,
@@ -124,7 +123,7 @@ impl Writer {
         }
     }
 
-    /// Writes a field's header. In the compact protocol it contains the value of a bool.
+    /// Writes a field's header. In the compact protocol, the header contains the value of a bool.
     fn field(&mut self, last: &mut i16, id: i16, wire: WireType, bool: Option<bool>) {
         match self.protocol {
             Protocol::Binary => {
@@ -220,7 +219,7 @@ impl Composer<'_> {
 
     fn value(&mut self, ty: &Type, value: &Value) -> Result<(), ComposeError> {
         match (ty, value) {
-            // A bool element; a bool field is in its header.
+            // A bool element of a container. The value of a bool field is in its header.
             (Type::Bool, Value::Bool(bool)) => self.out.out.push(match (self.out.protocol, bool) {
                 (_, true) => 1,
                 (Protocol::Binary, false) => 0,

@@ -1,12 +1,12 @@
 use super::limits::Stop;
 use crate::mistake::DecodeError;
 
-/// How values are encoded.
+/// The encoding of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Full-width, big-endian numbers. Source: thrift-binary-protocol.md of Apache Thrift.
     Binary,
-    /// Variable-length numbers, field numbers as deltas. Source: thrift-compact-protocol.md of Apache Thrift.
+    /// Variable-length numbers, and field numbers as deltas. Source: thrift-compact-protocol.md of Apache Thrift.
     Compact,
 }
 
@@ -15,32 +15,32 @@ pub enum Protocol {
 pub enum WireType {
     /// True or false.
     Bool,
-    /// 8 bits, signed.
+    /// A signed integer of 8 bits.
     Byte,
-    /// 16 bits, signed.
+    /// A signed integer of 16 bits.
     I16,
-    /// 32 bits, signed; also enums.
+    /// A signed integer of 32 bits, or an enum.
     I32,
-    /// 64 bits, signed.
+    /// A signed integer of 64 bits.
     I64,
-    /// IEEE 754, 64 bits.
+    /// An IEEE 754 number of 64 bits.
     Double,
-    /// Strings and binaries.
+    /// A string or a binary.
     Bytes,
-    /// Structs, unions, exceptions.
+    /// A struct, a union or an exception.
     Struct,
-    /// Key-value pairs.
+    /// A map of keys to values.
     Map,
-    /// Unique elements.
+    /// A set of unique elements.
     Set,
-    /// Elements.
+    /// A list of elements.
     List,
-    /// 16 bytes.
+    /// A UUID of 16 bytes.
     Uuid,
 }
 
 impl WireType {
-    /// The type with this number in a protocol. Bools have two in the compact protocol.
+    /// Returns the type with this number in a protocol. Bools have two numbers in the compact protocol.
     pub(super) fn from_code(protocol: Protocol, code: u8) -> Option<WireType> {
         use Protocol::{Binary, Compact};
         Some(match (protocol, code) {
@@ -60,7 +60,7 @@ impl WireType {
         })
     }
 
-    /// The number of the type in a protocol; for bools, the one in container headers.
+    /// Returns the number of the type in a protocol. For bools, it is the number in container headers.
     pub(super) fn code(self, protocol: Protocol) -> u8 {
         (1..=16).find(|code| Self::from_code(protocol, *code) == Some(self)).expect("every type has a number")
     }
@@ -70,7 +70,7 @@ impl WireType {
 pub(super) struct FieldHeader {
     pub(super) id: i16,
     pub(super) wire: WireType,
-    /// The value of a bool field, which the compact protocol stores in the header.
+    /// The value of a bool field of the compact protocol, which stores it in the header.
     pub(super) bool: Option<bool>,
 }
 
@@ -124,7 +124,7 @@ impl<'b> Cursor<'b> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// Reads a variable-length number, lowest 7 bits first. Fails if it exceeds `bits`.
+    /// Reads a variable-length number, lowest 7 bits first. Fails if the number exceeds `bits`.
     pub(super) fn varint(&mut self, bits: u32) -> Result<u64, Stop> {
         let start = *self;
         let mut value = 0_u64;
@@ -190,13 +190,13 @@ impl<'b> Cursor<'b> {
         Ok(bytes as usize)
     }
 
-    /// Reads bytes with their length. Consumes nothing until complete, so `Need` counts all.
+    /// Reads bytes with their length. Consumes nothing if they are incomplete, so `Need` counts all of them.
     pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
         let length = self.length(limit)?;
         self.take(length)
     }
 
-    /// Reads a struct's next field header, after field `last`; `None` at the end.
+    /// Reads the header of the field after field `last`. `None` at the end of the struct.
     pub(super) fn field(&mut self, last: i16) -> Result<Option<FieldHeader>, Stop> {
         let start = *self;
         let byte = self.byte()?;
@@ -228,13 +228,13 @@ impl<'b> Cursor<'b> {
         };
         match WireType::from_code(self.protocol, code) {
             Some(wire) => Ok((wire, count)),
-            // Some libraries write no valid type for an empty list.
+            // Some libraries write an invalid type for an empty list.
             None if count == 0 => Ok((WireType::Byte, 0)),
             None => start.wrong(not_a_type(code)),
         }
     }
 
-    /// Reads the key type, value type and count of a map. An empty map's types are meaningless.
+    /// Reads the key type, value type and count of a map. The types of an empty map are meaningless.
     pub(super) fn map(&mut self) -> Result<(WireType, WireType, u32), Stop> {
         let start = *self;
         let (key, value, count) = match self.protocol {

@@ -1,5 +1,5 @@
 //! Parses Apache Thrift's interface definition language: a file and its includes become a `Schema`. Source:
-//! <https://thrift.apache.org/docs/idl>; if the grammar is silent, Apache Thrift's compiler.
+//! <https://thrift.apache.org/docs/idl>, or Apache Thrift's compiler if the grammar is silent.
 //! ```
 //! use codecs::thrift::idl;
 //! let text = "service Adder { i32 add(1: i32 a, 2: i32 b) }";

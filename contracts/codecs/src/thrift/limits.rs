@@ -11,14 +11,14 @@ pub struct Limits {
     pub elements: u32,
     /// Maximum number of values in a message.
     pub values: u32,
-    /// Maximum nesting, including the arguments; at most [`Limits::DEPTH_MAX`].
+    /// Maximum nesting of values, counting the arguments as a level; at most [`Limits::DEPTH_MAX`].
     pub depth: usize,
     /// Maximum size of a method's name, in bytes.
     pub name_bytes: usize,
 }
 
 impl Limits {
-    /// 16 MiB per message and string, 1 KiB names, 4 Mi values, 1 Mi per container, 64 levels.
+    /// Default limits: 16 MiB per message and string, 1 KiB names, 4 Mi values, 1 Mi per container, 64 levels.
     pub const DEFAULT: Limits = Limits {
         message_bytes: 16 << 20,
         string_bytes: 16 << 20,
@@ -28,11 +28,11 @@ impl Limits {
         name_bytes: 1 << 10,
     };
 
-    /// The limit that Apache Thrift's libraries also use.
+    /// Upper bound of [`Limits::depth`]. Apache Thrift's libraries have the same limit.
     pub const DEPTH_MAX: usize = 64;
 }
 
-/// Why reading stops: at least this many more bytes are needed, or an error.
+/// Why reading stops: an error, or at least this many more bytes are needed.
 pub(super) enum Stop {
     Need(usize),
     Wrong(DecodeError),

@@ -1,4 +1,4 @@
-//! Messages with their headers, where each ends in a stream, and detection of protocol and framing.
+//! Messages and their headers, the end of each message in a stream, and detection of protocol and framing.
 
 use super::check_structure::Walk;
 use super::cursor::{Cursor, NEGATIVE, Protocol};
@@ -12,20 +12,20 @@ use crate::mistake::DecodeError;
 pub enum Framing {
     /// A length of 4 bytes, big endian, precedes each message.
     Framed,
-    /// No length: only a walk through the structure finds the end. Also used in HTTP bodies.
+    /// No length precedes a message, so only a walk through its structure finds the end. Also used in HTTP bodies.
     Unframed,
 }
 
-/// The kind of a message.
+/// The kind of a message, as numbered on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageKind {
-    /// A call with a reply.
+    /// A call that expects a reply.
     Call = 1,
     /// A method's result, or an exception that it declares.
     Reply,
-    /// The server failed: a `TApplicationException`.
+    /// A `TApplicationException`: the server failed.
     Exception,
-    /// A call without a reply.
+    /// A call that gets no reply.
     Oneway,
 }
 
@@ -36,27 +36,27 @@ impl MessageKind {
     }
 }
 
-/// The header of a message.
+/// The header of a message, without its frame length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'m> {
     /// Name of the method, after `service:` if several services share a connection (`TMultiplexedProtocol`).
     pub name: &'m str,
     /// Whether this is a call, a reply, an exception or a one-way call.
     pub kind: MessageKind,
-    /// Chosen by the caller; matches replies to calls.
+    /// Number chosen by the caller, which matches replies to calls.
     pub sequence: i32,
-    /// Whether the message has a version. Always true in the compact protocol.
+    /// Whether the message has a version, which is always the case in the compact protocol.
     pub is_strict: bool,
 }
 
 impl<'m> Header<'m> {
-    /// Name of the method without the service.
+    /// Name of the method, without the service.
     pub fn method(&self) -> &'m str {
         self.name.split_once(':').map_or(self.name, |parts| parts.1)
     }
 }
 
-/// A complete message whose structure is checked. Borrows its input.
+/// A complete message whose structure has been checked. It borrows its input.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
     /// Method name, kind and sequence number.
@@ -66,26 +66,27 @@ pub struct Message<'m> {
     is_ascending: bool,
 }
 
-/// The outcome of a call.
+/// The outcome of a call, as its reply states it.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'m> {
-    /// The method returned; `None` if it is `void`.
+    /// The method returned a result; `None` if the method is `void`.
     Returned(Option<View<'m>>),
-    /// The method threw an exception that it declares: the field's name and the exception.
+    /// The method threw an exception that it declares. Has the field's name and the exception.
     Threw(&'m str, View<'m>),
-    /// The server failed: a `TApplicationException`.
+    /// The server failed and sent a `TApplicationException`.
     Failed {
-        /// A human-readable reason.
+        /// A reason for people to read.
         message: &'m [u8],
-        /// 1 unknown method, 2 wrong message kind, 5 no result, 6 internal error, 7 protocol error etc.
+        /// Code such as 1 (unknown method), 2 (wrong message kind), 5 (no result), 6 (internal error) or 7 (protocol
+        /// error).
         code: i32,
     },
-    /// Neither a result nor a known exception: the reply violates the schema.
+    /// The reply has neither a result nor a known exception, which violates the schema.
     Missing,
 }
 
 impl<'m> Message<'m> {
-    /// Decodes one message without its frame's length. Fails if it is invalid or over a limit.
+    /// Decodes one message without its frame length. Fails if the message is invalid or over a limit.
     pub fn decode(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<Message<'m>, DecodeError> {
         if bytes.len() > limits.message_bytes {
             return Err(too_long(bytes.len(), limits));
@@ -100,22 +101,22 @@ impl<'m> Message<'m> {
         Ok(Message { header, protocol, body: &bytes[begin..], is_ascending: walk.is_ascending })
     }
 
-    /// Its struct, read with a schema.
+    /// Returns the message's struct, to be read as the struct `id` of the schema.
     pub fn as_struct(&self, schema: &'m Schema, id: StructId) -> View<'m> {
         self.as_unknown().with_struct(schema, schema.structure(id))
     }
 
-    /// Its struct without a schema; only numbers identify the fields.
+    /// Returns the message's struct without a schema, so that only numbers identify its fields.
     pub fn as_unknown(&self) -> View<'m> {
         View::of_struct(Cursor { bytes: self.body, at: 0, protocol: self.protocol }, self.is_ascending)
     }
 
-    /// The arguments of a call.
+    /// Returns the arguments of a call of `method`.
     pub fn arguments(&self, schema: &'m Schema, method: &Method) -> View<'m> {
         self.as_struct(schema, method.arguments)
     }
 
-    /// The outcome that a reply reports.
+    /// Returns the outcome that a reply to `method` reports.
     pub fn outcome(&self, schema: &'m Schema, method: &Method) -> Outcome<'m> {
         if self.header.kind == MessageKind::Exception {
             let body = self.as_unknown();
@@ -159,7 +160,7 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
             (cursor.string(limits.name_bytes)?, kind, sequence, true)
         }
         Protocol::Binary => {
-            // A set sign bit indicates a version.
+            // If the sign bit is set, the message has a version.
             if bytes.first().is_some_and(|byte| byte & 0x80 != 0) {
                 let word = cursor.fixed_i32()? as u32;
                 if word >> 16 != 0x8001 {
@@ -180,24 +181,24 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
     }
 }
 
-/// Progress towards a complete message.
+/// The progress of reading a message from a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// The message is incomplete.
     Need {
-        /// Minimum number of further bytes, never 0.
+        /// Minimum number of bytes still missing, never 0.
         more: usize,
     },
     /// The message is complete.
     Message {
         /// Size of the message in bytes, including the frame length.
         used: usize,
-        /// Offset of the message after the frame's length.
+        /// Offset of the message after its frame length.
         begin: usize,
     },
 }
 
-/// Finds the ends of a connection's messages as bytes arrive. Stores no bytes.
+/// Finds the end of each message of a connection as bytes arrive. Stores no bytes.
 #[derive(Debug, Clone)]
 pub struct MessageReader {
     protocol: Protocol,
@@ -212,8 +213,8 @@ impl MessageReader {
         MessageReader { protocol, framing, limits, walk: None }
     }
 
-    /// Reads `bytes`, which start with a message. Call it with more bytes until the message is complete. Fails if the
-    /// message is invalid; then the next one cannot be found. Checks only the length of a framed message;
+    /// Reads `bytes`, which start with a message. Call this again with more bytes until the message is complete. Fails
+    /// if the message is invalid, so that the next one cannot be found. Of a framed message, checks only the length;
     /// [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;
@@ -230,7 +231,7 @@ impl MessageReader {
                 Some(more) => Ok(Progress::Need { more }),
             };
         }
-        // Ignores bytes beyond the limit: the error must not depend on how the stream is split.
+        // Ignores bytes beyond the limit, because the error must not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(limit)];
         match self.unframed(shown) {
             Ok(used) => {
@@ -260,11 +261,11 @@ impl MessageReader {
 /// The protocol found from a connection's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detected {
-    /// More bytes are needed; never returned for 6 or more.
+    /// More bytes are needed. Never returned for 6 or more bytes.
     Need,
-    /// A form of Thrift: the encoding, and how messages are delimited.
+    /// A form of Thrift, with its encoding and framing.
     Thrift(Protocol, Framing),
-    /// No known form of Thrift: for example JSON or HTTP.
+    /// No known form of Thrift, such as JSON or HTTP.
     Unknown,
 }
 

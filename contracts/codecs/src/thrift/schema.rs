@@ -1,10 +1,10 @@
 use crate::value::Value;
 
-/// The ID of a struct in its [`Schema`].
+/// ID of a struct in its [`Schema`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StructId(pub(crate) u32);
 
-/// The ID of an enum in its [`Schema`].
+/// ID of an enum in its [`Schema`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EnumId(pub(crate) u32);
 
@@ -13,7 +13,7 @@ pub struct EnumId(pub(crate) u32);
 pub enum Type {
     /// `bool`.
     Bool,
-    /// `byte`, `i8`.
+    /// `byte` or `i8`.
     Byte,
     /// `i16`.
     I16,
@@ -29,7 +29,7 @@ pub enum Type {
     Binary,
     /// `uuid`: 16 bytes.
     Uuid,
-    /// An enum: an `i32` on the wire.
+    /// An enum, which is an `i32` on the wire.
     Enum(EnumId),
     /// A struct, a union or an exception.
     Struct(StructId),
@@ -55,7 +55,7 @@ pub(super) const BASE_TYPES: [(&str, Type); 10] = [
 ];
 
 impl Type {
-    /// Whether this is an integer type or enum that can represent the number.
+    /// Whether the type is an integer type or enum that can represent `number`.
     pub(crate) fn holds(&self, number: i64) -> bool {
         match self {
             Type::Byte => i8::try_from(number).is_ok(),
@@ -67,25 +67,25 @@ impl Type {
     }
 }
 
-/// The kind of a struct; the wire format is the same.
+/// The kind of a struct. All kinds have the same wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StructKind {
     /// `struct`, and the arguments and results of methods.
     Struct,
     /// `union`: exactly one field is set.
     Union,
-    /// `exception`.
+    /// `exception`, which a method may throw.
     Exception,
 }
 
 /// Whether a field must be present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// `required`.
+    /// `required`: readers reject a struct without the field.
     Required,
-    /// `optional`.
+    /// `optional`: the field may be absent.
     Optional,
-    /// Neither: always written, but may be missing when read.
+    /// Neither keyword: the field is always written, but may be missing when read.
     Default,
 }
 
@@ -98,9 +98,9 @@ pub struct Field {
     pub name: String,
     /// Type of the value, with typedefs resolved.
     pub ty: Type,
-    /// Whether it must be present.
+    /// Whether the field must be present.
     pub requirement: Requirement,
-    /// The value if it is missing.
+    /// The value that a missing field stands for, or `None` without a default.
     pub default: Option<Value>,
     /// Position in the file among the fields of its struct.
     pub(crate) place: u16,
@@ -109,26 +109,26 @@ pub struct Field {
 /// A struct, a union or an exception.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Struct {
-    /// Name; `file.Name` if from an included file.
+    /// Name; `file.Name` if the struct is from an included file.
     pub name: String,
-    /// Whether it is a struct, a union or an exception.
+    /// Whether this is a struct, a union or an exception.
     pub kind: StructKind,
     /// Fields in the order of their numbers.
     pub fields: Vec<Field>,
 }
 
 impl Struct {
-    /// Returns the field with this name.
+    /// Returns the field with this name, or `None`.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The field with this number on the wire.
+    /// Returns the field with this number on the wire, or `None`.
     pub fn field_by_id(&self, id: i16) -> Option<&Field> {
         self.fields.binary_search_by_key(&id, |field| field.id).ok().map(|index| &self.fields[index])
     }
 
-    /// The fields in file order, the order of a method's arguments.
+    /// Returns the fields in file order, which is the order of a method's arguments.
     pub fn in_order(&self) -> impl ExactSizeIterator<Item = &Field> {
         let mut fields = self.fields.iter().collect::<Vec<_>>();
         fields.sort_by_key(|field| field.place);
@@ -139,50 +139,50 @@ impl Struct {
 /// An enum and its named numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enum {
-    /// Name; `file.Name` if from an included file.
+    /// Name; `file.Name` if the enum is from an included file.
     pub name: String,
-    /// Names and numbers of its members, in file order.
+    /// Names and numbers of the members, in file order.
     pub members: Vec<(String, i32)>,
 }
 
 impl Enum {
-    /// Name of the first member with this number.
+    /// Returns the name of the first member with this number, or `None`.
     pub fn name_of(&self, number: i32) -> Option<&str> {
         self.members.iter().find(|member| member.1 == number).map(|member| member.0.as_str())
     }
 
-    /// Number of the member with this name.
+    /// Returns the number of the member with this name, or `None`.
     pub fn number_of(&self, name: &str) -> Option<i32> {
         self.members.iter().find(|member| member.0 == name).map(|member| member.1)
     }
 }
 
-/// A method of a service.
+/// A method of a service, with its arguments and result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Method {
-    /// Name on the wire.
+    /// Name on the wire, without the service.
     pub name: String,
     /// Whether calls get no reply, not even an error.
     pub is_oneway: bool,
-    /// The struct of its arguments.
+    /// The struct of the arguments.
     pub arguments: StructId,
-    /// The struct of its result: field 0 `success`, unless it is `void`, and its exceptions.
+    /// The struct of the result: field 0 `success`, unless the method is `void`, and the exceptions.
     pub result: StructId,
-    /// The result's type; `None` for `void`.
+    /// Type of the result; `None` for `void`.
     pub returns: Option<Type>,
 }
 
 /// A service with its methods, including inherited ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
-    /// Name; `file.Name` if from an included file.
+    /// Name; `file.Name` if the service is from an included file.
     pub name: String,
-    /// Inherited methods, then its own in file order.
+    /// Methods in file order, inherited ones first.
     pub methods: Vec<Method>,
 }
 
 impl Service {
-    /// The method with this name on the wire.
+    /// Returns the method with this name on the wire, or `None`.
     pub fn method(&self, name: &str) -> Option<&Method> {
         self.methods.iter().find(|method| method.name == name)
     }
@@ -198,28 +198,28 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Returns the service with this name.
+    /// Returns the service with this name, or `None`.
     pub fn service(&self, name: &str) -> Option<&Service> {
         self.services.iter().find(|service| service.name == name)
     }
 
-    /// The struct with this ID. Panics if the ID belongs to another schema.
+    /// Returns the struct with this ID. Panics if the ID belongs to a different schema and is out of range.
     pub fn structure(&self, id: StructId) -> &Struct {
         &self.structs[id.0 as usize]
     }
 
-    /// The enum with this ID. Panics if the ID belongs to another schema.
+    /// Returns the enum with this ID. Panics if the ID belongs to a different schema and is out of range.
     pub fn enumeration(&self, id: EnumId) -> &Enum {
         &self.enums[id.0 as usize]
     }
 
-    /// All structs, unions and exceptions, including arguments (`Service.method.arguments`) and
-    /// results (`Service.method.result`).
+    /// All structs, unions and exceptions, including arguments (`Service.method.arguments`) and results
+    /// (`Service.method.result`).
     pub fn structs(&self) -> impl ExactSizeIterator<Item = (StructId, &Struct)> {
         self.structs.iter().enumerate().map(|(index, structure)| (StructId(index as u32), structure))
     }
 
-    /// A type in IDL syntax.
+    /// Formats a type in IDL syntax.
     pub fn type_name(&self, ty: &Type) -> String {
         match ty {
             Type::Enum(id) => self.enumeration(*id).name.clone(),

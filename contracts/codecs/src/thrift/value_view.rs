@@ -4,12 +4,12 @@ use super::limits::Stop;
 use super::schema::{Field, Schema, Struct, Type};
 use crate::value::Value;
 
-/// A value in a message whose structure is checked. Reading a field or element walks over everything before it;
-/// iterating walks once. A field whose wire type differs from the schema's counts as absent. If a field
-/// is repeated, the last one counts. Apache Thrift's libraries do the same.
+/// A value in a message whose structure has been checked. Reading a field or element walks over everything before it;
+/// iterating walks once. A field whose wire type differs from the schema's counts as absent. Of a repeated field, the
+/// last occurrence counts. Apache Thrift's libraries do the same.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'m> {
-    /// Position at the first byte of the value; the input continues after it.
+    /// Position of the value's first byte; the input continues after the value.
     cursor: Cursor<'m>,
     wire: WireType,
     bool: Option<bool>,
@@ -60,12 +60,12 @@ impl<'m> View<'m> {
         typed.unwrap_or(part)
     }
 
-    /// Its type on the wire.
+    /// Type of the value on the wire.
     pub fn wire_type(&self) -> WireType {
         self.wire
     }
 
-    /// Its type in the schema. `None` for a message's struct and for unknown values.
+    /// Type of the value in the schema. `None` for a message's struct and for unknown values.
     pub fn schema_type(&self) -> Option<&'m Type> {
         self.ty
     }
@@ -75,7 +75,7 @@ impl<'m> View<'m> {
         read(&mut cursor).ok()
     }
 
-    /// Its value as a bool.
+    /// The value as a bool; `None` for other types.
     pub fn as_bool(&self) -> Option<bool> {
         match (self.bool, self.wire) {
             (None, WireType::Bool) => self.read(Cursor::bool),
@@ -83,7 +83,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// Its value as an integer of any width, or the number of an enum's member.
+    /// The value as an integer of any width, or the number of an enum's member; `None` for other types.
     pub fn as_i64(&self) -> Option<i64> {
         match self.wire {
             WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => self.read(|at| at.integer(self.wire)),
@@ -91,12 +91,12 @@ impl<'m> View<'m> {
         }
     }
 
-    /// Its value as a double.
+    /// The value as a double; `None` for other types.
     pub fn as_f64(&self) -> Option<f64> {
         if self.wire == WireType::Double { self.read(Cursor::double) } else { None }
     }
 
-    /// The bytes of a string, binary or UUID.
+    /// The bytes of a string, binary or UUID; `None` for other types.
     pub fn as_bytes(&self) -> Option<&'m [u8]> {
         match self.wire {
             WireType::Bytes => self.read(|at| at.string(usize::MAX)),
@@ -105,7 +105,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The text of a string, or of an unknown binary, if it is UTF-8.
+    /// The text of a string, or of bytes of unknown type. `None` for other types and invalid UTF-8.
     pub fn as_str(&self) -> Option<&'m str> {
         if self.wire != WireType::Bytes || matches!(self.schema_type(), Some(Type::Binary)) {
             return None;
@@ -113,18 +113,18 @@ impl<'m> View<'m> {
         self.as_bytes().and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// The field of a struct with this name in the schema.
+    /// The field of a struct with this name in the schema; `None` if absent.
     pub fn get(&self, name: &str) -> Option<View<'m>> {
         self.get_id(self.structure?.field(name)?.id)
     }
 
-    /// The field of a struct with this number.
+    /// The field of a struct with this number; `None` if absent.
     pub fn get_id(&self, id: i16) -> Option<View<'m>> {
         let mut found = None;
         for field in self.raw_fields() {
             if field.0 == id {
                 let typed = self.typed(field.0, field.1);
-                // Ascending fields are unique, and no greater number comes before this one.
+                // Ascending fields are unique, and no field with a greater number comes before this one.
                 if self.is_ascending {
                     return typed;
                 }
@@ -136,7 +136,7 @@ impl<'m> View<'m> {
         found
     }
 
-    /// The field with its type in the schema; `None` if the wire type differs.
+    /// Adds the field's type in the schema; `None` if the wire type differs.
     fn typed(&self, id: i16, raw: View<'m>) -> Option<View<'m>> {
         match self.schema.zip(self.structure.and_then(|structure| structure.field_by_id(id))) {
             Some((schema, field)) => raw.with_type(schema, &field.ty),
@@ -144,7 +144,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The fields of a struct that the schema has, in message order; `None` for a mistyped one.
+    /// The fields of a struct that the schema has, in message order. The value is `None` if its wire type differs.
     pub fn known_fields(&self) -> impl Iterator<Item = (&'m Field, Option<View<'m>>)> + use<'m> {
         let view = *self;
         view.raw_fields().filter_map(move |(id, raw)| Some((view.structure?.field_by_id(id)?, view.typed(id, raw))))
@@ -179,7 +179,7 @@ impl<'m> View<'m> {
         View::values(cursor, [element; 2], u64::from(count))
     }
 
-    /// Iterates over `count` values from `cursor`; their types alternate between the two views'.
+    /// Iterates over `count` values from `cursor`, whose types alternate between the two in `types`.
     fn values(mut cursor: Cursor<'m>, types: [View<'m>; 2], count: u64) -> impl Iterator<Item = View<'m>> + use<'m> {
         (0..count).map_while(move |at| {
             let view = View { cursor, ..types[(at % 2) as usize] };
@@ -199,7 +199,7 @@ impl<'m> View<'m> {
         std::iter::from_fn(move || Some((values.next()?, values.next()?)))
     }
 
-    /// A deep copy. Unknown fields are omitted; without a schema, numbers name the fields.
+    /// Copies the whole value. Omits fields that the schema lacks; without a schema, numbers name the fields.
     pub fn to_value(&self) -> Value {
         match self.wire {
             WireType::Bool => self.as_bool().map_or(Value::Null, Value::Bool),

@@ -1,4 +1,4 @@
-//! Converts constants and default values to values of their types.
+//! Converts constants and default values to their types.
 
 use config::nearest::did_you_mean;
 
@@ -8,7 +8,7 @@ use crate::thrift::schema::Type;
 use crate::value::Value;
 
 impl Resolver<'_> {
-    /// Converts a value to its type; `None` after an error.
+    /// Converts a constant to its type. `None` after an error, which is reported.
     pub(super) fn value(&mut self, file: usize, constant: &Const, ty: &Type) -> Option<Value> {
         let at = constant.at;
         let Some(left) = self.values_left.checked_sub(1) else {
@@ -77,7 +77,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Resolves `true`, `false`, another constant, or an enum member: `Enum.MEMBER`,
+    /// Resolves `true`, `false`, the name of a constant, or an enum member. A member is `Enum.MEMBER`,
     /// `file.Enum.MEMBER`, or just `MEMBER` if the type is that enum.
     fn named(&mut self, file: usize, at: usize, name: &str, ty: &Type) -> Option<Value> {
         if *ty == Type::Bool
@@ -113,7 +113,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Parses `00112233-4455-6677-8899-aabbccddeeff`.
+/// Parses a UUID such as `00112233-4455-6677-8899-aabbccddeeff`. `None` if `text` is none.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let is_uuid = text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {

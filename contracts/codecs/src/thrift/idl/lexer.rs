@@ -1,8 +1,8 @@
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word<'t> {
-    /// A name or a keyword; names may contain dots.
+    /// A name or a keyword. Names may contain dots.
     Name(&'t str),
-    /// An integer; `None` if wider than 64 bits.
+    /// An integer; `None` if it is wider than 64 bits.
     Integer(Option<i64>),
     Double(f64),
     Text(String),
@@ -14,7 +14,7 @@ pub(super) enum Word<'t> {
 pub(super) struct Token<'t> {
     pub(super) word: Word<'t>,
     pub(super) at: usize,
-    /// Whether it is the first token on its line.
+    /// Whether the token is the first on its line.
     pub(super) is_first: bool,
 }
 

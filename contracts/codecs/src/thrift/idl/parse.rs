@@ -1,4 +1,4 @@
-//! Parses an IDL file into a tree with unresolved names. Continues after the item with an error.
+//! Parses an IDL file into a tree with unresolved names. After an error, continues with the next item.
 
 use super::lexer::{SIGNS, Token, Word, tokenize};
 use crate::thrift::schema::{Requirement, StructKind};
@@ -46,9 +46,9 @@ pub(super) struct MethodDef {
 
 pub(super) struct TypeRef {
     pub(super) at: usize,
-    /// `list`, `set`, `map`, or the name of another type.
+    /// `list`, `set`, `map`, or the name of a different type.
     pub(super) name: String,
-    /// The types of the elements of a container.
+    /// The element types of a container.
     pub(super) of: Vec<TypeRef>,
 }
 
@@ -68,7 +68,7 @@ pub(super) enum ConstKind {
 
 type SyntaxError = (usize, String);
 
-/// An error, or `None` if already reported.
+/// A syntax error, or `None` if it has already been reported.
 type Parsed<T> = Result<T, Option<SyntaxError>>;
 
 pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxError>) {
@@ -150,7 +150,7 @@ impl<'t> Parser<'t> {
         Ok((self.advance().at, name.to_owned()))
     }
 
-    /// The name of a definition, which contains no dots.
+    /// Reads the name of a definition, which contains no dots.
     fn own_name(&mut self, what: &str) -> Parsed<(usize, String)> {
         let (at, name) = self.name(what)?;
         if name.contains('.') {
@@ -260,7 +260,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Parses members and the closing brace. After an error, continues at a separator or line.
+    /// Parses members up to and including the closing brace. After an error, continues at a separator or on the next
+    /// line.
     fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Parsed<T>) -> Vec<T> {
         let mut members = Vec::new();
         while !self.take_sign('}') {
@@ -268,7 +269,7 @@ impl<'t> Parser<'t> {
                 self.found.push((begin, "missing `}` at the end of this".to_owned()));
                 break;
             }
-            // A nested definition: the closing brace before it is missing.
+            // If a definition begins here, the closing brace before it is missing.
             if self.begins_definition() {
                 self.found.push((self.peek().at, "expected `}` before this".to_owned()));
                 break;
@@ -408,7 +409,7 @@ impl<'t> Parser<'t> {
         Ok(Const { at, kind })
     }
 
-    /// Skips annotations, `(name = "value", other)`; they do not affect the wire format.
+    /// Skips annotations such as `(name = "value", other)`, which do not affect the wire format.
     fn annotations(&mut self) -> Parsed<()> {
         if self.take_sign('(') {
             while !self.take_sign(')') {

@@ -12,7 +12,7 @@ use crate::value::Value;
 
 const TYPE_SIZE_MAX: usize = 64;
 
-/// Maximum number of values in constants and defaults, which references can double per line.
+/// Maximum number of values in constants and defaults. With references, each line could double their number.
 const VALUES_MAX: usize = 1 << 16;
 
 const DEFINITIONS_MAX: usize = 1 << 14;
@@ -20,7 +20,7 @@ const DEFINITIONS_MAX: usize = 1 << 14;
 /// Maximum number of typedefs or constants that refer to each other in a chain.
 const CHAIN_MAX: usize = 100;
 
-/// Maximum number of methods of all services; inherited ones count each time.
+/// Maximum number of methods of all services. An inherited method counts once per service.
 const METHODS_MAX: usize = 1 << 16;
 
 struct File {
@@ -29,7 +29,7 @@ struct File {
     document: Document,
     /// Included files by the prefix of their types.
     includes: BTreeMap<String, usize>,
-    /// Definitions by name; the first of duplicates.
+    /// Definitions by name. Of duplicates, only the first is kept.
     names: BTreeMap<String, usize>,
     prefix: String,
 }
@@ -60,7 +60,7 @@ pub(super) struct Resolver<'f> {
     structs: BTreeMap<Key, StructId>,
     pub(super) enums: BTreeMap<Key, EnumId>,
     typedefs: BTreeMap<Key, Option<Type>>,
-    /// Typedefs and constants being resolved; meeting one again is a cycle.
+    /// Typedefs and constants that are being resolved. Meeting one of them again is a cycle.
     open: Vec<Key>,
     mistakes: Vec<Mistake>,
     pub(super) values_left: usize,
@@ -68,14 +68,14 @@ pub(super) struct Resolver<'f> {
 }
 
 /// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text of a file by its path
-/// as written, or the reason why it cannot. It is called once per path. Returns all errors of the file and its
+/// as written, or the reason why it cannot; it is called once per path. Fails with all errors of the file and its
 /// includes.
 pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, Mistakes> {
     let mut mistakes = Vec::new();
     let files = load(source, text, include, &mut mistakes);
     let mut resolver =
         Resolver { files: &files, mistakes, values_left: VALUES_MAX, methods_left: METHODS_MAX, ..Resolver::default() };
-    // A file with syntax errors is not resolved: follow-up errors would hide them.
+    // A file with syntax errors is not resolved, because follow-up errors would hide them.
     if resolver.mistakes.is_empty() {
         resolver.declare();
         resolver.types();
@@ -132,7 +132,7 @@ fn load(source: &str, text: &str, include: ReadFile<'_>, mistakes: &mut Vec<Mist
     if files.iter().map(|file| file.document.definitions.len()).sum::<usize>() > DEFINITIONS_MAX {
         mistakes.push(files[0].mistake(0, format!("more than {DEFINITIONS_MAX} definitions")));
     } else if let Some(index) = (1..files.len()).find(|index| includes_itself(&files, *index)) {
-        // The Apache compiler rejects them as well.
+        // The Apache compiler also rejects circular includes.
         let at = files[index].document.includes.first().map_or(0, |include| include.0);
         mistakes.push(files[index].mistake(at, "circular include"));
     }
@@ -233,7 +233,7 @@ impl<'f> Resolver<'f> {
         self.files[file].names.get(name).map(|index| (file, *index))
     }
 
-    /// Resolves a type. Nested typedefs could double its size per line, so the size is limited.
+    /// Resolves a type, or returns `None` after an error. Limits its size, which nested typedefs could double per line.
     fn ty(&mut self, file: usize, ty: &TypeRef) -> Option<Type> {
         let of = ty.of.iter().map(|of| self.ty(file, of)).collect::<Vec<_>>();
         let mut of = of.into_iter().collect::<Option<Vec<_>>>()?.into_iter().map(Box::new);
@@ -285,7 +285,7 @@ impl<'f> Resolver<'f> {
         ty
     }
 
-    /// Resolves a typedef or constant with `resolve`. `None` if it is defined in terms of itself.
+    /// Resolves a typedef or constant with `resolve`. `None` if the definition refers to itself.
     fn enter<T>(&mut self, key: Key, resolve: impl FnOnce(&mut Self) -> T) -> Option<T> {
         if self.open.contains(&key) || self.open.len() > CHAIN_MAX {
             let Definition { at, name, .. } = self.definition(key);
@@ -313,7 +313,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Returns the fields by number, without defaults, which need all types. Places start at 1.
+    /// Returns the fields by number. Defaults are added later, because they need all types. Places start at 1.
     fn fields(&mut self, file: usize, fields: &[FieldDef]) -> Vec<Field> {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0;
@@ -350,7 +350,7 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    /// Returns a constant's value as `ty`, which may differ from the constant's own type.
+    /// Returns a constant's value as `ty`, which may differ from the constant's own type. `None` after an error.
     pub(super) fn constant(&mut self, key: Key, ty: &Type) -> Option<Value> {
         let Body::Constant { value, .. } = &self.definition(key).body else { return None };
         self.enter(key, |resolver| resolver.value(key.0, value, ty))?
@@ -370,7 +370,7 @@ impl<'f> Resolver<'f> {
     fn services(&mut self) {
         let mut done = BTreeMap::<Key, usize>::new();
         for (key, _) in definitions(self.files) {
-            // A service follows the one it extends.
+            // A service follows the service that it extends.
             let (mut chain, mut next) = (Vec::<(Key, Option<Key>, _)>::new(), Some(key));
             while let Some(key) = next.filter(|key| !done.contains_key(key)) {
                 let Definition { at, name, body } = self.definition(key);
@@ -434,7 +434,7 @@ impl<'f> Resolver<'f> {
             }
         }
         if let Some(ty) = returns {
-            // Exceptions without a number come before it.
+            // Fields without a number are negative and come before `success`.
             let index = fields.partition_point(|field| field.id < 0);
             let (name, requirement) = ("success".to_owned(), Requirement::Optional);
             fields.insert(index, Field { id: 0, name, ty, requirement, default: None, place: 0 });
