@@ -1,10 +1,10 @@
-//! Measures the adapter's own time per call in the three case studies. Two adapters and the
-//! services run in one process, over plain HTTP.
+//! Measures the adapter's own time per call in the three case studies. Two adapters and the services run in one
+//! process, over plain HTTP.
 //!
 //! `cargo run --release -p adapter --example own_time -- [TRIALS]`
 //!
-//! Own time is the `own_ns` column of the call log: from request in to request out and from reply
-//! in to reply out, without reading and writing HTTP itself. Quantiles exclude the first tenth.
+//! Own time is the `own_ns` column of the call log: from request in to request out and from reply in to reply out,
+//! without reading and writing HTTP itself. Quantiles exclude the first tenth of the calls.
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments")]
 #![allow(missing_docs, unreachable_pub, reason = "a program")]

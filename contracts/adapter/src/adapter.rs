@@ -37,7 +37,7 @@ pub enum StartError {
     /// Errors in the configuration or in a file that it names.
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
-    /// A port, file or thread is unavailable: the failed action and its error.
+    /// A port, file or thread is unavailable. Has the failed action and its error.
     #[error("{0}: {1}")]
     System(String, io::Error),
 }
@@ -47,17 +47,16 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
     |error| StartError::System(what, error)
 }
 
-/// A configuration whose files have been read.
+/// A checked configuration whose files have been read, ready for [`start`].
 pub struct Checked {
     services: Services,
     tls: Tls,
-    /// Warnings about the contract and the configuration.
+    /// Warnings about the contract and the configuration, for people.
     pub warnings: Vec<String>,
 }
 
-/// Reads the files that a configuration names and checks them against each other. Opens no file for
-/// writing and binds no port. Fails with all errors in the configuration and these files, except
-/// those that only follow from others.
+/// Reads the files that a configuration names and checks them against each other. Opens no file for writing and binds
+/// no port. Fails with all errors in the configuration and these files, except mere consequences of other errors.
 pub fn check(draft: &Draft) -> Result<Checked, StartError> {
     check_after(draft, None)
 }
@@ -68,7 +67,7 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
     let mut warnings = Vec::new();
     let mut protocols = config.protocols.clone();
     let (mut contract, mut files) = (None, Files::new());
-    // The missing key has already been reported.
+    // A missing `contract` key has already been reported.
     if !config.contract.as_os_str().is_empty() {
         match crate::load_contract_and_schemas::check_contract(&config.contract, &protocols) {
             Ok(loaded) => {
@@ -160,8 +159,8 @@ pub struct Running {
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
-/// Starts an adapter that writes reports to `out`. Fails if a port, file or thread is unavailable.
-/// Problems with the store are only reported.
+/// Starts an adapter that writes reports to `out`. Fails if a port, file or thread is unavailable; problems with the
+/// store are only reported.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
@@ -209,9 +208,9 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     Ok(Running { thread: Some(thread.map_err(system(no_threads))?), app, connections: AtomicU64::new(0), addresses })
 }
 
-/// A single thread runs tasks in the order in which they were woken, so messages that arrive together leave together
-/// and wake each peer once. Several threads run the last woken task first, so each message wakes its peer again.
-/// Measured with 16 clients, that costs 1.2 times the CPU time per request.
+/// Creates a runtime. A single thread runs tasks in the order in which they were woken, so messages that arrive
+/// together leave together and wake each peer once. Several threads run the last woken task first, so each message
+/// wakes its peer again. Measured with 16 clients, that costs 1.2 times the CPU time per request.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     builder.worker_threads(threads);
@@ -234,7 +233,7 @@ fn configured(config: &Config) -> Vec<String> {
 
 async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, SocketAddr>, StartError> {
     let mut addresses = BTreeMap::new();
-    // Bound first, so that no listener can forward to this port before it is known.
+    // These listeners are bound first, so that no other listener forwards to the admin port before it is known.
     for (name, at, purpose) in
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
     {
@@ -276,10 +275,9 @@ impl Running {
         self.app.watch.metrics_text()
     }
 
-    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight
-    /// keep the contract they started with, and service entries stay. `draft` must be the one the
-    /// adapter was started with; only its contract and schemas are read. Fails with all errors; the
-    /// previous contract stays in force.
+    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight keep their contract,
+    /// and service entries stay. `draft` must be the draft that started the adapter; only its contract and schemas are
+    /// read. Fails with all errors, and the previous contract then stays in force.
     pub fn reload(&self, draft: &Draft) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services().contract.clone();
         let checked = check_after(draft, Some(&before))?;
@@ -287,7 +285,8 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// The readable parts of a contract and its schemas.
+    /// Whether a burst has ended since the last call: messages use 4 MiB less than at its peak, or 32 connections have
+    /// closed.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;
@@ -296,18 +295,18 @@ impl Running {
         self.app.budget.take_fall() >= FEWER_BYTES || before.saturating_sub(connections) >= FEWER_CONNECTIONS
     }
 
-    /// All service entries.
+    /// Returns all service entries that have not expired.
     pub fn entries(&self) -> Vec<contract::monitor::Shown> {
         self.app.watch.with(|monitor| monitor.entries(crate::clock::unix_s()))
     }
 
-    /// Waits until all reports and entries so far have been written.
+    /// Waits until all reports and entries so far have been written. Gives up on entries after 5 s.
     pub fn flush(&self) {
         self.app.watch.with(|monitor| monitor.store().flush());
         self.app.watch.reports.flush();
     }
 
-    /// Stops accepting connections, and gives calls in flight `limits.drain` to finish.
+    /// Stops accepting connections and gives calls in flight `limits.drain` to finish.
     pub fn end(self) {
         drop(self);
     }

@@ -9,7 +9,7 @@ pub(crate) struct Worker<M> {
 }
 
 impl<M: Send + 'static> Worker<M> {
-    /// Starts the thread. `run` must return once the channel is closed; `bound` messages may wait.
+    /// Starts the thread. `run` must return once the channel is closed. At most `bound` messages wait.
     pub(crate) fn start(name: &str, bound: usize, run: impl FnOnce(&Receiver<M>) + Send + 'static) -> io::Result<Self> {
         let (messages, received) = sync_channel(bound);
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&received))?;
@@ -19,7 +19,7 @@ impl<M: Send + 'static> Worker<M> {
 
 impl<M> Drop for Worker<M> {
     fn drop(&mut self) {
-        // Closes the channel.
+        // Replacing the sender closes the channel.
         self.messages = sync_channel(0).0;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

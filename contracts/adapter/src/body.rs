@@ -14,17 +14,17 @@ use crate::config::Limits;
 use crate::memory_budget::{Budget, Share};
 use crate::metrics::Skip;
 
-/// A body to forward: the part already read and the rest as it arrives.
+/// A body to forward: the part already read, and the rest as it arrives.
 #[derive(Default)]
 pub(crate) struct Body {
     read: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
     rest: Option<Incoming>,
-    /// Whether the body arrived without a length and is forwarded without one. Otherwise an empty
-    /// chunked body would lose its framing.
+    /// Whether the body arrived without a length and is forwarded without one. Otherwise an empty chunked body would
+    /// lose its framing.
     is_open: bool,
     share: Option<Arc<Share>>,
-    /// Why the connection failed after the part read, and whether that part had time to be sent.
+    /// Why the connection failed after the part in `read`, and whether that part had time to be sent.
     cut: Option<(hyper::Error, bool)>,
     watch: Option<Watch>,
 }
@@ -68,7 +68,7 @@ impl Drop for Watch {
     }
 }
 
-/// Maximum frame size of complete bodies: hyper copies a frame into its own buffer, which the budget does not count.
+/// Maximum frame size of complete bodies. hyper copies a frame into its own buffer, which the budget does not count.
 const FRAME_BYTES: usize = 64 << 10;
 
 impl Body {
@@ -80,7 +80,7 @@ impl Body {
         Self { rest: Some(rest), ..Self::default() }
     }
 
-    /// A body forwarded as it arrives. `done` gets a copy before the receiver sees the end.
+    /// Creates a body that is forwarded as it arrives. `done` gets a copy before the receiver sees the end.
     pub(crate) fn watched(rest: Incoming, limits: &Limits, budget: &Arc<Budget>, done: Done) -> Self {
         let gathered = Some(Gathered::new(limits.body_bytes, budget));
         let deadline = Box::pin(tokio::time::sleep(limits.request));
@@ -131,7 +131,7 @@ impl Body {
     }
 }
 
-/// Creates a response by this adapter itself. `kind` is the content type.
+/// Creates a response of the adapter itself. `kind` is the content type.
 pub(crate) fn respond(code: StatusCode, kind: &'static str, body: String) -> Response<Body> {
     let response = Response::builder().status(code).header(CONTENT_TYPE, kind);
     response.body(Body::of(body)).expect("a status and a constant are valid")
@@ -141,8 +141,8 @@ fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {
     bytes.into_iter().filter(|bytes| !bytes.is_empty()).collect()
 }
 
-/// Collects frames of a body: the first is kept as it arrived, several share one buffer. A frame
-/// can be one byte, and keeping it would hold a connection's buffer.
+/// Collects the frames of a body. The first frame is kept as it arrived, and several share one buffer: keeping a frame
+/// of one byte would hold a connection's buffer.
 struct Gathered {
     first: Bytes,
     all: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The call log: CSV with a line per call, written by a thread.
+//! The call log, a CSV file with a line per call, written by a thread.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,40 +11,40 @@ use std::time::Duration;
 use crate::background_thread::Worker;
 use crate::metrics::{SKIPS, Skip};
 
-/// The header line of the file.
+/// The header line of the call log.
 pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes,store_file_bytes";
 
-/// Maximum number of queued lines. A call waits if the queue is full, since a missing line would
-/// bias a mean. It is allocated in full at the start, so it must be short to keep an adapter small.
+/// Maximum number of queued lines. A call waits if the queue is full, since a missing line would bias a mean. The queue
+/// is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
-/// Lines after which the writer reads the process's memory use. The writer does it, not calls,
-/// because a reading is a system call.
+/// Number of lines between two readings of the process's memory use. The writer reads it instead of calls, because a
+/// reading is a system call.
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) call: u64,
-    /// `client` or `server`; the last line has `end` and totals after everything is stored.
+    /// `client` or `server`. The last line has `end`, and totals after everything is stored.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
     /// Time from request in to request out and from reply in to reply out, in ns.
     pub(crate) own_ns: u64,
     /// Time spent waiting for the next hop, including connecting, in ns.
     pub(crate) waited_ns: u64,
-    /// Bytes that Whip would have counted, without addresses of peers (M1a).
+    /// Bytes that Whip would have counted, without the addresses of peers (M1a).
     pub(crate) whip_bytes: usize,
-    /// The same with addresses of peers (M1b).
+    /// Bytes that Whip would have counted, with the addresses of peers (M1b).
     pub(crate) whip_bytes_with_peers: usize,
-    /// Metadata of both messages, including its length prefix (M2).
+    /// Bytes of metadata in both messages, with length prefixes (M2).
     pub(crate) metadata_bytes: usize,
-    /// All bytes between the adapters except the messages themselves (M3).
+    /// Bytes between the adapters in addition to the messages themselves (M3).
     pub(crate) extra_bytes: i64,
-    /// Service entries created by this adapter up to this call.
+    /// Number of service entries that this adapter has created up to this call.
     pub(crate) entries: u64,
     pub(crate) store_bytes: u64,
     pub(crate) store_file_bytes: u64,
-    /// Why the call was not checked.
+    /// Why the call was not checked; `None` if it was.
     pub(crate) skip: Option<Skip>,
 }
 
@@ -54,13 +54,13 @@ pub(crate) fn start(path: &Path) -> std::io::Result<Worker<Line>> {
     let path = path.to_owned();
     Worker::start("calls", WAITING_MAX, move |lines| {
         if let Err(error) = write(file, lines) {
-            // Users of the file must know that it is incomplete; calls still pass.
+            // Readers of the file must know that it is incomplete. Calls still pass.
             let _ = writeln!(std::io::stderr(), "cannot write more calls to {}: {error}", path.display());
         }
     })
 }
 
-/// The resident set: the second number of `statm`, in pages. Source: proc_pid_statm(5).
+/// The resident set in bytes, from the number of pages in `statm`. `None` if unreadable. Source: proc_pid_statm(5).
 fn resident(statm: &File) -> Option<u64> {
     let mut text = [0; 128];
     let length = statm.read_at(&mut text, 0).ok()?;
@@ -69,7 +69,7 @@ fn resident(statm: &File) -> Option<u64> {
 }
 
 fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()> {
-    // Missing on some systems; its cells stay empty.
+    // Some systems have no such file, and the cells stay empty.
     let statm = File::open("/proc/self/statm").ok();
     let (begun, mut lines) = (crate::clock::now(), 0_u64);
     let cell = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
@@ -82,12 +82,12 @@ fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()
                     Some(skip) => format!("skipped:{}", SKIPS[*skip as usize]),
                     None => (if *side == "end" { "" } else { "checked" }).to_owned(),
                 };
-                // The time since the start and the resident set are empty in most lines.
+                // Most lines leave the time since the start and the resident set empty.
                 let looks = *side == "end" || lines.is_multiple_of(LINES_A_LOOK);
                 lines += 1;
                 let rss_bytes = statm.as_ref().filter(|_| looks).and_then(resident);
                 let at_ns = rss_bytes.map(|_| begun.elapsed().as_nanos() as u64);
-                // REST operation names contain no comma or quote: path templates are validated.
+                // REST operation names contain no comma or quote, because path templates are validated.
                 writeln!(
                     file,
                     "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{},{store_file_bytes}",

@@ -1,4 +1,4 @@
-//! The configuration of an adapter: its name, its contract, and the services it offers and calls.
+//! The configuration of an adapter: its name, its contract, and the services that it offers and calls.
 
 mod keys;
 #[cfg(test)]
@@ -16,10 +16,10 @@ use self::keys::{ADAPTER, FORMATS, KINDS, ON_MISMATCH, SIDES, UNCHECKED};
 use crate::endpoint::{Endpoint, Scheme};
 use crate::endpoint_pattern::Pattern;
 
-/// How the messages of a service are encoded and carried.
+/// The encoding and transport of a service's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolKind {
-    /// Thrift over TCP, framed or not.
+    /// Thrift over TCP, framed or unframed.
     Thrift,
     /// One Thrift message per HTTP POST.
     ThriftHttp,
@@ -29,18 +29,18 @@ pub enum ProtocolKind {
     Rest,
 }
 
-/// How to read the messages of one service of the contract.
+/// The protocol of a service of the contract, which tells how to read its messages.
 #[derive(Clone, Debug)]
 pub struct Protocol {
     /// Name of the service in the contract.
     pub service: String,
     /// The encoding and transport.
     pub family: ProtocolKind,
-    /// The Thrift IDL file or the WSDL.
+    /// The Thrift IDL file or the WSDL; `None` for REST.
     pub schema: Option<PathBuf>,
-    /// The name of the service in the IDL file, by default the one in the contract.
+    /// Name of the service in the IDL file; by default its name in the contract.
     pub schema_service: String,
-    /// Whether endpoints written as `host:port` use TLS; only over HTTP.
+    /// Whether endpoints written as `host:port` use TLS. Only for protocols over HTTP.
     pub tls: bool,
 }
 
@@ -54,20 +54,20 @@ impl Protocol {
     }
 }
 
-/// A service in front of which the adapter runs.
+/// A service that the adapter's party offers.
 #[derive(Clone, Debug)]
 pub struct Providing {
     /// Name of the service in the contract.
     pub service: String,
-    /// The endpoint that others use.
+    /// The endpoint that other parties use.
     pub endpoint: Endpoint,
-    /// `host:port` of the service itself, by default the endpoint's.
+    /// Address of the service itself, `host:port`; by default the endpoint's.
     pub forward: String,
-    /// The address for clients without an adapter, if they are accepted.
+    /// Address for clients without an adapter; `None` if they are not accepted.
     pub plain: Option<String>,
-    /// The address for other adapters, if they are accepted.
+    /// Address for other adapters; `None` if they are not accepted.
     pub adapters: Option<String>,
-    /// The address announced to other adapters.
+    /// Address announced to other adapters; by default `adapters`.
     pub adapters_at: Option<String>,
 }
 
@@ -78,107 +78,107 @@ pub struct Consuming {
     pub service: String,
     /// The endpoint that the party uses.
     pub endpoint: Endpoint,
-    /// The address the party must connect to instead, by default any free port.
+    /// Address to which the party must connect instead; by default a free port.
     pub listen: Option<String>,
-    /// The address at which the service's adapter accepts other adapters.
+    /// Address at which the service's adapter accepts other adapters; `None` if unknown.
     pub peer: Option<String>,
-    /// The labels that vouch for it, by default `unknown`.
+    /// Labels that vouch for the service; if empty, `unknown` does.
     pub labels: Vec<String>,
 }
 
-/// The store, which keeps service entries beyond the life of the process.
+/// Settings of the store, which keeps service entries beyond the life of the process.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
-    /// The file, or `None` to keep entries only in memory.
+    /// Path of the store's file, or `None` to keep entries only in memory.
     pub path: Option<PathBuf>,
-    /// Bytes of entries in memory. Default: 512 KiB with a file, which receives evicted entries,
-    /// and 16 MiB without one, where evicted entries are forgotten.
+    /// Maximum size of entries in memory, in bytes. The default is 512 KiB with a file, which receives evicted entries.
+    /// Without a file it is 16 MiB, and evicted entries are forgotten.
     pub memory_bytes: Option<usize>,
     /// Time after which an unused entry is removed; `None` keeps all entries.
     pub expire_after: Option<Duration>,
-    /// The longest time before new entries are written to the file.
+    /// Maximum time before new entries are written to the file.
     pub flush: Duration,
-    /// Whether a file with another contract, name or version is renamed and a new one started.
-    /// Otherwise it is left untouched, and entries are kept only in memory.
+    /// Whether a file with a different contract, name or version is renamed and a new file started. Otherwise the file
+    /// is left untouched, and entries are kept only in memory.
     pub is_rotated: bool,
 }
 
 /// The format of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Whip's own form.
+    /// Text as Whip writes it.
     Text,
-    /// JSON, one object per line.
+    /// JSON, with one object per line.
     Json,
 }
 
-/// How broken clauses are reported.
+/// Settings of reports of broken clauses.
 #[derive(Clone, Debug)]
 pub struct ReportSettings {
-    /// Form in which reports are written.
+    /// Format in which reports are written.
     pub format: Format,
-    /// The file, or `None` for standard output.
+    /// Path of the file for reports, or `None` for standard output.
     pub file: Option<PathBuf>,
-    /// Time during which a report is not repeated.
+    /// Time during which an equal report is suppressed.
     pub repeat_after: Duration,
-    /// The maximum number of reports per second.
+    /// Maximum number of reports per second.
     pub per_s: u32,
     /// Whether values with secret-sounding names are shown.
     pub show_secrets: bool,
 }
 
-/// Selection of calls to check, and the consequences.
+/// Settings for the calls to check, and for the consequences.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckSettings {
-    /// The side that checks preconditions.
+    /// The adapters that check preconditions.
     pub requires: Side,
-    /// The side that checks postconditions.
+    /// The adapters that check postconditions.
     pub ensures: Side,
-    /// Whether calls that break a contract are rejected.
+    /// Whether calls that break a contract are rejected, instead of only reported.
     pub enforce: bool,
-    /// Whether uncheckable messages are rejected. Requires `enforce`.
+    /// Whether messages that cannot be checked are rejected. Requires `enforce`.
     pub refuses_unchecked: bool,
-    /// The fraction of calls to check.
+    /// Fraction of calls to check, from 0 to 1.
     pub sample: f64,
     /// Whether a call passes unchecked if the adapter itself fails.
     pub fail_open: bool,
-    /// The maximum number of steps per clause.
+    /// Maximum number of steps per clause.
     pub steps: u64,
 }
 
-/// Bounds on memory and waiting.
+/// Limits on memory and waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest message to check; longer ones stream through.
+    /// Maximum size of a checked message, in bytes. Longer messages pass unchecked.
     pub body_bytes: usize,
-    /// Memory for all messages in flight, beyond 16 KiB of each.
+    /// Memory for all messages in flight, in bytes. The first 16 KiB of each message do not count.
     pub bodies_bytes: usize,
-    /// The longest head of an HTTP message.
+    /// Maximum size of the head of an HTTP message, in bytes.
     pub head_bytes: usize,
-    /// The maximum number of open connections over all listeners.
+    /// Maximum number of open connections of all listeners together.
     pub connections: usize,
-    /// The maximum number of listeners for learned endpoints.
+    /// Maximum number of listeners for learned endpoints.
     pub listeners: usize,
-    /// The timeout for connecting, including handshakes.
+    /// Timeout for connecting, including handshakes.
     pub connect: Duration,
     /// Time after which an idle connection is closed.
     pub idle: Duration,
-    /// The timeout for the head of a request, and for a response after its request.
+    /// Timeout for the head of a request, and for the response to a request.
     pub request: Duration,
-    /// Time for calls in flight to finish when the adapter ends.
+    /// Time that calls in flight have to finish when the adapter ends.
     pub drain: Duration,
 }
 
 impl Limits {
-    /// An adapter has the same timeout for its service, and its report that the service is late
-    /// takes time to arrive.
+    /// The timeout for a response. An adapter gets 1 to 5 s more, because it waits as long for its service, and its
+    /// report that the service is late takes time to arrive.
     pub(crate) fn answer(&self, from_adapter: bool) -> Duration {
         let grace = (self.request / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         if from_adapter { self.request + grace } else { self.request }
     }
 }
 
-/// A certificate and its key, in PEM files.
+/// A certificate and its private key, in PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Path of the certificate chain.
@@ -190,50 +190,50 @@ pub struct Identity {
 /// Certificates of the adapter, and the roots that it trusts.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
-    /// The certificate of local listeners, or `None` for plain text.
+    /// Certificate of local listeners, or `None` for plain text.
     pub listen: Option<Identity>,
-    /// Trusted roots for connections to services, or `None` for the machine's.
+    /// File of the roots trusted for connections to services, or `None` for the machine's roots.
     pub upstream_ca: Option<PathBuf>,
-    /// Whether certificates of services are checked.
+    /// Whether the certificates of services are checked.
     pub upstream_verify: bool,
-    /// Own certificate and trusted roots between adapters; `None` for plain text.
+    /// Own certificate and file of trusted roots for connections between adapters, or `None` for plain text.
     pub peers: Option<(Identity, PathBuf)>,
 }
 
-/// The configuration of an adapter.
+/// The whole configuration of an adapter.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The adapter's label in reports and metadata.
+    /// Label of the adapter in reports and metadata.
     pub name: String,
-    /// Path of the contract.
+    /// Path of the contract file.
     pub contract: PathBuf,
-    /// How to read messages, by service.
+    /// Protocols of the contract's services.
     pub protocols: Vec<Protocol>,
-    /// The services in front of which the adapter runs.
+    /// Services that the adapter's party offers.
     pub providing: Vec<Providing>,
-    /// The services its party calls.
+    /// Services that the adapter's party calls.
     pub consuming: Vec<Consuming>,
-    /// The address of `/resolve`, `/metrics`, `/state` and `/health`.
+    /// Address of `/resolve`, `/metrics`, `/state` and `/health`; `None` for no admin port.
     pub admin: Option<String>,
-    /// The address of the forward proxy.
+    /// Address of the forward proxy; `None` for no proxy.
     pub proxy: Option<String>,
-    /// The address that listeners for learned endpoints bind to.
+    /// IP address to which listeners for learned endpoints bind.
     pub local: IpAddr,
-    /// Endpoints allowed without configuration.
+    /// Endpoints that the adapter may connect to without further configuration.
     pub allow: Vec<Pattern>,
-    /// The store of service entries.
+    /// Settings of the store of service entries.
     pub store: StoreSettings,
-    /// Form, destination and rate of reports.
+    /// Format, destination and rate of reports.
     pub reports: ReportSettings,
-    /// Calls to check, and the consequences.
+    /// Which calls are checked, and what follows.
     pub checks: CheckSettings,
-    /// Bounds on memory and waiting.
+    /// Limits on memory and waiting.
     pub limits: Limits,
     /// Certificates and trusted roots.
     pub tls: TlsSettings,
-    /// The call log, one line per call.
+    /// Path of the call log, or `None` to write none.
     pub calls: Option<PathBuf>,
-    /// The number of threads that serve connections.
+    /// Number of threads that serve connections.
     pub threads: usize,
 }
 
@@ -243,12 +243,12 @@ impl Config {
     }
 }
 
-/// The readable part of a configuration. Its files are checked even if other parts have errors.
+/// The readable part of a configuration. The files it names are checked even if other parts have errors.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// The valid part. Services with errors are left out; any other invalid value is empty.
+    /// The valid part. Services with errors are left out, and any other invalid value is empty.
     pub config: Config,
-    /// The file's name in error messages.
+    /// Name of the file in error messages.
     pub source: String,
     /// All errors in the file, by line.
     pub mistakes: Vec<Diagnostic>,
@@ -257,7 +257,7 @@ pub struct Draft {
     pub(crate) is_partial: bool,
 }
 
-/// Reads as much of a configuration as possible, with paths relative to `folder`. Opens no file.
+/// Reads as much of a configuration as possible, with paths relative to `folder`. Opens no file and never fails.
 pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
     let report = Report::new("the configuration", text, &[]);
     let root = parse_with_errors::document(text, &report);
@@ -354,7 +354,7 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
     needed.iter().for_each(|key| section.required(key));
     let schema = needed.and_then(|key| path(section, key, folder));
     let (tls, own) = (flag(section, "tls"), section.text("service"));
-    // In a file with syntax errors, missing keys are not reported.
+    // If the file has syntax errors, missing keys are not reported.
     if needed.is_some() && schema.is_none() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Idle HTTP connections to services and other adapters, and opening one with its greeting.
+//! Keeps idle HTTP connections to services and other adapters, and opens and greets new ones.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,25 +13,25 @@ use hyper_util::rt::TokioIo;
 use crate::body::Body;
 use crate::dial_allowed_endpoint::{Dial, Whom};
 
-/// Maximum number of idle connections per server; more are closed.
+/// Maximum number of idle connections per server. Further idle connections are closed.
 const WAITING_MAX: usize = 64;
-/// Number of servers above which those without idle connections are removed.
+/// Number of servers above which servers without idle connections are removed.
 const SERVERS_MAX: usize = 256;
 
-/// The field that carries metadata between adapters. Its name is short, since every call has one.
+/// The field that carries metadata between adapters. Its name is short, since every call has the field.
 pub(crate) const META: HeaderName = HeaderName::from_static("whip");
-/// The value of [`META`] in the first request of a connection between adapters, `OPTIONS *`, and in
-/// its response. Metadata never has this value.
+/// Value of [`META`] in `OPTIONS *`, the first request of a connection between adapters, and in its response. Metadata
+/// never has this value.
 pub(crate) const GREETING: &str = "whip-1";
 
-/// The value of [`META`] in a response that the adapter made instead of its service. Metadata never has this value.
+/// Value of [`META`] in a response that an adapter made instead of its service. Metadata never has this value.
 pub(crate) const MADE_HERE: &str = "whip-made-here";
 
 pub(crate) struct Conn {
     pub(crate) authority: String,
     pub(crate) whom: Whom,
     pub(crate) sender: SendRequest<Body>,
-    /// Whether it was used before, so the server may have closed it.
+    /// Whether the connection was used before, so that the server may have closed it.
     pub(crate) is_used: bool,
     since: Instant,
 }
@@ -47,7 +47,7 @@ impl Pool {
         Self { waiting: Mutex::default(), idle, head_bytes }
     }
 
-    /// Takes the most recently used idle connection, as it is the least likely to be closed.
+    /// Takes the most recently used idle connection, which is the least likely to be closed. `None` if none is idle.
     pub(crate) fn take(&self, authority: &str, whom: Whom) -> Option<Conn> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let of = waiting.get_mut(&(whom, authority.to_owned()))?;
@@ -94,7 +94,7 @@ impl Pool {
     }
 }
 
-/// Checks, before a request is sent for good, that the peer is an adapter that accepts this one.
+/// Checks that the peer is an adapter that accepts this one, before a request is sent that cannot be repeated.
 async fn greet(to: &mut SendRequest<Body>, authority: &str) -> io::Result<()> {
     let request = Request::builder().method(Method::OPTIONS).uri("*").header(HOST, authority).header(META, GREETING);
     let request = request.body(Body::default()).map_err(io::Error::other)?;

@@ -7,14 +7,14 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_ENCODING;
 
-/// Why a body or a message cannot be read.
+/// The reason why a body or a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// Bytes that may be a message but exceed a limit of this reader before or after decoding.
+    /// Bytes that may be a message, but exceed a limit of this reader before or after decoding.
     Over,
-    /// A body with this unsupported encoding.
+    /// A body with this content coding, which is not supported.
     Coding(String),
-    /// Bytes of another kind: `not a Thrift message: ...`.
+    /// Bytes that are no message, with a description such as `not a Thrift message: ...`.
     Malformed(String),
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> C
     }
 }
 
-/// Whether bytes begin with a zlib header. Source: RFC 1950, section 2.2.
+/// Whether a body begins with a zlib header. Source: RFC 1950, section 2.2.
 fn is_zlib(body: &[u8]) -> bool {
     matches!(body, [first, second, ..] if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
@@ -102,7 +102,7 @@ mod tests {
         check("br", b"one", &Err(Unread::Coding("br".to_owned())));
         check("zstd", b"one", &Err(Unread::Coding("zstd".to_owned())));
         check("gzip, br", b"one", &Err(Unread::Coding("gzip, br".to_owned())));
-        // A response to HEAD has the field but no body.
+        // A response to HEAD has the field, but no body.
         check("gzip", b"", &plain(""));
         assert_eq!(decode(&HeaderMap::new(), b"one", LIMIT), plain("one"));
     }

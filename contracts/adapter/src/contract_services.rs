@@ -11,7 +11,7 @@ use crate::load_contract_and_schemas::{File, Files};
 
 pub(crate) struct Op {
     pub(crate) id: OperationId,
-    /// `Adder.add`, for metrics and the call log.
+    /// Service and operation, such as `Adder.add`, for metrics and the call log.
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<String>,
     pub(crate) reads_reply: bool,
@@ -25,12 +25,12 @@ pub(crate) struct Service {
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: ProtocolKind,
-    /// The scheme of endpoints written without one.
+    /// Scheme of endpoints that are written without one.
     pub(crate) bare: Scheme,
     pub(crate) schema: Schema,
-    /// Operations by their name in messages: the method, the operation, or `GET /path`.
+    /// Operations by their names in messages: the method, the operation, or `GET /path`.
     pub(crate) ops: Ops,
-    /// REST only, in the order in which they are tried.
+    /// Path templates of REST, in the order in which they are tried; empty for other protocols.
     pub(crate) routes: Vec<(String, codecs::rest_path_and_query::Template, Arc<Op>)>,
 }
 
@@ -46,7 +46,8 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// `files`: the schemas that the protocols name. Fails with all services that the contract or schemas lack.
+    /// Combines the protocols with `files`, the schemas they name. Fails with all services that the contract or schemas
+    /// lack.
     pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();
@@ -63,7 +64,7 @@ impl Services {
         self.all.get(&id).cloned()
     }
 
-    /// Replaces the services. Calls in flight keep those they began with.
+    /// Replaces the services. Calls in flight keep the services they began with.
     pub(crate) fn renew(&mut self, mut services: Services) {
         // A caller may have taken the number of a previous service just before the reload.
         for (id, service) in self.all.iter().filter(|(_, service)| Arc::ptr_eq(&service.contract, &self.contract)) {

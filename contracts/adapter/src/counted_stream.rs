@@ -1,4 +1,4 @@
-//! A stream that counts its bytes, and copying between two of them.
+//! A stream that counts its bytes, and copying between two such streams.
 
 use std::io;
 use std::pin::Pin;
@@ -16,11 +16,11 @@ pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 
-/// A connection that counts bytes in both directions, inside TLS.
+/// A connection that counts bytes in both directions. With TLS, it counts decrypted bytes.
 pub(crate) struct Stream {
     inner: Box<dyn Duplex>,
     bytes: Arc<AtomicU64>,
-    /// Bytes read ahead, to be read again.
+    /// Bytes that were read ahead and will be read again.
     again: Bytes,
     _own: Option<OwnSocket>,
 }
@@ -38,7 +38,7 @@ impl Stream {
         self.bytes.clone()
     }
 
-    /// Whether the stream begins with these bytes, which stay unread. Fails if too few arrive within `limit`.
+    /// Whether the stream begins with these bytes, which stay unread. Fails if too few bytes arrive within `limit`.
     pub(crate) async fn begins_with(&mut self, with: &[u8], limit: Duration) -> io::Result<bool> {
         let mut begin = BytesMut::with_capacity(4 << 10);
         let reading = async {

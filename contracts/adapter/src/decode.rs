@@ -31,8 +31,8 @@ pub(crate) struct Reply<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) value: TapeId,
     pub(crate) is_error: bool,
-    /// Whether the HTTP status is not 2xx. The body may have another type, for example if a proxy
-    /// wrote it, so undecided clauses do not reject it.
+    /// Whether the HTTP status is not 2xx. A proxy may have written the body, for example, so undecided clauses do not
+    /// reject it.
     pub(crate) may_be_undecided: bool,
 }
 
@@ -41,7 +41,7 @@ impl Reply<'_> {
         Self::unread(Unread::Over)
     }
 
-    /// Creates a reply that does not fit its operation, or may not.
+    /// Creates a reply that does not fit its operation, or that cannot be read.
     pub(crate) fn unread(why: Unread) -> Self {
         let mut tape = Tape::new();
         let value = why.put(&mut tape);
@@ -76,7 +76,7 @@ impl Service {
         thrift::reply(schema, &schema.services[*service], op, message)
     }
 
-    /// Whether a clause may refer to the body of an HTTP request. `None` if its head shows that it is unlisted.
+    /// Whether a clause may refer to the body of an HTTP request. `None` if the contract does not list the request.
     pub(crate) fn reads_body(&self, method: &str, path: &str) -> Option<bool> {
         match self.family {
             ProtocolKind::Rest => self.route(method, path).map(|(op, _)| op.params.iter().any(|name| name == "body")),
@@ -90,8 +90,8 @@ impl Service {
         of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
     }
 
-    /// Finds the called operation. If `is_strict`, a request is unreadable if readers may disagree
-    /// on its operation.
+    /// Finds the called operation. If `is_strict`, a request counts as unreadable if readers may disagree on its
+    /// operation.
     pub(crate) fn http_request<'m>(
         &'m self,
         head: &'m RequestHead,

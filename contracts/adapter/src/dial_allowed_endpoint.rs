@@ -17,8 +17,8 @@ use crate::metrics::{Metrics, count};
 use crate::own_sockets::{OwnSocket, OwnSockets};
 use crate::tls::Tls;
 
-/// The first bytes between adapters that carry Thrift. As a frame length they would be too large,
-/// so no Thrift message begins with them. The last byte is the version.
+/// The first bytes between adapters that carry Thrift. As a frame length they would be too large, so no Thrift message
+/// begins with them. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 
 pub(crate) struct Dial {
@@ -27,9 +27,9 @@ pub(crate) struct Dial {
     pub(crate) connect: Duration,
     pub(crate) configured: Vec<String>,
     pub(crate) allow: Vec<Pattern>,
-    /// The admin address, which the adapter's own proxy must not reach.
+    /// The admin address, to which the adapter's own proxy must not connect.
     pub(crate) admin: OnceLock<SocketAddr>,
-    /// Open connections to other adapters, possibly to this one.
+    /// Open connections to other adapters, possibly to this adapter itself.
     pub(crate) own: OwnSockets,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Dial {
 pub(crate) enum Whom {
     Plain,
     Tls,
-    /// Another adapter, over TLS if `tls.peers` is configured.
+    /// A different adapter, over TLS if `tls.peers` is configured.
     Peer,
 }
 
 impl Dial {
-    /// Whether the configuration names an endpoint or a rule allows it. Without this check, anyone
-    /// able to send an endpoint in a message could direct the adapter's connections.
+    /// Whether the configuration names the endpoint or a rule allows it. Without this check, anyone able to send an
+    /// endpoint in a message could direct the adapter's connections.
     pub(crate) fn may(&self, authority: &str) -> bool {
         if self.configured.iter().any(|known| known == authority) {
             return true;
@@ -52,7 +52,8 @@ impl Dial {
         endpoint.is_some_and(|to| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port)))
     }
 
-    /// Connects, including the TLS handshake. A forbidden endpoint fails with `PermissionDenied`.
+    /// Connects, including the TLS handshake. Fails with `PermissionDenied` for a forbidden endpoint, `TimedOut` for a
+    /// slow one.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         if !self.may(authority) {
             return Err(self.refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));
@@ -94,8 +95,8 @@ impl Dial {
         Ok(Stream::new(connector.connect(name, tcp).await?))
     }
 
-    /// Connects to another adapter that carries Thrift, and greets it. Fails if the peer responds
-    /// with a different greeting, since it is then not an adapter.
+    /// Connects to an adapter that carries Thrift, and greets it. Fails if the peer responds with a different greeting,
+    /// since it is then not an adapter.
     pub(crate) async fn greet(&self, peer: &str) -> io::Result<Stream> {
         let mut stream = self.connect(peer, Whom::Peer).await?;
         let greeted = timeout(self.connect, async {
@@ -113,7 +114,7 @@ impl Dial {
     }
 }
 
-/// Whether a connection leads to a listener of this machine, by any of its names or addresses.
+/// Whether a connection leads to this listener, by any name or address of the machine.
 fn is_same_listener(listener: SocketAddr, from: SocketAddr, to: SocketAddr) -> bool {
     let plain = |address: SocketAddr| address.ip().to_canonical();
     let is_here = plain(to).is_loopback() || plain(from) == plain(to);

@@ -3,26 +3,26 @@
 /// A parsed endpoint of a contract or configuration: `host:port`, or a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The endpoint as written.
+    /// The endpoint, as written.
     pub text: String,
-    /// `http`, `https`, or neither.
+    /// Scheme of the URL; [`Scheme::Tcp`] for `host:port`.
     pub scheme: Scheme,
-    /// Name or address, without brackets.
+    /// Name or IP address, without brackets.
     pub host: String,
-    /// The port, by default the scheme's.
+    /// Port; by default the scheme's port.
     pub port: u16,
-    /// Path from the first slash; may be empty.
+    /// Path from the first slash; empty if there is none.
     pub path: String,
 }
 
-/// The scheme of an endpoint.
+/// The scheme of an endpoint, which determines its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// No scheme: bytes over TCP.
+    /// No scheme, for bytes over TCP.
     Tcp,
-    /// `http`.
+    /// `http`, with port 80 by default.
     Http,
-    /// `https`.
+    /// `https`, with port 443 by default.
     Https,
 }
 
@@ -50,7 +50,7 @@ impl Endpoint {
         Self { scheme, ..self }
     }
 
-    /// `host:port`, with an IPv6 address in brackets.
+    /// Formats the authority `host:port`, with an IPv6 address in brackets.
     pub fn authority(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),

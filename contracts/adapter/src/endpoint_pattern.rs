@@ -1,4 +1,4 @@
-//! Patterns of endpoints, as in `allow`.
+//! Patterns of endpoints, as used in `allow`.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ pub struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Host {
     Name(String),
-    /// Every name with this ending, which is empty or begins with a dot.
+    /// Every name with this ending. The ending is empty or begins with a dot.
     Below(String),
     Net(IpAddr, u8),
 }
@@ -44,7 +44,7 @@ impl Pattern {
         Some(Self { host, port })
     }
 
-    /// Whether an endpoint matches. A name, which is not resolved, never matches a network.
+    /// Whether an endpoint matches the pattern. Names are not resolved, so a name never matches a network.
     pub fn matches(&self, host: &str, port: u16) -> bool {
         if self.port.is_some_and(|own| own != port) {
             return false;

@@ -1,4 +1,4 @@
-//! The hop of a call: its side, endpoint, upstream address and caller; and kinds of listeners.
+//! The hop of a call, with its side, endpoint, upstream address and caller, and the kinds of listeners.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ pub(crate) enum Side {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Caller {
-    /// No caller: the client side.
+    /// No caller, because calls come from the adapter's own party.
     Nobody,
-    /// The owner of a certificate, by its first DNS name.
+    /// The owner of a certificate, by the certificate's first DNS name.
     Certified(String),
     /// A caller without a certificate, by its address.
     Unproved(SocketAddr),
@@ -24,7 +24,7 @@ pub(crate) enum Caller {
 
 #[derive(Clone, Debug)]
 pub(crate) enum ListenerKind {
-    /// Thrift without a scheme, otherwise HTTP.
+    /// A listener for a service: for Thrift if its endpoint has no scheme, otherwise for HTTP.
     Service(Hop),
     Proxy,
     Admin,
@@ -41,7 +41,7 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
-    /// Calls of the adapter's party, whose services have the address `forward`.
+    /// The hop for calls of the adapter's party to services at the address `forward`.
     pub(crate) fn from_party(scheme: Scheme, endpoint: &str, forward: &str) -> Self {
         let (side, caller) = (Side::Client, Caller::Nobody);
         Self { side, scheme, endpoint: endpoint.into(), forward: forward.to_owned(), caller }

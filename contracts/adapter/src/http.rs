@@ -72,7 +72,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
         .half_close(true)
         .auto_date_header(is_admin)
         .max_buf_size(app.limits.head_bytes)
-        // Most messages are small: copying the body into one buffer is cheaper than sending two.
+        // Most messages are small, so copying the body into one buffer is cheaper than sending two.
         .writev(false)
         .timer(TokioTimer::new())
         .header_read_timeout(app.limits.idle);
@@ -91,7 +91,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
     done.map_err(io::Error::other)
 }
 
-/// The connection of a client's last request, which the next one reuses.
+/// The connection of a client's last request, for reuse by its next request.
 type KeptConn = Arc<Mutex<Option<Conn>>>;
 
 fn take(kept: &KeptConn) -> Option<Conn> {
@@ -124,7 +124,7 @@ async fn answer(app: Arc<App>, purpose: &ListenerKind, kept: KeptConn, request: 
     })
 }
 
-/// This adapter's own response if the service sent none.
+/// The adapter's own response, if the service sent none.
 type Failed = Box<Response<Body>>;
 
 type Answer = Result<Response<Body>, Failed>;
@@ -149,7 +149,7 @@ fn request_refused(refusal: &Refusal, family: ProtocolKind) -> Failed {
     refused(family, refusal, refusal.request_status())
 }
 
-/// The response to a rejected call: a fault in SOAP, otherwise problem details (RFC 9457).
+/// Creates the response to a rejected call: a fault for SOAP, otherwise problem details (RFC 9457).
 fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed {
     let text = refusal.text();
     if matches!(refusal, Refusal::Broken) {
@@ -158,7 +158,7 @@ fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Failed 
     if family == ProtocolKind::Soap {
         let who = if code.is_client_error() { "Client" } else { "Server" };
         let out = codecs::soap::compose_fault(who, &text);
-        // SOAP 1.1, section 6.2: faults have the status 500.
+        // Faults have the status 500 (SOAP 1.1, section 6.2).
         return respond(StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out).into();
     }
     let is_violated = matches!(refusal, Refusal::Violated(_));
@@ -171,9 +171,9 @@ struct Exchange {
     app: Arc<App>,
     kept: KeptConn,
     hop: Arc<Hop>,
-    /// The endpoint's authority, for `Host`.
+    /// Authority of the endpoint, for `Host`.
     authority: Arc<str>,
-    /// The path after the endpoint's own path.
+    /// Path after the endpoint's own path.
     path: String,
     is_listed: bool,
     number: u64,
@@ -183,7 +183,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Prepares an exchange. `None` if a request to a forward proxy does not name its destination.
+    /// Prepares an exchange. `None` if a request to the forward proxy does not name its destination.
     fn new(app: Arc<App>, listener: Option<&Hop>, kept: KeptConn, request: &Request<Incoming>) -> Option<Self> {
         let uri = request.uri();
         let mut hop = match listener {
@@ -227,7 +227,7 @@ impl Exchange {
         let reads_body = service.as_ref().and_then(|service| service.reads_body(parts.method.as_str(), &self.path));
         let skip = match reads_body {
             None => Some(Skip::Unlisted),
-            // An empty block: the previous adapter did not check the call, so neither does this one.
+            // An empty block means that the previous adapter did not check the call, so neither does this one.
             Some(_) if !is_sampled || self.block.as_ref().is_some_and(|block| block.bytes.is_empty()) => {
                 Some(Skip::Sample)
             }
@@ -274,7 +274,7 @@ impl Exchange {
         self.unchecked(parts, body).await
     }
 
-    /// Forwards an incompletely checked request, and its response.
+    /// Forwards a request that was not checked completely, and its response.
     async fn unchecked(self, parts: Parts, body: Body) -> Answer {
         let (response, _) = self.send(parts, body, None).await?;
         if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), self.upgrade) {
@@ -321,8 +321,8 @@ impl Exchange {
         pool.open(&self.app.dial, authority, whom).await
     }
 
-    /// Sends a request, and repeats it if the server had closed the reused connection. Returns the
-    /// response and whether it comes from an adapter.
+    /// Sends a request, and repeats it if the server had closed the reused connection. Returns the response, and
+    /// whether an adapter sent it.
     async fn send(&self, parts: Parts, body: Body, held: Option<Conn>) -> Result<(Response<Incoming>, bool), Failed> {
         let (app, hop) = (&self.app, &self.hop);
         let mut held = match held {
@@ -361,14 +361,14 @@ impl Exchange {
         }
     }
 
-    /// Rewrites a request to origin form, with the host intended by the client.
+    /// Rewrites a request to origin form, with the host that the client intended.
     fn origin_form(&self, mut parts: Parts) -> Parts {
         let path = parts.uri.path_and_query().cloned();
         parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
         // Clients omit the scheme's default port.
         let default = if self.hop.scheme == Scheme::Https { ":443" } else { ":80" };
         let host = self.authority.strip_suffix(default).unwrap_or(&self.authority);
-        // A client that connects to the listener names its address; the service must see its own name.
+        // A client that connects to the listener names the listener's address, but the service must see its own name.
         if self.hop.side == Side::Client
             && let Ok(host) = HeaderValue::from_str(host)
         {
@@ -471,8 +471,8 @@ impl Exchange {
         }
         let block = block_of(&mut parts.headers).filter(|_| is_adapter);
         let reads_body = call.reads_reply();
-        // A client may read a reply without a length as it arrives. If no decision depends on its
-        // end, it is forwarded at once and checked afterwards.
+        // A client may read a reply without a length as it arrives. If no decision depends on its end, the reply is
+        // forwarded at once and checked afterwards.
         let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
         if reads_body && is_streamed && !watch.checks.enforce && !call.op.introduces_by_reply {
             drop(request);
@@ -536,7 +536,7 @@ impl Exchange {
 
 /// Switches to another protocol, whose bytes pass unchanged in both directions.
 fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Answer {
-    // The new protocol outlives the HTTP connection, so it needs its own slot.
+    // The new protocol outlives the HTTP connection, so it needs a slot of its own.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         count(&app.watch.metrics.connections_over);
         return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned()));
@@ -554,14 +554,14 @@ fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -
     Ok(response.map(Body::streaming))
 }
 
-/// Whether a reply is a stream of events. Source:
-/// <https://html.spec.whatwg.org/multipage/server-sent-events.html>, section 9.2.
+/// Whether a reply is a stream of events. Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html>,
+/// section 9.2.
 fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
 }
 
-/// Checks a reply by its body, or skips it. If uncheckable messages are rejected, a reply without a
-/// readable body is judged by its head, and undecided clauses may reject it.
+/// Checks a reply by its body, or skips it. If messages that cannot be checked are rejected, a reply without a readable
+/// body is judged by its head, and undecided clauses may reject it.
 fn judge_body(
     call: &mut InFlightCall,
     request: &decode::Request<'_>,
@@ -607,7 +607,7 @@ fn field_for(call: &mut InFlightCall, block: &[u8]) -> Option<HeaderValue> {
 }
 
 fn end(call: InFlightCall, is_adapter: bool) {
-    // Messages over HTTP keep their form between adapters, so only the fields are extra.
+    // Messages over HTTP keep their form between adapters, so only the metadata fields are extra.
     let extra_bytes = if is_adapter { call.line.metadata_bytes as i64 } else { 0 };
     call.end(extra_bytes);
 }

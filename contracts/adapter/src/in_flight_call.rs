@@ -1,4 +1,4 @@
-//! One call from its request to its reply: what the monitor sees, and the metadata of adapters.
+//! One call from its request to its reply: the messages for the monitor, and the metadata for adapters.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -30,7 +30,7 @@ pub(crate) struct InFlightCall {
 }
 
 impl InFlightCall {
-    /// Starts a call whose request had arrived at `since`.
+    /// Starts a call whose request arrived at `since`.
     pub(crate) fn new(
         app: &Arc<App>,
         hop: &Arc<Hop>,
@@ -49,13 +49,13 @@ impl InFlightCall {
         Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
     }
 
-    /// Returns the facts of the call that both ends know. `sender` labels the caller's adapter.
+    /// Returns the facts of the call that both ends know. `sender` is the label of the caller's adapter.
     fn context<'c>(&'c self, sender: &'c str) -> CallContext<'c> {
         CallContext { receiver: &self.hop.endpoint, service: &self.service.name, sender }
     }
 
-    /// Handles the arrival of a request with the metadata `block`, and returns the metadata to
-    /// forward. `to_adapter` is whether the next hop is an adapter.
+    /// Handles the arrival of a request with the metadata `block`, and returns the metadata to forward. `to_adapter`
+    /// states whether the next hop is an adapter.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Judged {
         let (watch, args) = (&self.app.watch, request.values());
         let output = match self.hop.side {
@@ -73,7 +73,7 @@ impl InFlightCall {
         self.ticket = output.ticket;
         let Some(metadata) = output.request else { return Ok(None) };
         if !to_adapter {
-            // The other side's adapter could not be reached, so this adapter does its part.
+            // The other side's adapter is unreachable, so this adapter also checks its clauses.
             return self.alone(&args).map(|()| None);
         }
         let bytes = metadata::encode_request(&metadata, self.context(&watch.label));
@@ -91,14 +91,14 @@ impl InFlightCall {
         checked.map(drop)
     }
 
-    /// Handles a request that went directly to the service because its adapter had stopped.
+    /// Handles a request that went directly to the service, because the service's adapter had stopped.
     pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Refusal> {
         self.sent = None;
         self.line.metadata_bytes = 0;
         self.alone(&request.values())
     }
 
-    /// The metadata that another adapter sent with its request, if the sender is trusted.
+    /// The metadata that an adapter sent with its request; `None` if it is invalid or the sender is not trusted.
     fn request_metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
         let metadata = metadata::decode_request(block, self.context(""));
         let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
@@ -108,7 +108,7 @@ impl InFlightCall {
         self.count_refused(believed)
     }
 
-    /// The metadata that another adapter sent with its reply, or `None` if it is invalid.
+    /// The metadata that an adapter sent with its reply; `None` if it is invalid.
     fn reply_metadata(&self, block: &[u8]) -> Option<Vec<Identified>> {
         let entries = metadata::decode_reply(block, self.context(&self.app.watch.label));
         self.count_refused(entries.filter(|entries| has_labels(entries)))
@@ -126,7 +126,7 @@ impl InFlightCall {
         let sender = &metadata.sender;
         let may_be = match &self.hop.caller {
             Caller::Certified(name) => name == sender,
-            // The adapter of a party that calls itself connects from one of its own sockets.
+            // If a party calls itself, its adapter connects from one of the adapter's own sockets.
             Caller::Unproved(from) if *sender == self.app.watch.label => {
                 self.app.dial.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
             }
@@ -146,7 +146,7 @@ impl InFlightCall {
         let outcome = Outcome { value: reply.tape.value(reply.value), is_error: reply.is_error };
         let output = match self.hop.side {
             Side::Client => {
-                // A reply from an adapter without metadata introduces nothing.
+                // If an adapter sends a reply without metadata, the reply introduces nothing.
                 let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
                 self.line.metadata_bytes += block.map_or(0, <[u8]>::len);
                 let metadata = block.and_then(|block| self.reply_metadata(block));
@@ -166,7 +166,8 @@ impl InFlightCall {
         Ok(Some(bytes))
     }
 
-    /// Handles a reply that an adapter on the other side does not recognize as a reply.
+    /// Handles a reply that an adapter on the other side does not recognize as a reply, so all clauses are checked
+    /// here.
     pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Refusal> {
         if let Some(ticket) = &mut self.ticket {
             ticket.enhanced = false;
@@ -187,7 +188,7 @@ impl InFlightCall {
         self.line.waited_ns += self.lap_ns();
     }
 
-    /// Returns the ns since the last call, and restarts the clock.
+    /// Returns the time since the last lap in ns, and starts a new lap.
     fn lap_ns(&mut self) -> u64 {
         let now = crate::clock::now();
         now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64
@@ -198,7 +199,7 @@ impl InFlightCall {
         self.app.watch.metrics.skip(skip);
     }
 
-    /// Ends the call. `extra_bytes` are the bytes between the adapters in addition to the messages.
+    /// Ends the call. `extra_bytes` counts bytes between the adapters in addition to the messages.
     pub(crate) fn end(mut self, extra_bytes: i64) {
         self.pause();
         let metrics = &self.app.watch.metrics;
@@ -216,10 +217,10 @@ fn has_labels(entries: &[Identified]) -> bool {
     entries.iter().flat_map(|entry| &entry.labels).all(|label| metadata::is_label(label))
 }
 
-/// Restricts metadata to what its sender may vouch for: itself, by its certificate's `name`.
+/// Restricts metadata to labels that its sender may vouch for: only the certificate's `name`.
 fn bound(mut metadata: RequestMetadata, name: &str) -> RequestMetadata {
     metadata.invoked.retain(|label| label == name);
-    // An entry without labels means that the sender has forgotten who vouched.
+    // Without labels, an entry states that the sender has forgotten who vouched, so it stays without.
     for entry in metadata.entries.iter_mut().filter(|entry| !entry.labels.is_empty()) {
         entry.labels = vec![name.to_owned()];
     }

@@ -1,4 +1,4 @@
-//! An adapter: a proxy next to one party that checks the messages between it and its services against a contract.
+//! An adapter: a proxy next to one party that checks the party's messages with its services against a contract.
 //!
 //! It forwards the calls of the party, and calls to it, unchanged and shows every message to the monitor of `contract`.
 //! Two adapters exchange a small block of metadata with each message. By default no call is rejected; broken clauses

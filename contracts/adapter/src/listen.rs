@@ -1,4 +1,4 @@
-//! Listeners: accept connections, identify the caller, and pass them to their protocol.
+//! Accepts connections at listeners, identifies their callers, and passes them to their protocol.
 
 pub(crate) mod admin;
 pub(crate) mod resolve_endpoint;
@@ -20,7 +20,7 @@ use crate::http;
 use crate::metrics::count;
 use crate::shared_state::App;
 
-/// Accepts connections at a bound listener until the adapter ends.
+/// Accepts connections at a bound listener until the adapter ends, and returns its address. Fails if binding failed.
 pub(crate) fn open(app: &Arc<App>, bound: io::Result<TcpListener>, purpose: ListenerKind) -> io::Result<SocketAddr> {
     let listener = bound?;
     let address = listener.local_addr()?;
@@ -37,7 +37,7 @@ fn accept(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) -> Pin<Bo
                 () = app.ending() => return,
             };
             let Ok((stream, _)) = taken else {
-                // Usually no descriptors are left, which only time can fix.
+                // Usually no descriptors are left, and only waiting helps.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
@@ -89,7 +89,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
     }
 }
 
-/// Accepts a connection of another adapter, and identifies it if adapters have certificates.
+/// Accepts a connection from an adapter, and identifies the adapter if adapters have certificates.
 async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     let Some(acceptor) = &app.dial.tls.peers else {
         let from = stream.peer_addr()?;
@@ -104,7 +104,7 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-/// Whether a connection begins with the adapters' greeting. Sends the greeting back.
+/// Whether a connection begins with the adapters' greeting. Sends the greeting back if so.
 async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
     let greets = stream.begins_with(GREETING, app.limits.idle).await?;
     if greets {

@@ -1,4 +1,4 @@
-//! Loads a contract with its IDL and WSDL files, and converts these to schemas of the contract language.
+//! Loads a contract with its IDL and WSDL files, and converts these files to schemas of the contract language.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -40,20 +40,20 @@ fn read_file(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(told)
 }
 
-/// A contract and its schemas, as far as they can be read.
+/// The readable parts of a contract and of its schemas.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// The contract. The findings include unreadable schemas that its text names.
+    /// The contract. Its findings include unreadable schemas that its text names.
     pub checked: contract::Checked,
-    /// Errors in schema files.
+    /// Errors in the schema files that could be read.
     pub schemas: Vec<Mistake>,
-    /// Schemas given by the caller that cannot be read, and why.
+    /// Schemas given by the caller that cannot be read, each with the reason.
     pub(crate) unreadable: Vec<String>,
     pub(crate) files: Files,
 }
 
-/// Reads a contract with the schemas that its text names, relative to its directory, and those of
-/// protocols. The result includes all errors in them. Fails if the contract cannot be read.
+/// Reads a contract, the schemas that its text names, relative to its directory, and the schemas of `protocols`. The
+/// result includes all errors in them. Fails only if the contract cannot be read.
 pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, String> {
     let text = read_file(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -75,7 +75,7 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
                     File::Soap(wsdl) => (of_wsdl(wsdl), true),
                 };
                 if let Some((from, to)) = service {
-                    // A service of the contract maps to the WSDL service of that name, or to the only one.
+                    // A service of the contract maps to the WSDL service with its name, or to the only one.
                     let is_only = is_wsdl && found.services.len() == 1;
                     found.services.retain(|name, _| is_only || name == from);
                     found.services = found.services.into_values().map(|own| (to.to_owned(), own)).collect();

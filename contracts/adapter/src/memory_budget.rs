@@ -18,7 +18,7 @@ impl Budget {
         Arc::new(Self { used_bytes: AtomicUsize::new(0), peak_bytes: AtomicUsize::new(0), max_bytes })
     }
 
-    /// The difference between the peak since the last call and the current use, in bytes.
+    /// Returns by how many bytes the use has fallen below its peak since the last call.
     pub(crate) fn take_fall(&self) -> usize {
         let used = self.used_bytes.load(Ordering::Relaxed);
         self.peak_bytes.swap(used, Ordering::Relaxed).saturating_sub(used)
@@ -29,7 +29,7 @@ impl Budget {
     }
 }
 
-/// The part of a budget that one message uses, returned on drop.
+/// The part of a budget that one message uses. Dropping a share returns its bytes.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
@@ -37,7 +37,8 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Whether the message may use `bytes` in total. If not, the share keeps its size.
+    /// Resizes the share to `bytes` in total and returns true, or returns false and keeps its size if the budget is
+    /// full.
     #[must_use]
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(FREE_BYTES);

@@ -13,7 +13,7 @@ use crate::refusal_reasons::{UNCHECKED, Unchecked};
 /// Why a call was not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// The contract does not list it.
+    /// The contract does not list the call.
     Unlisted,
     /// The body exceeds `limits.body`.
     Size,
@@ -28,12 +28,12 @@ pub(crate) enum Skip {
     Encrypted,
     /// The adapter itself failed.
     Failed,
-    /// The other adapter responded instead of its service.
+    /// Another adapter responded instead of its service.
     Peer,
 }
 
 impl Skip {
-    /// The reason to reject a message that could not be read completely.
+    /// Returns the reason to reject a message that could not be read completely.
     pub(crate) fn unread(self) -> Unchecked {
         match self {
             Skip::Slow => Unchecked::Slow,
@@ -43,14 +43,14 @@ impl Skip {
     }
 }
 
-/// Names in metrics and in the call log.
+/// Names of [`Skip`] in metrics and in the call log, in the order of its variants.
 pub(crate) const SKIPS: [&str; Skip::Peer as usize + 1] =
     ["unlisted", "size", "memory", "slow", "unreadable", "sample", "encrypted", "failed", "peer"];
 
 /// Upper bounds of the histogram of own time, in µs.
 const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 500, 1_000, 10_000, 100_000];
 
-/// Counters. Each is exact, but together they are not a snapshot.
+/// Counters of an adapter. Each is exact, but together they are not a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) calls: AtomicU64,
@@ -61,12 +61,12 @@ pub(crate) struct Metrics {
     pub(crate) upstream_failed: AtomicU64,
     pub(crate) peers_failed: AtomicU64,
     pub(crate) timeouts: AtomicU64,
-    /// Rejected metadata: unreadable, or from a peer that may not send any.
+    /// Metadata that was rejected, because it was unreadable or its sender may not send any.
     pub(crate) metadata_refused: AtomicU64,
     pub(crate) dials_refused: AtomicU64,
-    /// Bodies over the limit once decoded.
+    /// Bodies that exceed the limit once decoded.
     pub(crate) decoded_over: AtomicU64,
-    /// Requested endpoints without a listener, because of `limits.listeners`.
+    /// Requested endpoints that got no listener because of `limits.listeners`.
     pub(crate) listeners_over: AtomicU64,
     /// Learned endpoints that cannot be found by URL, for lack of room.
     pub(crate) routes_over: AtomicU64,
@@ -88,7 +88,7 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts an event and returns whether to report it. Reports only powers of two, to avoid a flood.
+/// Counts an event and returns whether to report it. Reports become rarer, at powers of two, to avoid a flood.
 pub(crate) fn is_notable(counter: &AtomicU64) -> bool {
     let before = counter.fetch_add(1, Ordering::Relaxed);
     before == 0 || before.is_power_of_two()
@@ -111,7 +111,7 @@ impl Metrics {
         self.own_sum_ns.fetch_add(own_ns, Ordering::Relaxed);
     }
 
-    /// All metrics as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
+    /// Formats all metrics as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
     pub(crate) fn text(&self, counts: Counts, tallies: &Tallies) -> String {
         let mut registry = Registry::with_prefix("quintain_adapter");
         let own = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);

@@ -1,10 +1,10 @@
-//! The local addresses of connections to other adapters.
+//! Tracks the local addresses of connections to other adapters.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Local addresses of connections that this adapter made to other adapters.
+/// Local addresses of connections that this adapter has made to other adapters.
 pub(crate) type OwnSockets = Arc<Mutex<HashSet<SocketAddr>>>;
 
 pub(crate) struct OwnSocket {

@@ -1,4 +1,4 @@
-//! Why a message was not checked, and why it is not forwarded, as text and HTTP status.
+//! Reasons why a message was not checked or is not forwarded, as text and HTTP status.
 
 use hyper::StatusCode;
 
@@ -13,15 +13,15 @@ pub(crate) enum Unchecked {
     Unreadable,
     /// A clause whose verdict is unknown or an error.
     Undecided,
-    /// A switch to an unsupported protocol: HTTP/2, WebSocket.
+    /// A switch to an unsupported protocol, such as HTTP/2 or WebSocket.
     Protocol,
     /// A tunnel to a known endpoint whose TLS the adapter cannot terminate.
     Encrypted,
-    /// An endpoint introduced as two services.
+    /// An endpoint that was introduced as two services.
     Conflict,
 }
 
-/// The `reason` in metrics, the text for clients, and the status of a rejected request.
+/// The `reason` in metrics, the text for clients, and the status of a rejected request, for each [`Unchecked`].
 pub(crate) const UNCHECKED: [(&str, &str, StatusCode); Unchecked::Conflict as usize + 1] = [
     ("size", "the body exceeds `limits.body`", StatusCode::PAYLOAD_TOO_LARGE),
     ("memory", "`limits.bodies` is used up", StatusCode::SERVICE_UNAVAILABLE),
@@ -34,7 +34,7 @@ pub(crate) const UNCHECKED: [(&str, &str, StatusCode); Unchecked::Conflict as us
     ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
 ];
 
-/// Why a message is not forwarded.
+/// The reason why a message is not forwarded.
 pub(crate) enum Refusal {
     Violated(String),
     Undecided(String),
@@ -53,7 +53,7 @@ impl Refusal {
         }
     }
 
-    /// The status for the client if its request is rejected. A rejected reply is always 502.
+    /// The status for the client if its request is rejected. A rejected reply always gets 502.
     pub(crate) fn request_status(&self) -> StatusCode {
         match self {
             Self::Violated(_) => StatusCode::FORBIDDEN,

@@ -1,4 +1,5 @@
-//! Reports of broken clauses: repeats are suppressed for a while, the rate is bounded, and suppressed ones are counted.
+//! Reports of broken clauses: repeats are suppressed for a while, the rate is bounded, and suppressed reports are
+//! counted.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,7 +15,7 @@ use crate::background_thread::Worker;
 use crate::config::{Format, ReportSettings};
 use crate::metrics::{Metrics, count};
 
-/// Reports that may wait for a slow reader; more are dropped and counted.
+/// Maximum number of reports waiting for a slow reader. Further reports are dropped and counted.
 const WAITING_MAX: usize = 1024;
 const KNOWN_MAX: usize = 4096;
 
@@ -40,11 +41,11 @@ fn identity(report: &Report) -> String {
 
 struct Gate {
     settings: ReportSettings,
-    /// Time of the last report, and how often it was suppressed since, by [`identity`].
+    /// For each report, by [`identity`], the time when it last passed and how often it was suppressed since.
     known: HashMap<String, (Instant, u64)>,
     second: Instant,
     this_second: u32,
-    /// Reports suppressed by the rate limit since the last one that passed.
+    /// Reports that the rate limit has suppressed since the last report that passed.
     left_out: u64,
 }
 
@@ -53,7 +54,7 @@ impl Gate {
         Self { settings, known: HashMap::new(), second: now, this_second: 0, left_out: 0 }
     }
 
-    /// Returns how often the same report was suppressed before; `None` if this one is suppressed.
+    /// Returns how often an equal report was suppressed before; `None` if this report is suppressed.
     fn pass(&mut self, report: &Report, now: Instant) -> Option<u64> {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);
@@ -150,9 +151,9 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Out, from: &Recei
 struct Line<'r> {
     time_ms: u64,
     call: u64,
-    /// How often the same report was suppressed before.
+    /// Number of equal reports that were suppressed before this one.
     repeated: u64,
-    /// How many others the rate limit suppressed before.
+    /// Number of other reports that the rate limit suppressed before this one.
     left_out: u64,
     verdict: &'static str,
     #[serde(flatten)]
@@ -280,7 +281,7 @@ mod tests {
         let line = serde_json::from_str::<serde_json::Value>(&line).unwrap();
         assert_eq!((&line["clause"], &line["blamed"][0]), (&"Adder.add.sum".into(), &"adder".into()));
         assert_eq!((&line["call"], &line["repeated"], &line["verdict"]), (&7.into(), &2.into(), &"fails".into()));
-        // `quintain contract explain` reads it.
+        // `quintain contract explain` reads this line.
         assert!(serde_json::from_value::<Report>(line).is_ok());
     }
 }

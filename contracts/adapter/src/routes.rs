@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::endpoint::{Endpoint, Scheme};
 
-/// Maximum number of endpoints per origin. Calls of others pass as unlisted.
+/// Maximum number of endpoints per origin. Calls to further endpoints pass as unlisted.
 const PATHS_MAX: usize = 1024;
 /// Maximum number of endpoints in total, since messages may introduce any number of them.
 const ENDPOINTS_MAX: usize = 16_384;
 
-/// Scheme, and host and port in lower case.
+/// A scheme, and host and port in lower case.
 type Origin = (Scheme, String);
 
 /// Paths of an origin and their endpoints, longest path first.
@@ -61,7 +61,7 @@ fn plain_path(path: &str) -> String {
     plain
 }
 
-/// The rest of a path after the normalized `prefix`, or `None` if it does not match.
+/// The rest of a path after the normalized `prefix`. `None` if the path does not match.
 fn behind<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
     let mut rest = path;
     for part in prefix.split('/').filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! The monitor behind a lock, with the services and routes that calls are matched to.
+//! The monitor behind a lock, with the services and routes to which calls are matched.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +25,13 @@ pub(crate) struct Watch {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
     pub(crate) checks: CheckSettings,
-    /// A call is checked if its draw is below this.
+    /// Bound on a call's 64-bit draw, below which the call is checked.
     sample_below: u64,
-    /// The number of calls so far.
+    /// Number of calls so far.
     pub(crate) numbers: AtomicU64,
 }
 
-/// The metadata to send with a message, if any, or why it is not forwarded.
+/// The metadata to send with a message, if any, or the reason why the message is not forwarded.
 pub(crate) type Judged = Result<Option<Vec<u8>>, Refusal>;
 
 impl Watch {
@@ -45,7 +45,7 @@ impl Watch {
         for providing in &config.providing {
             if let Some(service) = contract.service(&providing.service) {
                 let peer = providing.adapters_at.as_deref().or(providing.adapters.as_deref());
-                // A port chosen by the kernel is known too late to be announced.
+                // If the kernel chooses the port, it is known too late to be announced.
                 let peer = peer.filter(|peer| !peer.ends_with(":0"));
                 monitor.configure(&providing.endpoint.text, service, &[&config.name], peer, now_s);
             }
@@ -103,8 +103,8 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    /// Returns the service of an endpoint if its calls can be checked. Fails if two services claim
-    /// it and `enforce` rejects its calls.
+    /// Returns the service of an endpoint, or `None` if its calls cannot be checked. Fails if two services claim the
+    /// endpoint and unchecked calls are rejected.
     pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
         match self.with(|monitor| monitor.standing(endpoint)) {
             EndpointState::Service(id) => Ok(self.services().get(id)),
@@ -127,7 +127,7 @@ impl Watch {
         self.metrics.text(counts, &tallies)
     }
 
-    /// Replaces the contract atomically: a call keeps the contract of its service number.
+    /// Replaces the contract atomically. A call keeps the contract of its service number.
     pub(crate) fn renew(&self, services: Services) {
         let mut monitor = self.lock();
         monitor.store().renew(services.contract.hash);
@@ -143,12 +143,12 @@ impl Watch {
         with(&mut self.lock())
     }
 
-    /// Runs code that reads untrusted bytes. A bug in it costs the check, never the call.
+    /// Runs code that reads untrusted bytes. `None` after a panic, so that a bug costs the check but never the call.
     pub(crate) fn guarded<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
 
-    /// Processes a message and reports the findings; undecided clauses pass if `may_be_undecided`.
+    /// Processes a message and reports the findings. With `may_be_undecided`, undecided clauses pass.
     pub(crate) fn step(
         &self,
         call: u64,
@@ -159,13 +159,13 @@ impl Watch {
             return if self.checks.fail_open { Ok(StepOutput::default()) } else { Err(Refusal::Broken) };
         };
         let refusal = self.refusal(&output.reports, may_be_undecided);
-        // Its listener is opened on request, see `crate::listen`.
+        // A listener for the endpoint is opened on request, see `crate::listen`.
         output.intercepts.drain(..).for_each(|(endpoint, service)| self.route(&endpoint, service));
         output.reports.drain(..).for_each(|report| self.reports.tell(report, call));
         refusal.map_or(Ok(output), Err)
     }
 
-    /// Whether `enforce` rejects a message with these reports. Counts it.
+    /// Returns why `enforce` rejects a message with these reports, and counts the rejection. `None` if it passes.
     fn refusal(&self, reports: &[Report], may_be_undecided: bool) -> Option<Refusal> {
         let failed = reports.iter().find(|report| report.found == ReportVerdict::Fails);
         if let Some(report) = failed.filter(|_| self.checks.enforce) {
@@ -179,7 +179,7 @@ impl Watch {
         Some(Refusal::Undecided(undecided.clause.clone()))
     }
 
-    /// Rejects an uncheckable message, if so configured.
+    /// Returns the refusal of a message that cannot be checked, and counts it. `None` if such messages pass.
     pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Option<Refusal> {
         self.checks.refuses_unchecked.then(|| {
             self.metrics.refuse(why);

@@ -17,14 +17,14 @@ use crate::memory_budget::Budget;
 use crate::metrics::{Skip, count, is_notable, value_of};
 use crate::shared_monitor::Watch;
 
-/// How long an adapter is bypassed after a timeout. Otherwise each call would wait for it.
+/// Time for which an adapter is bypassed after a timeout. Otherwise each call would wait for the timeout.
 const LEFT_ALONE: Duration = Duration::from_secs(10);
 
-/// Maximum number and length of reported body encodings, whose names come from peers.
+/// Maximum number of reported content codings, whose names come from peers.
 const CODINGS_MAX: usize = 16;
 const CODING_MAX_BYTES: usize = 64;
 
-/// Maximum number and name length, in bytes, of reported unlisted operations.
+/// Maximum number of reported unlisted operations, whose names come from peers.
 const UNLISTED_MAX: usize = 64;
 const UNLISTED_MAX_BYTES: usize = 200;
 
@@ -42,12 +42,12 @@ pub(crate) struct App {
     pub(crate) local: std::net::IpAddr,
     pub(crate) unread_codings: Mutex<HashSet<String>>,
     pub(crate) unlisted: Mutex<HashSet<(String, String)>>,
-    /// Adapters that timed out, and when.
+    /// Adapters that timed out, with the times.
     pub(crate) silent_peers: Mutex<HashMap<String, Instant>>,
 }
 
 impl App {
-    /// Reports an unreachable adapter, at most at powers of two.
+    /// Counts an unreachable adapter, reporting counts that are powers of two. After a timeout, bypasses the adapter.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
@@ -64,8 +64,8 @@ impl App {
         }
     }
 
-    /// Counts a response timeout. `peer` is the called adapter, which would have responded in time
-    /// if only its service were slow.
+    /// Counts a response timeout. `peer` is the called adapter, which would have responded in time if only its service
+    /// were slow.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {
@@ -73,7 +73,7 @@ impl App {
         }
     }
 
-    /// The address of the adapter for an endpoint's service, unless it has timed out recently.
+    /// Address of the adapter of an endpoint's service. `None` if unknown, or if the adapter has timed out recently.
     pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
         let peer = self.watch.peer(endpoint)?;
         let silent = self.silent_peers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl App {
         (!is_silent).then_some(peer)
     }
 
-    /// Reports at powers of two that `limits.listeners` leaves no room for an endpoint: its calls bypass the adapter.
+    /// Reports that `limits.listeners` leaves no room for an endpoint, at powers of two. Its calls bypass the adapter.
     pub(crate) fn listeners_over(&self, endpoint: &str) {
         if is_notable(&self.watch.metrics.listeners_over) {
             self.watch.reports.note(format!(
@@ -105,8 +105,8 @@ impl App {
         }
     }
 
-    /// Decodes a body as its receiver does. Bodies that expand beyond the limit are reported at
-    /// powers of two, unsupported encodings at their first occurrence.
+    /// Decodes a body as its receiver does. Reports bodies that expand beyond the limit, at powers of two, and each
+    /// unsupported coding once.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::content_coding::decode(headers, body, self.limits.body_bytes);
         match &content {

@@ -1,4 +1,4 @@
-//! Service entries in a file that outlives the process. Reads use a cache; a thread writes.
+//! Keeps service entries in a file that outlives the process. Reads use a cache, and a thread writes.
 
 mod database;
 #[cfg(test)]
@@ -21,32 +21,32 @@ use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
 use crate::reports::Note;
 
-/// Maximum size of entries waiting for a slow disk. Later ones stay in memory and are counted.
+/// Maximum size in bytes of entries waiting for a slow disk. Further entries stay in memory and are counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
-/// Size at which the writer writes immediately, so that a burst is not in memory twice.
+/// Size in bytes at which the writer writes immediately, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;
 
-/// Default size of entries in memory with a file, which holds all of them.
+/// Default size in bytes of entries in memory, if a file holds all of them.
 pub(crate) const BESIDE_FILE_BYTES: usize = 512 << 10;
-/// Default size without a file. Evicted entries are forgotten.
+/// Default size in bytes of entries without a file. Evicted entries are forgotten.
 pub(crate) const ALONE_BYTES: usize = 16 << 20;
 
-/// Size of the filter of keys missing from both memory and file.
+/// Size in bytes of the filter of keys that both memory and file lack.
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries, or a cache of the file's, each after its last use in seconds since 1970.
+    /// All entries, or a cache of the file's. With a file, the time of its last change (s since 1970) precedes each
+    /// entry.
     memory: MemoryStore,
     file: Option<EntryFile>,
-    /// Limit of `memory` if there is a file, even while it cannot be written.
+    /// Maximum size of `memory` in bytes if there is a file that can be written.
     cache_bytes: usize,
     alone_bytes: usize,
-    /// Whether reads panic.
     #[cfg(test)]
     pub(crate) fails: bool,
 }
 
-/// An empty store. [`WAITING_MAX_BYTES`] bounds it.
+/// Creates an empty store. [`WAITING_MAX_BYTES`] bounds its size.
 fn nothing() -> MemoryStore {
     MemoryStore::new(usize::MAX, None)
 }
@@ -71,17 +71,17 @@ impl Shared {
 }
 
 struct Waiting {
-    /// The next batch.
+    /// Entries of the next batch.
     entries: MemoryStore,
-    /// The growth of the file's content that the next batch is expected to cause.
+    /// Expected growth of the file's content by the next batch, in bytes.
     change_bytes: i64,
     /// Whether the writer must write the next batch at once.
     is_urgent: bool,
     names: Vec<String>,
     contract_hash: Option<u64>,
-    /// Entries being written. Reads need them, since the cache may have evicted them.
+    /// Entries that are being written. Reads need them, since the cache may have evicted them.
     going: Arc<MemoryStore>,
-    /// Keys of entries that the file may lack: dropped, expired, or lost in a crash.
+    /// Keys of entries that the file may lack, because they were dropped, expired, or lost in a crash.
     lost: Forgotten,
     forgotten: u64,
 }
@@ -96,7 +96,7 @@ impl Waiting {
         self.entries.peek(key).or_else(|| self.going.peek(key))
     }
 
-    /// Adds an entry to the next batch, unless too many bytes are waiting.
+    /// Adds an entry to the next batch. Returns false, and counts the entry as dropped, if too many bytes are waiting.
     fn put(&mut self, key: &Key, value: &[u8], now_s: u64, metrics: &Metrics) -> bool {
         if self.entries.bytes() + value.len() > WAITING_MAX_BYTES {
             count(&metrics.store_dropped);
@@ -108,16 +108,16 @@ impl Waiting {
         true
     }
 
-    /// Counts a change of the store's size, including unwritten entries.
+    /// Counts a change of the store's size, including entries that are not yet written.
     fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
         self.change_bytes += change_bytes;
-        // Two's complement sums wrap as intended.
+        // Sums of two's complements wrap as intended.
         metrics.store_bytes.fetch_add(change_bytes.cast_unsigned(), Ordering::Relaxed);
     }
 }
 
 impl EntryStore {
-    /// Opens the configured store. If the file is unusable, falls back and notes it for the user.
+    /// Opens the configured store. If the file is unusable, starts a new file or keeps entries in memory, and notes it.
     pub(crate) fn open(settings: &StoreSettings, owner: StoreOwner, metrics: &Arc<Metrics>, note: Note) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
@@ -208,7 +208,8 @@ impl Store for EntryStore {
         }
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = database::split(&value)?;
-        // Updating the file at each use would cost a write per call, so only entries about to expire in it are updated.
+        // Updating the file at each use would cost a write per call, so an entry is only updated after 1/4 of its time
+        // to expire.
         if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);
@@ -230,7 +231,7 @@ impl Store for EntryStore {
         }
         let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
         waiting.grow(change_bytes, &shared.metrics);
-        // Once per batch, so that a flush request always fits in the queue.
+        // At most once per batch, so that a flush request always fits in the queue.
         if waiting.entries.bytes() > WRITE_FROM_BYTES && !std::mem::replace(&mut waiting.is_urgent, true) {
             file.hurry();
         }
@@ -250,9 +251,9 @@ impl Store for EntryStore {
 
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         let Some(file) = &self.file else { return self.memory.each(now_s, show) };
-        // Only used before the first call and by people, so it may be slow.
+        // This runs only before the first call or for people, so it may be slow.
         file.flush();
-        // While the file cannot be written, memory is newer; it is read first, as values may reach the file in between.
+        // If the file cannot be written, memory is newer. It is read first, as values may reach the file in between.
         let mut unwritten = std::collections::BTreeMap::new();
         if file.shared.is_failing() {
             let waiting = file.shared.waiting();

@@ -53,7 +53,8 @@ struct Connection<'a> {
     service: Arc<Service>,
     down: Messages,
     up: Messages,
-    /// Bytes on `up` before the current call. 0 at first: the greeting between adapters belongs to the first call.
+    /// Bytes on `up` before the current call. Starts at 0, because the greeting between adapters belongs to the first
+    /// call.
     seen_bytes: u64,
     was_called: bool,
 }
@@ -62,15 +63,14 @@ impl Connection<'_> {
     async fn serve(mut self) -> io::Result<()> {
         let app = self.app;
         loop {
-            // An idle connection waits for both sides, since either may end. The service has
-            // priority: once closed, it cannot take a request.
+            // An idle connection waits for both sides, since either may end. The service has priority, because a closed
+            // service cannot take a request.
             let received = tokio::select! {
                 biased;
                 filled = self.up.fill(), if !self.up.has_bytes() => match filled {
-                    // The adapter ended, but its service may still run. The party need not notice.
+                    // The service's adapter has ended, but the service may still run. The party need not notice.
                     Ok(0) | Err(_) if self.up.is_adapter => {
-                        // An ending adapter still greets: reopen only a connection that served a
-                        // call.
+                        // An adapter that is ending still greets, so reopen only a connection that has served a call.
                         self.up = match self.was_called {
                             true => upstream(app, &self.hop, true).await?,
                             false => direct(app, &self.hop).await?,
@@ -109,7 +109,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Handles one request. Returns whether more can follow on this connection.
+    /// Handles one request. Returns whether further requests can follow on this connection.
     async fn call(&mut self, received: ReceivedMessage) -> io::Result<bool> {
         self.was_called = true;
         let since = crate::clock::now();
@@ -131,8 +131,8 @@ impl Connection<'_> {
         };
         let is_oneway = message.header.kind == MessageKind::Oneway;
         let (number, is_sampled) = watch.next_call();
-        // An empty block: the adapter before did not check the call. Neither does this one, unless that evades
-        // `enforce`.
+        // An empty block means that the previous adapter did not check the call. Neither does this one, unless that
+        // would evade `enforce`.
         let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
         let is_looked_at = is_sampled && block.is_none_or(|block| !block.is_empty());
         let called = if is_looked_at {
@@ -259,8 +259,8 @@ impl Connection<'_> {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Forwards bytes that cannot be split into messages, after `request` if it was already read.
-    /// Ends the connection instead if they must be checked.
+    /// Forwards bytes that cannot be split into messages, after `request` if it was already read. Ends the connection
+    /// instead if such bytes are rejected.
     async fn tunnel_unreadable(&mut self, request: Option<&[u8]>) -> io::Result<()> {
         if self.app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
             return Ok(());
@@ -277,7 +277,7 @@ impl Connection<'_> {
         self.app.late(peer.as_deref());
     }
 
-    /// Bytes between the adapters since the last call, in addition to the messages.
+    /// Number of bytes between the adapters since the last call, in addition to the messages.
     fn extra_bytes(&mut self, messages: usize) -> i64 {
         let all = self.up.stream.count().load(Ordering::Relaxed);
         let passed = all - std::mem::replace(&mut self.seen_bytes, all);
@@ -291,7 +291,7 @@ fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMess
         .app
         .watch
         .guarded(|| received.decode().map_or_else(Reply::unread, |message| service.thrift_reply(&call.op, &message)));
-    // The block of a reply is empty if nothing is introduced.
+    // The block of a reply is empty if the reply introduces nothing.
     call.reply(request, &reply.unwrap_or_else(Reply::opaque), received.block.as_deref())
 }
 

@@ -1,4 +1,4 @@
-//! Thrift messages of one connection. Between adapters, a block of metadata precedes each.
+//! Thrift messages of a connection. Between adapters, a block of metadata precedes each message.
 //!
 //! ```text
 //! between adapters = greeting { number block message } [ 0 bytes ]
@@ -28,15 +28,15 @@ const READ_BYTES: usize = 8 << 10;
 pub(crate) enum Received {
     Message(ReceivedMessage),
     Large { length: usize, skip: Skip },
-    Opaque { what: Option<String> }, // cannot be split into messages; described if it is certainly no message
+    Opaque { what: Option<String> }, // not splittable into messages; `what` describes bytes that are surely no message
     End,
 }
 
 pub(crate) struct ReceivedMessage {
-    /// Metadata that precedes the message between adapters.
+    /// Metadata that precedes the message between adapters; otherwise `None`.
     pub(crate) block: Option<Bytes>,
     pub(crate) bytes: Bytes,
-    /// The offset of the message after its frame's length.
+    /// Offset of the message after its frame length.
     begin: usize,
     protocol: Protocol,
     framing: Framing,
@@ -47,7 +47,7 @@ impl ReceivedMessage {
         thrift_message(self.protocol, &self.bytes[self.begin..])
     }
 
-    /// The exception sent to the caller if this is a rejected call with the given header.
+    /// Composes the exception for the caller if this is a rejected call with the given header.
     pub(crate) fn exception(&self, header: &Header<'_>, refusal: &Refusal) -> Vec<u8> {
         const INTERNAL_ERROR: i32 = 6;
         compose_application_exception(self.protocol, self.framing, header, &refusal.text(), INTERNAL_ERROR)
@@ -62,7 +62,7 @@ pub(crate) struct Messages {
     pub(crate) is_adapter: bool,
     pub(crate) is_opaque: bool,
     limits: Limits,
-    /// The memory of the buffer and of the message last taken from it.
+    /// Memory of the buffer, and of the message last taken from it.
     share: Share,
 }
 
@@ -73,7 +73,7 @@ impl Messages {
         Self { stream, buffer, how: None, reader: None, is_adapter, is_opaque: false, limits, share }
     }
 
-    /// Reads more bytes. Returns 0 at the end. Safe to cancel.
+    /// Reads more bytes into the buffer and returns their number, 0 at the end. Safe to cancel.
     pub(crate) async fn fill(&mut self) -> io::Result<usize> {
         if self.buffer.is_empty() {
             // A long message must not occupy memory until the connection ends.
@@ -93,7 +93,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Whether the buffer has, or can get, room for more.
+    /// Whether the buffer has room for more bytes, possibly after growing within the budget.
     fn grow(&mut self) -> bool {
         let (length, capacity) = (self.buffer.len(), self.buffer.capacity());
         if capacity - length >= READ_BYTES {
@@ -111,7 +111,7 @@ impl Messages {
         !self.buffer.is_empty()
     }
 
-    /// The next message. Safe to cancel.
+    /// Returns the next message. Safe to cancel. Fails for metadata over a limit.
     pub(crate) async fn next(&mut self) -> io::Result<Received> {
         loop {
             if let Some(got) = self.take(false)? {
@@ -121,13 +121,13 @@ impl Messages {
                 return self.take(true)?.ok_or_else(|| io::Error::other("metadata without room in `limits.bodies`"));
             }
             if self.fill().await? == 0 {
-                // Half a message is forwarded unchanged, followed by the end.
+                // An incomplete message is forwarded unchanged, followed by the end.
                 return Ok(if self.buffer.is_empty() { Received::End } else { Received::Opaque { what: None } });
             }
         }
     }
 
-    /// Takes a message from the buffer. `is_over` is whether the buffer has no room for more of it.
+    /// Takes a message from the buffer; `None` if more bytes are needed. `is_over` states that the buffer cannot grow.
     fn take(&mut self, is_over: bool) -> io::Result<Option<Received>> {
         let (head, block) = if self.is_adapter {
             let Some((number, used)) = leb128(&self.buffer)? else { return Ok(None) };
@@ -189,7 +189,7 @@ impl Messages {
         self.is_adapter.then(|| self.buffer.split_to(length).freeze())
     }
 
-    /// Sends a message, to an adapter with its block. Returns the size of the block's length.
+    /// Sends a message, preceded by its block if the peer is an adapter. Returns the size of the block's length prefix.
     pub(crate) async fn send(&mut self, block: Option<&[u8]>, message: &[u8]) -> io::Result<usize> {
         let mut head = Vec::new();
         let mut message = message;
@@ -221,7 +221,7 @@ impl Messages {
         to.stream.flush().await
     }
 
-    /// Announces raw bytes, and waits until the other side has done so.
+    /// Announces raw bytes, and waits until the other side has also announced them.
     pub(crate) async fn open_up(&mut self) -> io::Result<()> {
         if !self.is_adapter {
             return Ok(());

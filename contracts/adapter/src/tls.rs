@@ -12,22 +12,22 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::config::{Identity, TlsSettings};
 
 pub(crate) struct Tls {
-    /// Acceptor of local listeners for HTTPS endpoints.
+    /// Accepts TLS at local listeners for HTTPS endpoints; `None` for plain text.
     pub(crate) listen: Option<TlsAcceptor>,
     /// The certificate that [`Tls::listen`] presents.
     shown: Option<CertificateDer<'static>>,
-    /// Acceptor of listeners for other adapters, which must have a certificate.
+    /// Accepts TLS from other adapters, which must have a certificate; `None` for plain text.
     pub(crate) peers: Option<TlsAcceptor>,
-    /// Connector to other adapters, with the own certificate.
+    /// Connects to other adapters with the adapter's own certificate; `None` for plain text.
     pub(crate) to_peers: Option<TlsConnector>,
     pub(crate) upstream: TlsConnector,
 }
 
 impl Tls {
-    /// Reads the files. Fails with all errors in them.
+    /// Reads the certificate, key and root files. Fails with all errors in them.
     pub(crate) fn new(settings: &TlsSettings, needs_roots: bool) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
-        // Fails if it is already set, to the same provider.
+        // This fails if the provider is already set, which is then the same one.
         let _ = ring::default_provider().install_default();
         let mut note = |error: String| {
             if !wrong.contains(&error) {
@@ -48,7 +48,7 @@ impl Tls {
         Ok(Self { listen, shown, peers, to_peers: to_peers.map(TlsConnector::from), upstream: upstream.into() })
     }
 
-    /// The acceptor for clients of this host, if the listeners' certificate covers it.
+    /// Returns the acceptor for clients of `host`, or `None` if the listeners' certificate does not cover the host.
     pub(crate) fn ends_for(&self, host: &str) -> Option<&TlsAcceptor> {
         let certificate = webpki::EndEntityCert::try_from(self.shown.as_ref()?).ok()?;
         let name = ServerName::try_from(host).ok()?;
@@ -148,8 +148,8 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// Checks that a certificate's first DNS name is the adapter's label. Otherwise other adapters
-/// would reject its metadata. An unreadable file passes; [`Tls::new`] reports it.
+/// Checks that a certificate's first DNS name is the adapter's label. Otherwise other adapters would reject its
+/// metadata. An unreadable file passes; [`Tls::new`] reports it.
 pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
     let Some(certificate) = certificates(cert).ok().and_then(|all| all.into_iter().next()) else { return Ok(()) };
     let (shown, hint) = (cert.display(), format!("use a certificate whose first DNS name is `{label}`"));

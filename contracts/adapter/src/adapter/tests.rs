@@ -124,7 +124,7 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (1, 0));
     let slow = std::thread::spawn(move || asking(address)("/slow"));
     arrived.recv_timeout(Duration::from_secs(30)).unwrap();
-    // A contract whose services have different numbers.
+    // The services of this contract have different numbers.
     contract(201, "service First { GET \"/x\"() { ensures result.code == 1 } }\n");
     running.reload(&draft).unwrap();
     kept("/b");
@@ -148,7 +148,7 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
         running.metrics().lines().find(|line| line.contains("panics_total")),
         Some("quintain_adapter_panics_total 0")
     );
-    // The file belongs to the last contract, so a new start finds the entries.
+    // The file belongs to the last contract, so an adapter with that contract finds the entries.
     contract(201, "");
     running.reload(&draft).unwrap();
     running.end();

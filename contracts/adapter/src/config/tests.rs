@@ -106,7 +106,7 @@ fn examples_and_defaults_may_stand_where_they_are_shown() {
     assert_eq!(::config::check_examples::mistakes(&ADAPTER), Vec::<String>::new());
 }
 
-/// Sets each key to a date, which no key accepts, and expects an error about it.
+/// Sets each key to a date, which no key accepts, and expects an error about the key.
 #[test]
 fn every_declared_key_is_read() {
     for keys in ::config::render_keys::tables(&ADAPTER) {

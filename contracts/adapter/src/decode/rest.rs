@@ -15,7 +15,7 @@ use crate::contract_services::Op;
 
 const PARAMETERS_MAX: usize = 1024;
 const VALUES_MAX: usize = 1 << 20;
-/// Maximum nesting of values, below serde_json's limit, whose error looks like invalid JSON.
+/// Maximum nesting of values. It is below serde_json's limit, whose error looks like invalid JSON.
 const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(
@@ -61,7 +61,7 @@ fn headers<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap) -> TapeId {
     tape.map(fields)
 }
 
-/// All fields of one name, joined with commas. Source: RFC 9110, section 5.3.
+/// Joins all fields of one name with commas. Source: RFC 9110, section 5.3.
 fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) -> TapeId {
     let mut all = Cow::Borrowed("");
     for value in headers.get_all(name) {
@@ -91,11 +91,11 @@ fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
     })
 }
 
-/// Valid JSON that 64 bits or UTF-8 cannot represent: wide numbers and unpaired surrogates.
+/// Parts of valid JSON that 64 bits or UTF-8 cannot represent: wide numbers and unpaired surrogates.
 #[derive(Debug, Default, PartialEq)]
 struct Beyond {
     wide_integers: Vec<usize>,
-    /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate, or `None` if it has neither.
+    /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate. `None` if it has neither.
     patched: Option<Vec<u8>>,
 }
 
@@ -120,7 +120,7 @@ impl Beyond {
         found
     }
 
-    /// Returns the end of the escape, or pair of escapes, at `at`.
+    /// Returns the end of the escape or surrogate pair that starts at `at`.
     fn escape(&mut self, text: &[u8], at: usize) -> usize {
         let unit = |at: usize| {
             let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -157,7 +157,7 @@ impl Beyond {
         self.patched.get_or_insert_with(|| text.to_vec())
     }
 
-    /// Whether the patched text is JSON.
+    /// Whether the patched text is valid JSON.
     fn is_the_only_fault(&self) -> bool {
         let patched = self.patched.as_deref();
         patched.is_some_and(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok())
@@ -219,7 +219,7 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
         self.room.numbers += 1;
         Ok(match i64::try_from(value) {
             Ok(value) => self.tape.add(Value::Int(value)),
-            // Wider than a clause's integers; a float would change the value.
+            // The number is wider than a clause's integers, and a float would change its value.
             Err(_) => self.tape.add(Value::Opaque),
         })
     }

@@ -13,7 +13,7 @@ pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], 
         Ok(envelope) => envelope,
         Err(Unread::Over | Unread::Coding(_)) => return RequestKind::Unreadable,
         Err(Unread::Malformed(what)) => {
-            // The head may name the operation.
+            // `SOAPAction` may name the operation of a body that cannot be read.
             let Some(op) = by_action.and_then(|named| ops.get(&named.name)) else { return RequestKind::Unreadable };
             let mut tape = Tape::new();
             let args = op.params.iter().map(|_| tape.malformed(what.clone())).collect();
@@ -21,7 +21,7 @@ pub(super) fn request(wsdl: &Wsdl, ops: &Ops, headers: &HeaderMap, body: &[u8], 
         }
     };
     let Ok(request) = envelope.request(wsdl, action) else {
-        // A server that follows the header would run a listed operation.
+        // A server that follows `SOAPAction` would run a listed operation.
         let is_listed = by_action.is_some_and(|named| ops.contains_key(&named.name));
         let (_, element) = envelope.content();
         let unlisted = RequestKind::Unlisted(element.to_owned());
@@ -121,7 +121,7 @@ fn put_field(tape: &mut Tape<'_>, wsdl: &Wsdl, of: View<'_>, field: &Field, valu
     if of.is_repeated(field) { tape.malformed("a duplicate element") } else { put(tape, wsdl, value) }
 }
 
-/// Puts a view on the tape. Recursion is bounded because the reader bounds the depth of envelopes.
+/// Puts a view on the tape. Recursion is bounded, because the reader bounds the depth of envelopes.
 fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     if view.is_nil() {
         return tape.add(Value::Missing);
@@ -161,7 +161,7 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     id.unwrap_or_else(|| tape.malformed(fault))
 }
 
-/// Whether a text is an integer that its type allows but that exceeds the integers of clauses.
+/// Whether a string is an integer that its type allows, but that exceeds the integers of clauses.
 fn is_beyond(text: &str, min: i64, max: i64) -> bool {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let (is_below, digits) = match text.strip_prefix('-') {

@@ -6,7 +6,7 @@ use contract::{Tape, TapeId, Value};
 use super::{Reply, Request, RequestKind, Unread, own_name};
 use crate::contract_services::{Op, Ops};
 
-/// A field whose wire type differs from the IDL, which Apache Thrift's libraries skip.
+/// Describes a field whose wire type differs from the IDL. Apache Thrift's libraries skip such a field.
 const OTHER: &str = "of a different type on the wire than in the IDL";
 
 const NO_OUTCOME: &str =
@@ -73,7 +73,7 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
     Reply { tape, value, is_error, may_be_undecided: false }
 }
 
-/// Puts a view on the tape. Recursion is bounded because depth and count are checked before.
+/// Puts a view on the tape. Recursion is bounded, because depth and number of values have been checked.
 fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
     let id = match view.wire_type() {
         WireType::Bool => view.as_bool().map(|value| tape.add(Value::Bool(value))),

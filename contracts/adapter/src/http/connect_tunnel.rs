@@ -1,4 +1,4 @@
-//! The forward proxy's tunnels: `CONNECT host:port`.
+//! The tunnels of the forward proxy, opened by `CONNECT host:port`.
 
 use std::io;
 use std::pin::Pin;
@@ -71,7 +71,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         let _slot = slot;
         let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
         let mut client = Stream::new(TokioIo::new(upgraded));
-        // A tunnel reports failure only by ending.
+        // A tunnel can report a failure only by ending.
         let _ = match upstream {
             Some(mut upstream) => {
                 app.watch.metrics.skip(Skip::Encrypted);
@@ -103,7 +103,7 @@ fn within(
                 crate::http::serve(&app, client, within_tls).await
             }
             (false, _) if is_plain => crate::http::serve(&app, client, plain).await,
-            // TLS to an endpoint over plain HTTP, or the reverse.
+            // The tunnel carries TLS to an endpoint over plain HTTP, or the reverse.
             _ if app.watch.refuse_unchecked(Unchecked::Encrypted).is_some() => Ok(()),
             _ => {
                 let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;

@@ -1,10 +1,10 @@
-//! Header fields of one hop: upgrades, and removal of hop-by-hop fields.
+//! Header fields of a single hop: requests for upgrades, and removal of hop-by-hop fields.
 
 use hyper::HeaderMap;
 use hyper::header::{CONNECTION, HeaderName, UPGRADE};
 
-/// Whether a client requests an acceptable protocol upgrade. HTTP/2 is refused: a server may continue with HTTP/1.1
-/// (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110, section 7.8.
+/// Whether a client requests an upgrade to an acceptable protocol. HTTP/2 is refused: a server may continue with
+/// HTTP/1.1 (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110, section 7.8.
 pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
     list(headers, UPGRADE).any(|word| !word.eq_ignore_ascii_case("h2c"))
         && list(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"))
@@ -15,7 +15,7 @@ fn list(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
 }
 
-/// Removes hop-by-hop fields. Source: RFC 9110, section 7.6.1.
+/// Removes hop-by-hop fields. With `keep_upgrade`, keeps `Connection` and `Upgrade`. Source: RFC 9110, section 7.6.1.
 pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
     let named = list(headers, CONNECTION).filter_map(|name| name.parse::<HeaderName>().ok()).collect::<Vec<_>>();
     for name in named.iter().filter(|name| !keep_upgrade || **name != UPGRADE) {

@@ -1,4 +1,4 @@
-//! The header field with the metadata of another adapter, and the greeting in it.
+//! The header field that carries the metadata or the greeting of an adapter.
 
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
@@ -8,9 +8,9 @@ use crate::body::Body;
 use crate::connection_pool::{GREETING, META};
 use crate::hop_and_caller::Hop;
 
-/// Marks a byte that a field value cannot contain. Each byte of a block has its highest bit
-/// inverted, so texts and small counts become `obs-text` (RFC 9110, section 5.5). The few forbidden
-/// bytes follow this byte, which never results from UTF-8, with `ESCAPED` added.
+/// Marks a byte that a field value cannot contain. The highest bit of each byte of a block is inverted, so text and
+/// small counts become `obs-text` (RFC 9110, section 5.5). A forbidden byte follows this mark, with `ESCAPED` added.
+/// UTF-8 never results in the mark.
 const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
 
@@ -22,11 +22,11 @@ pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Res
 
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
-    /// The size of the field without the block.
+    /// Size of the header field without the block, in bytes.
     pub(super) around_bytes: usize,
 }
 
-/// Takes the block out of its field. `None` if it is missing or unreadable.
+/// Takes the block out of its field. `None` if the block is missing or unreadable.
 pub(super) fn block_of(headers: &mut HeaderMap) -> Option<Block> {
     let value = headers.remove(&META)?;
     let bytes = unwrapped(value.as_bytes())?;
@@ -40,7 +40,7 @@ pub(super) fn field_of(block: &[u8]) -> Option<HeaderValue> {
 fn wrapped(block: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(block.len() + 4);
     for byte in block.iter().map(|byte| byte ^ 0x80) {
-        // Blanks at the ends of a value may be trimmed.
+        // Recipients may trim blanks at the ends of a value.
         if byte <= b' ' || byte == ESCAPE || byte == 0x7f {
             value.extend([ESCAPE, (byte & 0x3f) + ESCAPED]);
         } else {

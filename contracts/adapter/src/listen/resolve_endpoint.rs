@@ -12,25 +12,25 @@ use crate::endpoint::{Endpoint, Scheme};
 use crate::hop_and_caller::{Hop, ListenerKind};
 use crate::shared_state::App;
 
-/// The address for the party to reach an endpoint through this adapter.
+/// The address at which the party reaches an endpoint.
 #[derive(serde::Serialize)]
 pub(crate) struct Resolved {
     pub(crate) endpoint: String,
-    /// Whether it is reached through the adapter.
+    /// Whether the address leads through the adapter.
     pub(crate) intercepted: bool,
-    /// `host:port` to connect to.
+    /// Address to connect to, `host:port`.
     pub(crate) address: String,
-    /// URL to use, for endpoints over HTTP.
+    /// URL to use; `None` for endpoints that are not over HTTP.
     pub(crate) url: Option<String>,
-    /// Whether to use TLS, for endpoints over HTTP through the adapter.
+    /// Whether to use TLS; only for endpoints over HTTP that are reached through the adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<bool>,
-    /// The service behind it, if an entry names one.
+    /// Service of the endpoint, or `None` if no entry names one.
     pub(crate) service: Option<String>,
 }
 
-/// Finds or opens the listener for an endpoint. Unknown and forbidden endpoints are reached
-/// directly, and all others without room for a listener. Fails if the text is not an endpoint.
+/// Finds or opens the listener for an endpoint. An endpoint that is unknown, forbidden, or without room for a listener
+/// is reached directly. Fails if the string is not an endpoint.
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();
@@ -66,8 +66,8 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
     Ok(Resolved { intercepted: true, address: address.to_string(), url, tls, ..direct })
 }
 
-/// Opens a client-side listener for an endpoint, or for its whole authority. Fails if there is no
-/// room for a listener, or no port.
+/// Opens a client-side listener for an endpoint over TCP, or for the whole authority of an endpoint over HTTP. Fails if
+/// there is no room for a listener, or no port.
 pub(crate) async fn listener_for(
     app: &Arc<App>,
     endpoint: &str,

@@ -1,4 +1,4 @@
-//! The store's file: a header with its owner, names by number, entries by key.
+//! The file of the store: a header with its owner, names by number, and entries by key.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -14,12 +14,12 @@ const LAYOUT: u64 = 1;
 
 pub(super) const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
 pub(super) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
-/// The key of [`ABOUT`] that exists only while no adapter has the file open: [`Forgotten::encode`].
+/// Key in [`ABOUT`] that exists only while no adapter has the file open. Its value is [`Forgotten::encode`].
 const CLOSED: &str = "closed";
-/// The time of the last change in seconds since 1970, 8 bytes little endian, then the entry.
+/// Entries by key. A value is the time of the last change (seconds since 1970, 8 bytes, little endian), then the entry.
 pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");
 
-/// Maximum memory for pages. Entries have their own cache, and the kernel caches the file.
+/// Maximum memory for pages, in bytes. Entries have their own cache, and the kernel caches the file.
 const PAGES_MAX_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub(crate) struct StoreOwner {
     pub(crate) contract_hash: u64,
 }
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has the file open.
     #[error("another process has it open")]
     Busy,
-    /// The file belongs to another adapter or contract, has an unknown version, is damaged or not a store.
+    /// The file belongs to a different adapter or contract, has an unknown version, is damaged or is not a store.
     #[error("{0}")]
     Unusable(String),
 }
@@ -52,26 +52,26 @@ pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) owner: StoreOwner,
     pub(super) names: Vec<String>,
-    /// Size of keys, entries and names. The file is longer: pages have gaps, and it grows in steps.
+    /// Size of keys, entries and names in bytes. The file is longer, because pages have gaps and it grows in steps.
     pub(super) content_bytes: u64,
     pub(super) lost: Forgotten,
-    /// Whether the last adapter ended without closing it.
+    /// Whether the last adapter ended without closing the file.
     pub(super) is_unclean: bool,
 }
 
-/// Key, seconds since 1970 of the last change, entry.
+/// Key of an entry, time of its last change in seconds since 1970, and the entry.
 pub(super) type Row = (Key, u64, Vec<u8>);
 
-/// The contents of a store's file, for people.
+/// The contents of a store's file, for people to inspect.
 #[derive(Debug)]
 pub struct StoreContents {
     /// Name of the adapter that owns the store.
     pub name: String,
-    /// The hash of its contract.
+    /// Hash of the owner's contract.
     pub contract_hash: u64,
-    /// Names that entries refer to by index.
+    /// Names to which entries refer by index.
     pub names: Vec<String>,
-    /// Keys, seconds since 1970 of the last change, and entries.
+    /// For each entry its key, the time of its last change in seconds since 1970, and its encoding.
     pub entries: Vec<(Key, u64, Vec<u8>)>,
 }
 
@@ -80,7 +80,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code that opens a file. Turns redb's panic on a truncated file into an error, silently.
+/// Runs code that opens a file. Turns redb's panic on a truncated file into an error without printing the panic.
 fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -110,7 +110,7 @@ fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
     })
 }
 
-/// Reopens a file after a failed write. Only its repair writes, without new space.
+/// Reopens a file after a failed write. Only redb's repair writes then, without new space.
 pub(super) fn reopen(path: &Path) -> Result<Database, StoreError> {
     guarded(|| database(path, false))
 }
@@ -199,7 +199,7 @@ fn names(table: &impl ReadableTable<u32, &'static str>) -> Result<Vec<String>, S
     Ok(names)
 }
 
-/// Splits a value of [`ENTRIES`] into the time of its last change and the entry.
+/// Splits a value of [`ENTRIES`] into the time of the last change and the entry. `None` if the value is too short.
 pub(super) fn split(value: &[u8]) -> Option<(u64, &[u8])> {
     let (used_s, entry) = value.split_first_chunk::<8>()?;
     Some((u64::from_le_bytes(*used_s), entry))
@@ -221,7 +221,7 @@ pub(super) fn all(db: &Database) -> Result<Vec<Row>, redb::Error> {
     Ok(all)
 }
 
-/// Reads a file that no adapter has open. Fails if the file cannot be read.
+/// Reads a file that no adapter has open. Fails if the file is in use, damaged or of a different version.
 pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
     guarded(|| {
         let db = database(path, false)?;
@@ -237,8 +237,8 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
     })
 }
 
-/// Removes the entries for which `goes` is true from a file that no adapter has open. Returns their
-/// number. Fails if the file cannot be written.
+/// Removes the entries for which `goes` returns true from a file that no adapter has open. Returns the number of
+/// removed entries. Fails if the file cannot be written.
 pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u64, StoreError> {
     guarded(|| {
         let db = database(path, false)?;

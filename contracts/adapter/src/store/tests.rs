@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Simulated full disks, by path: only bytes within the current length can be overwritten.
+/// Simulated full disks, by path. Only bytes within the current length can be overwritten.
 pub(crate) mod disk {
     use std::collections::HashMap;
     use std::fs::OpenOptions;
@@ -167,7 +167,7 @@ fn evicted_entries_are_found_after_restart() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The location of an entry (cache, batch or file) makes no difference.
+    /// The location of an entry (cache, batch or file) makes no difference to reads.
     #[test]
     fn store_with_bounded_memory_behaves_like_a_map(
         steps in prop::collection::vec((0..600_u16, 0..90_usize, 0..4_u8), 1..1_500),
@@ -290,7 +290,7 @@ fn content_bytes_follow_changes_to_the_file() {
     store.put(&key(1), b"longer", now_s);
     store.flush();
     assert_eq!(counted(&metrics), 9 + 26 + 29);
-    // The sweep follows its round's batch, so the next flush shows it.
+    // The sweep follows the batch of its round, so the next flush shows the result.
     for _ in 0..122 {
         store.flush();
     }

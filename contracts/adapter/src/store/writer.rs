@@ -1,4 +1,4 @@
-//! The writer thread: writes batches, removes expired entries, and handles a missing file.
+//! The writer thread: writes batches, removes expired entries, and replaces a removed file.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::config::StoreSettings;
 use crate::metrics::Metrics;
 use crate::reports::Note;
 
-/// Time from a failed write to the next one. Each failure reopens the file, which reads all of it.
+/// Time from a failed write to the next attempt. Each failure reopens the file, which reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
-/// Largest file to compact when closing, which reads and writes all of it.
+/// Maximum size of a file to compact on closing, in bytes. Compacting reads and writes the whole file.
 const COMPACTED_MAX_BYTES: u64 = 32 << 20;
-/// How long a read waits for the file to be reopened after a failed write.
+/// Maximum time that a read waits for the file to be reopened after a failed write, in ms.
 const REOPENED_WITHIN_MS: u32 = 1_000;
-/// Batches between two searches for expired entries.
+/// Number of batches between two searches for expired entries.
 const SWEEP_EVERY: u64 = 120;
 
 type FlushRequest = Option<SyncSender<()>>;
@@ -30,7 +30,8 @@ type FlushRequest = Option<SyncSender<()>>;
 pub(super) struct EntryFile {
     pub(super) shared: Arc<Shared>,
     pub(super) expire_after_s: Option<u64>,
-    /// `None` once the file is closed: later entries stay in memory. Dropping it writes all waiting entries.
+    /// The writer thread; `None` once the file is closed, so that later entries stay in memory. Dropping it writes the
+    /// rest.
     pub(super) worker: Option<Worker<FlushRequest>>,
 }
 
@@ -65,7 +66,7 @@ impl EntryFile {
         self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
     }
 
-    /// Waits up to 5 s until all entries have been written.
+    /// Waits until all entries have been written, but at most 5 s.
     pub(super) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.worker.as_ref().is_some_and(|worker| worker.messages.try_send(Some(done)).is_ok()) {
@@ -88,7 +89,7 @@ impl Shared {
         })
     }
 
-    /// All entries of the file. If it cannot be read, adds a note and returns none.
+    /// Returns all entries of the file. If the file cannot be read, adds a note and returns none.
     pub(super) fn all(&self) -> Vec<Row> {
         self.reading(database::all).unwrap_or_else(|error| {
             (self.note)(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
@@ -153,7 +154,7 @@ impl Work {
             }
             Err(error) => {
                 self.failed(&error);
-                // The next batch includes them unless they have changed by then.
+                // The next batch includes these entries, unless they have changed by then.
                 let mut waiting = self.shared.waiting();
                 waiting.contract_hash = waiting.contract_hash.or(contract_hash);
                 waiting.change_bytes += change_bytes;
@@ -166,14 +167,14 @@ impl Work {
         }
         let mut waiting = self.shared.waiting();
         waiting.going = Arc::new(nothing());
-        // Equals the count from calls unless another cause changed the file.
+        // This equals the size that calls have counted, unless something else changed the file.
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.change_bytes);
         self.shared.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
         drop(waiting);
         self.shared.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
     }
 
-    /// Writes a batch to the file, or to a new one if the file was removed.
+    /// Writes a batch to the file, or to a new file if the old one was removed.
     fn try_write(&mut self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<(), String> {
         if !self.path.exists() {
             self.begin_anew()?;
@@ -191,7 +192,7 @@ impl Work {
         Ok(())
     }
 
-    /// Reports a failed write and reopens the file: redb also refuses reads after an I/O error.
+    /// Reports a failed write and reopens the file, because redb also refuses reads after an I/O error.
     fn failed(&mut self, error: &str) {
         if self.retry_at.is_none() {
             (self.shared.note)(format!(
@@ -208,7 +209,7 @@ impl Work {
         *db = database::reopen(&self.path).ok();
     }
 
-    /// Marks the file as complete and compacts it if it is short. redb doubles a file that grows.
+    /// Marks the file as complete, and compacts it if it is short. redb doubles a file that grows.
     fn close(&self) {
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };
@@ -227,7 +228,7 @@ impl Work {
         std::fs::metadata(&self.path).map_or(0, |about| about.len())
     }
 
-    /// Writes a batch and returns the growth of the content in bytes.
+    /// Writes a batch and returns the growth of the file's content in bytes.
     fn commit(&self, entries: &MemoryStore, names: &[String], contract_hash: Option<u64>) -> Result<i64, redb::Error> {
         let db = self.shared.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref() else { return Err(redb::Error::DatabaseClosed) };
@@ -256,8 +257,8 @@ impl Work {
         Ok(change)
     }
 
-    /// Creates a new file after the open one was removed. The first batch contains the names;
-    /// entries are written again when they change.
+    /// Creates a new file after the open file was removed. The first batch contains the names; entries are written
+    /// again when they change.
     fn begin_anew(&mut self) -> Result<(), String> {
         if self.retry_at.is_none() {
             (self.shared.note)(format!(

@@ -1,4 +1,4 @@
-//! The full deployment of docs/guides/adapter.md, apart from addresses and directories, blames by name.
+//! Tests that the deployment of docs/guides/adapter.md, with different addresses and directories, blames by name.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 

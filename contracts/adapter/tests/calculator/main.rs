@@ -1,4 +1,4 @@
-//! The walkthrough's objectives, AT-0 to AT-7, on real sockets.
+//! Tests the walkthrough's objectives, AT-0 to AT-7, on real sockets.
 
 mod documented_deployment;
 mod world;
@@ -15,7 +15,7 @@ fn partial(contract_name: &str, adder_port: u16) -> (Adapter, String) {
 fn at_0_to_3_single_adapter_blames_unknown() {
     let port = adder(-1);
     let (client, discovery) = partial("plain", port);
-    // AT-0: without an adapter.
+    // AT-0: calls without an adapter succeed.
     assert_eq!(add(&format!("127.0.0.1:{port}"), 2, 2).unwrap(), 3);
     assert_eq!(client.told(), "");
     // AT-1: learned endpoints pass through unchanged.
@@ -23,7 +23,7 @@ fn at_0_to_3_single_adapter_blames_unknown() {
     assert_eq!(learned, format!("127.0.0.1:{port}"));
     let through = client.resolve(&learned);
     assert_ne!(through, learned);
-    // AT-2 and AT-3.
+    // AT-2 and AT-3: the call passes, and the report shows that `unknown` vouched.
     assert_eq!(add(&through, 2, 2).unwrap(), 3);
     let expect = format!(
         "[Whip] Contract Failure: Failed postcondition result == a + b\n\

@@ -24,7 +24,7 @@ pub fn schema() -> Schema {
     idl::parse("calculator.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-/// A free port below the ephemeral range, which the system gives to no other process.
+/// Returns a free port below the ephemeral range, which the system gives to no other process.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);
@@ -41,7 +41,7 @@ pub fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok([&head[..], &body].concat())
 }
 
-/// A Thrift service on its own port. The thread ends with the process.
+/// Starts a Thrift service on a port of its own, which is returned. The thread ends with the process.
 pub fn serve(service: &'static str, answer: impl Fn(&str, Vec<Option<Value>>) -> Value + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -170,7 +170,7 @@ impl Adapter {
         Self::of(text, Path::new("/"), None)
     }
 
-    /// Starts a configuration in a directory. `says` replaces its name after the checks.
+    /// Starts an adapter with paths relative to `folder`. `says` replaces its name after the checks.
     pub fn of(text: &str, folder: &Path, says: Option<&str>) -> Self {
         let draft = adapter::config::draft("", text, folder);
         let checked = adapter::check(&draft).unwrap();
@@ -220,7 +220,7 @@ pub struct Full {
     pub discovery: Adapter,
     pub adder: Adapter,
     pub client: Adapter,
-    /// The endpoint that all use for the discovery.
+    /// The endpoint of the discovery service that all parties use.
     pub discovery_at: String,
     pub adder_at: String,
 }

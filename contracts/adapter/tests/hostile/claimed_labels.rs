@@ -1,4 +1,4 @@
-//! Claimed labels, and responses that are not the service's: only parties that failed are blamed.
+//! Claimed labels, and responses that are not the service's own: only parties that failed are blamed.
 
 use contract::metadata::{CallContext, RequestMetadata, encode_request};
 
@@ -69,7 +69,7 @@ const SHOP: &str = r#"contract 1
 service Any { POST "/"(body) { ensures fine: result.body.a > 0 } }
 "#;
 
-/// A service that echoes bodies, its adapter, and the adapter of a client with these labels.
+/// Starts a service that echoes bodies, its adapter, and the adapter of a client that configures these labels.
 fn shop(tls: [&str; 2], labels: &str, checks: [&str; 2]) -> (Adapter, Adapter, String, tempfile::TempDir) {
     let port = raw_http::serve(None, |request| (response(200, "application/json", &request.body), false));
     let endpoint = format!("http://127.0.0.1:{port}");

@@ -87,7 +87,7 @@ fn unused_entries_leave_memory_and_file() {
     call(&adapter, port, "once");
     call(&adapter, port, "often");
     assert_eq!(indices(&adapter), ["often", "once"]);
-    // The unused entry expires after three seconds; the other stays in use.
+    // The unused entry expires after three seconds. The used entry stays.
     for _ in 0..300 {
         if !indices(&adapter).contains(&"once".to_owned()) {
             break;
@@ -96,7 +96,7 @@ fn unused_entries_leave_memory_and_file() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert_eq!(indices(&adapter), ["often"]);
-    // The file is swept every 120 batches; each iteration is one.
+    // The file is swept every 120 batches, and each iteration is a batch.
     for _ in 0..120 {
         adapter.told();
     }

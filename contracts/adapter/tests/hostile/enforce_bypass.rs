@@ -48,7 +48,7 @@ impl Gate {
     }
 }
 
-/// Fields and body of a request, the expected status and reason.
+/// Fields and body of a request, and the expected status and reason.
 type Attack = (Vec<(&'static str, &'static str)>, Vec<u8>, u16, &'static str);
 
 fn attacks() -> Vec<Attack> {
@@ -87,7 +87,7 @@ fn enforce_rejects_uncheckable_requests() {
         slow.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         slow.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{\"a\"").unwrap();
         assert!(raw_http::head(&mut slow).starts_with("HTTP/1.1 408"));
-        // HTTP/2 by prior knowledge, which gets a GOAWAY that requires HTTP/1.1.
+        // HTTP/2 with prior knowledge gets a GOAWAY that requires HTTP/1.1.
         let mut http2 = TcpStream::connect(gate.at(port)).unwrap();
         http2.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         http2.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
@@ -164,12 +164,12 @@ fn enforce_rejects_uncheckable_thrift_messages() {
     // An empty block exempts nothing.
     let got = send("adapters", &[&b"whip\x01\x01"[..], &bad].concat());
     assert!(String::from_utf8_lossy(&got).contains("is violated"), "{got:?}");
-    // A message that is not a call, which some servers respond to.
+    // Some servers respond to a message that is not a call.
     let mut reply = bad.clone();
     reply[7] = 2;
     let got = send("plain", &reply);
     assert!(String::from_utf8_lossy(&got).contains("cannot be checked"), "{got:?}");
-    // An oversized frame, bytes that are not Thrift, and the announcement of raw bytes.
+    // These are an oversized frame, bytes that are not Thrift, and the announcement of raw bytes.
     let large = frame(&[ADD, &[0; 2000]].concat());
     assert_eq!(send("plain", &large), b"");
     assert_eq!(send("plain", b"GET / HTTP/1.1\r\n\r\n"), b"");
@@ -196,7 +196,7 @@ fn soap_with_two_readings_is_refused() {
         let got = raw_http::ask(&at, &request("POST", "/", &fields, envelope.as_bytes()));
         (got.status(), got.text())
     };
-    // The body names an unlisted operation, the header a listed one that a server may use.
+    // The body names an unlisted operation, and the header a listed one that a server may use.
     let (status, text) = call("MakeGame");
     assert!(status == 500 && text.contains("cannot be checked"), "{status} {text}");
     assert_eq!(call("").0, 200, "an operation that the contract does not list passes");

@@ -20,7 +20,7 @@ fn metrics(adapter: &Adapter) -> String {
     adapter.running.as_ref().unwrap().metrics()
 }
 
-/// Waits for a counter: the adapter updates it after the response or the close.
+/// Waits for a counter, which the adapter updates after the response or the close.
 #[track_caller]
 fn counted(adapter: &Adapter, line: &str) {
     let is_there = |metrics: &str| metrics.lines().any(|known| known.strip_prefix("quintain_adapter_") == Some(line));
@@ -148,7 +148,7 @@ fn frame(message: &[u8]) -> Vec<u8> {
 
 #[test]
 fn thrift_with_false_lengths_or_depth_passes_unread() {
-    // A service that returns the number of bytes, since the bytes may not be a message.
+    // The service returns the number of bytes, since the bytes may not be a message.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -180,7 +180,7 @@ fn thrift_with_false_lengths_or_depth_passes_unread() {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(&bytes).unwrap();
         let back = raw_http::to_the_end(stream);
-        // An incomplete frame is forwarded as far as it arrived.
+        // Of an incomplete frame, possibly only a part is forwarded.
         assert!(back == bytes || bytes.starts_with(b"\x7f\xff"), "{} of {} bytes", back.len(), bytes.len());
     }
     counted(&adapter, "panics_total 0");
@@ -277,7 +277,7 @@ fn opens_no_tunnel_without_a_free_slot() {
         let got = exchange(&mut connection, &connect.to_bytes(1), true).unwrap();
         (got.status(), connection)
     };
-    // The tunnel keeps one slot; the connection that requests the second one has the other.
+    // The tunnel keeps one slot, and the connection that requests the second tunnel has the other.
     let (first, _tunnel) = open();
     let (second, connection) = open();
     assert_eq!((first, second), (200, 503));
@@ -291,7 +291,7 @@ fn opens_no_tunnel_without_a_free_slot() {
 
 const LINES: &str = "contract 1\nservice Any { GET \"/{what}\"(what) { ensures fine: len(result.body.items) == 2 } }\n";
 
-/// A service that sends the start of a reply, and the rest on request, if any.
+/// Starts a service that sends the start of a reply, and then the rest if a test sends it one.
 fn in_two(head: &'static str, begin: &'static str) -> (u16, std::sync::mpsc::Sender<&'static str>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Other adapters: the labels they may claim, and behavior when they are gone.
+//! Other adapters: the labels that they may claim, and behavior when they are gone.
 
 use super::*;
 use crate::raw_http::Authority;
@@ -38,7 +38,7 @@ impl Guarded {
         self.liar(name, name, tls)
     }
 
-    /// A client that claims the name `says`. The checks would reject that name with another certificate.
+    /// Starts a client that claims the name `says` after the checks, which reject a name that the certificate lacks.
     fn liar(&self, name: &str, says: &str, tls: &str) -> (Adapter, String) {
         let peer = self.server.at(&format!("adapters {}", self.endpoint));
         let text = format!(
@@ -61,7 +61,7 @@ fn certified_adapters_act_for_the_name_in_their_certificate() {
     post(&at, BAD);
     let told = world.server.told();
     assert!(told.contains("Blaming: client (precondition failure)"), "{told}");
-    // No message introduces a member of the service, so the configuration vouches for all.
+    // No message introduces a member of the service, so the configuration vouches for all members.
     assert!(client.told().contains("vouched for by unknown"), "{}", client.told());
     // A false claim is rejected; the call passes.
     let (_other, at) = world.liar("mallory", "honest", &world.authority.make("mallory").peers());
@@ -75,7 +75,7 @@ fn certified_adapters_act_for_the_name_in_their_certificate() {
 fn uncertified_adapters_are_not_trusted_and_calls_pass() {
     let world = guarded();
     let strangers = Authority::new().make("client");
-    // The server's roots and a certificate from another authority.
+    // Uses the server's roots and a certificate from a different authority.
     let other = world.authority.make("x");
     let wrong = format!("[tls.peers]\n{}ca = '{}'\n", strangers.identity(), other.ca().display());
     for (count, tls) in [(1, String::new()), (2, wrong)] {
@@ -114,7 +114,7 @@ fn metadata_from_other_clients_is_dropped() {
 fn forged_metadata_over_thrift_is_a_message_like_any_other() {
     let world = world::full("plain", -1);
     let adapters = world.adder.at(&format!("adapters {}", world.adder_at));
-    // No greeting: a plain client at the port for adapters.
+    // A client that sends no greeting counts as a plain client, even at the port for adapters.
     assert_eq!(world::add(&adapters, 0, 0).unwrap(), -1);
     let told = world.adder.told();
     assert!(told.contains("Blaming: unknown (precondition failure)"), "{told}");
@@ -167,12 +167,12 @@ fn checks_all_clauses_without_the_other_adapter() {
     let told = client.told();
     assert!(told.contains("Failed precondition") && told.contains("Failed postcondition"), "{told}");
     assert!(told.contains(&format!("Cannot reach the adapter at {adapters}")), "{told}");
-    // Running: only the service's adapter checks its clauses.
+    // While the service's adapter runs, only it checks its clauses.
     let running = server();
     call("while");
     assert!(running.told().contains("Blaming: client"), "{}", running.told());
     assert_eq!(client.told().matches("Failed precondition").count(), 1);
-    // Gone while the connection was idle: the next call still passes.
+    // The adapter ends while the connection is idle, and the next call still passes.
     drop(running);
     for who in ["after", "later"] {
         call(who);
@@ -223,7 +223,7 @@ fn an_adapter_that_greets_and_hangs_costs_one_call_over_http() {
     assert_eq!([call(), call(), call()], [504, 200, 200]);
     let told = client.told();
     assert!(told.contains(&format!("The adapter at {peer} did not respond in time")), "{told}");
-    // This adapter checks all clauses now; the repeated report is suppressed.
+    // This adapter now checks all clauses. The repeated report is suppressed.
     assert_eq!(told.matches("Failed precondition").count(), 1, "{told}");
 }
 
@@ -300,7 +300,8 @@ fn thrift_between_adapters_with_certificates_and_without() {
     for (tls, is_believed) in [(of_client.peers(), true), (String::new(), false)] {
         let client = Adapter::start("client", &world::contract("plain"), &(consuming.clone() + &tls));
         assert_eq!(world::add(&client.at(&format!("consuming {endpoint}")), 0, 0).unwrap(), -1);
-        // The service's adapter blames a trusted client. An untrusted one checks everything.
+        // The service's adapter checks calls of a trusted client. An untrusted client's adapter checks everything
+        // itself.
         assert_eq!(client.told().contains("Failed precondition"), !is_believed, "{}", client.told());
         let told = server.told();
         assert_eq!(told.matches("Blaming: client (precondition failure)").count(), 1, "{told}");

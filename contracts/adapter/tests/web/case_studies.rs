@@ -1,5 +1,5 @@
-//! The three case studies over HTTP, with services behind TLS as in the originals: good calls are
-//! silent, and bad ones blame the right party.
+//! Runs the three case studies over HTTP, with services behind TLS as in the originals. Good calls cause no report, and
+//! bad calls blame the right party.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -36,8 +36,8 @@ fn study(name: &str) -> String {
     file(&format!("contract/contracts/{name}.contract")).display().to_string()
 }
 
-/// Starts a pair of adapters with the contract file `contract`. `services` has names, endpoints,
-/// and whether the client's configuration includes them.
+/// Starts a pair of adapters with the contract file `contract`. `services` has names, endpoints, and whether the
+/// client's configuration includes them.
 fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &str) -> Pair {
     let ports = services.iter().map(|_| free_port()).collect::<Vec<_>>();
     let head = |name: &str| {
@@ -102,7 +102,7 @@ fn twitter_by_rest() {
     ask(&format!("{TIMELINE}1100"), r#"[{"created_at":"Thu Jan 18 00:10:45 +0000 2007","id_str":"2100"}]"#);
     ask("/1.1/statuses/retweet/__id__.json?tweet_id=2100", "[]");
     pair.is_silent(3);
-    // The client invented the second user and the first one's friend, so it vouches for both.
+    // The client invented the second user and the friend of the first user, so it vouches for both.
     ask(&format!("{TIMELINE}1100"), r#"[{"created_at":"yesterday","id_str":"2101"}]"#);
     ask(&format!("{TIMELINE}77"), r#"[{"created_at":"today","id_str":"2102"}]"#);
     let told = pair.client.told();
@@ -227,7 +227,7 @@ fn chess_by_soap() {
         }
         assert!(!told.contains("geheim"), "{told}");
     };
-    // Only the client claims a draw offer or a game 18.
+    // Only the client claims that there is a draw offer or a game 18.
     chess.moves(17, 1, true, "NoDrawWasOffered");
     told(&pair.client, &["result != \"NoDrawWasOffered\"", "index (17, True, 1)", "vouched for by client\n"]);
     chess.moves(18, 1, false, "InvalidGameID");
@@ -252,7 +252,7 @@ service Chess {
     let mut refused = |white: &str, id: i64, asked: bool, who: &str, clause: &str| {
         let users = record([("whiteUser", text(white)), ("blackUser", text("ben"))]);
         let got = chess.exchange("MakeGame", &users, &Value::Integer(id));
-        // SOAP 1.1, section 6.2.
+        // Faults have the status 500 (SOAP 1.1, section 6.2).
         assert_eq!((got.status(), got.field("content-type")), (500, Some("text/xml; charset=utf-8")));
         let fault = got.text();
         assert!(fault.contains(&format!("<faultcode>soap:{who}</faultcode>")) && fault.contains(clause), "{fault}");
@@ -380,8 +380,8 @@ fn evernote_by_thrift_in_https() {
     note_store.ask("/", "NoteStore", "findNotes", find(-1, 1), notes(0, 0));
     let told = pair.server.told();
     assert!(told.contains("Failed precondition") && told.contains("Blaming: client (precondition failure)"), "{told}");
-    // The user store introduced the token's store, which introduced the share key's. The
-    // configuration vouches for all members of the user store, as no message introduces them.
+    // The user store introduced the token's store, which introduced the store of the share key. The configuration
+    // vouches for all members of the user store, as no message introduces them.
     let entries = pair.client.running.as_ref().unwrap().entries();
     let learned =
         entries.iter().filter(|entry| entry.endpoint == notes_at && entry.index.is_some()).collect::<Vec<_>>();

@@ -127,7 +127,7 @@ fn enforce_rejects_mistyped_replies() {
     }
     let good = br#"{"users": [{"id": 1, "more": [null]}], "next": 1.5}"#;
     assert_eq!(users.get("/users", 200, &[], good).status(), 200);
-    // Error responses may have any body, and empty ones have no type.
+    // Error responses may have any body, and empty bodies have no type.
     for (status, body) in [(404, &b"<html>"[..]), (503, b""), (204, b"")] {
         assert_eq!(users.get("/users", status, &[], body).status(), status);
     }
@@ -186,7 +186,7 @@ fn compressed_bodies_are_checked_and_pass_unchanged() {
         assert_eq!(users.failed(), before + 2);
     }
     assert_eq!(counter(&users.adapter, "unchecked_total{reason=\"unreadable\"}"), 0);
-    // A body that is not the gzip it claims to be breaks its type.
+    // A body that claims to be gzip but is not breaks its type.
     let users = rest("");
     users.get("/users", 200, &[("Content-Encoding", "gzip")], good);
     assert!(users.adapter.told().contains("`result.body` is invalid gzip: "), "{}", users.adapter.told());
@@ -233,7 +233,7 @@ fn chess(body: &str) -> String {
 fn mistyped_soap_blames_the_sender() {
     let (says, port) = Says::serve();
     let endpoint = format!("http://127.0.0.1:{port}/");
-    // Repeated reports are suppressed, so each case has its own adapter.
+    // Repeated reports are suppressed, so each case has an adapter of its own.
     let adapter_with = |checks: &str| {
         Adapter::from_text(&format!(
             "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Chess'\nendpoint = '{endpoint}'\nlabels = ['server']\n\
@@ -269,7 +269,7 @@ fn mistyped_soap_blames_the_sender() {
         assert!(got.text().contains("Chess.MakeGame.type.reply"), "{}", got.text());
         assert!(adapter.told().contains(says), "{says}: {}", adapter.told());
     }
-    // An unsupported encoding, which may hide a valid message.
+    // A body in an unsupported encoding may hide a valid message.
     let unknown = adapter_with("unchecked = 'pass'\n");
     let latin = format!("<?xml version='1.0' encoding='ISO-8859-1'?>{}", reply("\u{ff}"));
     ask(&unknown, 200, &latin, &good);
@@ -353,7 +353,7 @@ fn mistyped_thrift_blames_the_sender() {
             assert!(told.contains("Contract Failure: Failed postcondition -> int: `result` is "), "{told}");
         }
     }
-    // The client is blamed for mistyped arguments.
+    // The client is blamed for arguments of the wrong type.
     let at = format!("127.0.0.1:{}", parrot(frame(&nothing)));
     let more =
         format!("[checks]\nenforce = true\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'\nlabels = ['adder']");

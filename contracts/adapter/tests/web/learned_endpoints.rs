@@ -1,4 +1,4 @@
-//! Calls to endpoints from replies are checked, whatever the route and path.
+//! Calls to endpoints that replies introduced are checked, whatever the route and path.
 
 use std::io::BufReader;
 
@@ -47,7 +47,7 @@ impl Shop {
         self.items.split("://").nth(1).unwrap().split('/').next().unwrap()
     }
 
-    /// Requests the shop like a client that is only configured with the proxy.
+    /// Sends a request to the shop like a client that is only configured with the proxy.
     fn learn(&self, adapter: &Adapter) {
         let target = format!("{}/store", self.shop);
         assert_eq!(raw_http::ask(&adapter.at("proxy"), &request("GET", &target, &[], b"")).status(), 200);

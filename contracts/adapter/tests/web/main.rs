@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use raw_http::{Message, contract_file, exchange, request, response};
 use world::Adapter;
 
-/// Listed operations are read completely, other methods and paths are not.
+/// A contract for an echo service. Listed operations are read completely, but not other methods and paths.
 const ECHO: &str = r#"contract 1
 
 service Echo {
@@ -80,7 +80,7 @@ fn ways() -> Ways {
 fn fields() -> impl Strategy<Value = Vec<(String, String)>> {
     let field = ("[Xx]-[A-Za-z][A-Za-z0-9-]{0,12}", "[!-~]([ -~]{0,30}[!-~])?");
     proptest::collection::vec(field, 0..6).prop_map(|mut fields| {
-        // Two fields whose names differ only in case are one field; either spelling may be kept.
+        // Two fields whose names differ only in case are one field, and either spelling may be kept.
         let mut seen = std::collections::HashMap::<String, String>::new();
         for (name, _) in &mut fields {
             *name = seen.entry(name.to_ascii_lowercase()).or_insert_with(|| name.clone()).clone();
@@ -359,7 +359,7 @@ fn each_call_has_a_line_in_the_call_log() {
         assert!(numbers("own_ns", side).iter().all(|ns| *ns > 0), "{text}");
         assert!(numbers("waited_ns", side).iter().all(|ns| *ns > 0), "{text}");
     }
-    // Nothing is introduced: Whip would have sent its 16 bytes and the name.
+    // Calls introduce nothing, so Whip would have sent 16 bytes and the name.
     assert_eq!(numbers("whip_bytes", "client"), [17, 17, 17]);
     let (metadata, extra) = (numbers("metadata_bytes", "client"), numbers("extra_bytes", "client"));
     assert_eq!(metadata, extra);

@@ -1,4 +1,4 @@
-//! HTTP/1.1 on the wire: a server and a client of raw messages, for comparing forwarded bytes.
+//! A server and a client of raw HTTP/1.1 messages, for comparing forwarded bytes.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this module")]
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -34,8 +34,8 @@ impl Message {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The fields, sorted by name; the order of different names has no meaning (RFC 9110, section 5.3). Leaves out
-    /// connection fields and `Host`, which names the service instead of the listener.
+    /// Returns the fields sorted by name, since the order of different names has no meaning (RFC 9110, section 5.3).
+    /// Leaves out connection fields and `Host`, which names the service instead of the listener.
     pub fn sorted(&self) -> Vec<(String, String)> {
         let mut fields = self.fields.clone();
         fields.retain(|(name, _)| !["host", "connection"].contains(&name.to_ascii_lowercase().as_str()));
@@ -91,7 +91,7 @@ fn line(from: &mut Reader) -> io::Result<Option<String>> {
     }
 }
 
-/// Reads one message; `None` at the end. A `bare` message has no body, like a response to HEAD.
+/// Reads one message; `None` at the end. A `bare` message has no body, such as a response to HEAD.
 pub fn read(from: &mut Reader, bare: bool) -> io::Result<Option<Message>> {
     let Some(start) = line(from)? else { return Ok(None) };
     let mut message = Message { start, ..Message::default() };
@@ -128,7 +128,7 @@ pub fn read(from: &mut Reader, bare: bool) -> io::Result<Option<Message>> {
     Ok(Some(message))
 }
 
-/// The bytes to send, and whether the connection ends then.
+/// The bytes to send, and whether the connection ends after them.
 pub type Answer = (Vec<u8>, bool);
 
 pub fn serve(tls: Option<&Made>, answer: impl Fn(&Message) -> Answer + Send + Sync + 'static) -> u16 {
@@ -165,7 +165,7 @@ pub fn connect(address: &str) -> Reader {
     BufReader::new(Box::new(stream))
 }
 
-/// A TLS connection that trusts `made` and presents `own`.
+/// Opens a TLS connection that trusts `made` and presents `own`.
 pub fn connect_tls(address: &str, made: &Made, own: Option<&Made>) -> Reader {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -225,7 +225,7 @@ pub fn to_the_end(mut stream: TcpStream) -> Vec<u8> {
     all
 }
 
-/// A certificate for 127.0.0.1 and a name, signed by a root; also as files.
+/// A certificate for 127.0.0.1 and a name, signed by a root; also stored in files.
 pub struct Made {
     pub server: Arc<ServerConfig>,
     root: CertificateDer<'static>,
