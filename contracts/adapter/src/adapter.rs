@@ -31,13 +31,13 @@ use crate::shared_state::App;
 use crate::store::{EntryStore, StoreOwner};
 use crate::tls::Tls;
 
-/// Why an adapter cannot start. All errors are reported at once.
+/// The reason why an adapter cannot start. All errors are reported at once.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Errors in the configuration or in a file that it names.
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
-    /// A port, file or thread is unavailable. Has the failed action and its error.
+    /// A port, file or thread is unavailable. The fields are the failed action and its error.
     #[error("{0}: {1}")]
     System(String, io::Error),
 }
@@ -51,7 +51,7 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
 pub struct Checked {
     services: Services,
     tls: Tls,
-    /// Warnings about the contract and the configuration, for people.
+    /// Warnings about the contract and the configuration, to show to the user.
     pub warnings: Vec<String>,
 }
 
@@ -285,8 +285,7 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// Whether a burst has ended since the last call: messages use 4 MiB less than at its peak, or 32 connections have
-    /// closed.
+    /// Whether a burst has ended since the last call: messages use 4 MiB less memory, or 32 connections have closed.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;

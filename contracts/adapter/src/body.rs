@@ -141,8 +141,8 @@ fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {
     bytes.into_iter().filter(|bytes| !bytes.is_empty()).collect()
 }
 
-/// Collects the frames of a body. The first frame is kept as it arrived, and several share one buffer: keeping a frame
-/// of one byte would hold a connection's buffer.
+/// Collects the frames of a body. The first frame is kept as it arrived. Several share one buffer, because keeping a
+/// frame of one byte would hold a connection's whole buffer.
 struct Gathered {
     first: Bytes,
     all: Vec<u8>,

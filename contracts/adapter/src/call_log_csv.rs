@@ -17,8 +17,8 @@ pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_b
 /// Maximum number of queued lines. A call waits if the queue is full, since a missing line would bias a mean. The queue
 /// is allocated in full at the start, so it must be short to keep an adapter small.
 const WAITING_MAX: usize = 4_096;
-/// Number of lines between two readings of the process's memory use. The writer reads it instead of calls, because a
-/// reading is a system call.
+/// Number of lines between two readings of the process's memory use. The writer reads it, because a reading is a system
+/// call, which would delay a call.
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].
@@ -69,7 +69,7 @@ fn resident(statm: &File) -> Option<u64> {
 }
 
 fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()> {
-    // Some systems have no such file, and the cells stay empty.
+    // Some systems lack this file. Its cells then stay empty.
     let statm = File::open("/proc/self/statm").ok();
     let (begun, mut lines) = (crate::clock::now(), 0_u64);
     let cell = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());

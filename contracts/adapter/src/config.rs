@@ -34,7 +34,7 @@ pub enum ProtocolKind {
 pub struct Protocol {
     /// Name of the service in the contract.
     pub service: String,
-    /// The encoding and transport.
+    /// Encoding and transport of the service's messages.
     pub family: ProtocolKind,
     /// The Thrift IDL file or the WSDL; `None` for REST.
     pub schema: Option<PathBuf>,
@@ -112,7 +112,7 @@ pub enum Format {
     Json,
 }
 
-/// Settings of reports of broken clauses.
+/// Settings for reports of broken clauses.
 #[derive(Clone, Debug)]
 pub struct ReportSettings {
     /// Format in which reports are written.
@@ -127,7 +127,7 @@ pub struct ReportSettings {
     pub show_secrets: bool,
 }
 
-/// Settings for the calls to check, and for the consequences.
+/// Settings for checking calls and for acting on the results.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckSettings {
     /// The adapters that check preconditions.
@@ -225,7 +225,7 @@ pub struct Config {
     pub store: StoreSettings,
     /// Format, destination and rate of reports.
     pub reports: ReportSettings,
-    /// Which calls are checked, and what follows.
+    /// Settings for checking calls.
     pub checks: CheckSettings,
     /// Limits on memory and waiting.
     pub limits: Limits,

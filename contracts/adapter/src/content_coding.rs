@@ -14,7 +14,7 @@ pub(crate) enum Unread {
     Over,
     /// A body with this content coding, which is not supported.
     Coding(String),
-    /// Bytes that are no message, with a description such as `not a Thrift message: ...`.
+    /// Bytes that are not a message, with a description such as `not a Thrift message: ...`.
     Malformed(String),
 }
 

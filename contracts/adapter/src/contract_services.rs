@@ -46,8 +46,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Combines the protocols with `files`, the schemas they name. Fails with all services that the contract or schemas
-    /// lack.
+    /// Combines the protocols with `files`, the schemas that they name. Fails with all missing services.
     pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol], files: &Files) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();

@@ -31,8 +31,8 @@ pub(crate) struct Reply<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) value: TapeId,
     pub(crate) is_error: bool,
-    /// Whether the HTTP status is not 2xx. A proxy may have written the body, for example, so undecided clauses do not
-    /// reject it.
+    /// Whether the HTTP status is not 2xx. A proxy may have written such a reply, so undecided clauses do not reject
+    /// it.
     pub(crate) may_be_undecided: bool,
 }
 

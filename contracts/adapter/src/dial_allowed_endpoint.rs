@@ -29,7 +29,7 @@ pub(crate) struct Dial {
     pub(crate) allow: Vec<Pattern>,
     /// The admin address, to which the adapter's own proxy must not connect.
     pub(crate) admin: OnceLock<SocketAddr>,
-    /// Open connections to other adapters, possibly to this adapter itself.
+    /// Local addresses of connections to other adapters, possibly to this adapter itself.
     pub(crate) own: OwnSockets,
 }
 
@@ -52,8 +52,7 @@ impl Dial {
         endpoint.is_some_and(|to| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port)))
     }
 
-    /// Connects, including the TLS handshake. Fails with `PermissionDenied` for a forbidden endpoint, `TimedOut` for a
-    /// slow one.
+    /// Connects, including the TLS handshake. Fails with `PermissionDenied` if forbidden, with `TimedOut` if too slow.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         if !self.may(authority) {
             return Err(self.refused(format!("`{authority}` is not allowed: no rule in `allow` matches")));

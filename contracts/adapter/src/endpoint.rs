@@ -1,4 +1,4 @@
-//! Endpoints, `host:port` or a URL, and their schemes.
+//! Endpoints, written as `host:port` or as a URL, and their schemes.
 
 /// A parsed endpoint of a contract or configuration: `host:port`, or a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -91,7 +91,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, purpose: ListenerK
     done.map_err(io::Error::other)
 }
 
-/// The connection of a client's last request, for reuse by its next request.
+/// The connection of a client's last request, for reuse by the client's next request.
 type KeptConn = Arc<Mutex<Option<Conn>>>;
 
 fn take(kept: &KeptConn) -> Option<Conn> {

@@ -73,7 +73,7 @@ impl InFlightCall {
         self.ticket = output.ticket;
         let Some(metadata) = output.request else { return Ok(None) };
         if !to_adapter {
-            // The other side's adapter is unreachable, so this adapter also checks its clauses.
+            // The other side's adapter is unreachable, so this adapter also checks the other side's clauses.
             return self.alone(&args).map(|()| None);
         }
         let bytes = metadata::encode_request(&metadata, self.context(&watch.label));
@@ -166,8 +166,7 @@ impl InFlightCall {
         Ok(Some(bytes))
     }
 
-    /// Handles a reply that an adapter on the other side does not recognize as a reply, so all clauses are checked
-    /// here.
+    /// Handles a reply that the other side's adapter does not recognize as a reply. Checks all clauses of the reply.
     pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Refusal> {
         if let Some(ticket) = &mut self.ticket {
             ticket.enhanced = false;
@@ -220,7 +219,7 @@ fn has_labels(entries: &[Identified]) -> bool {
 /// Restricts metadata to labels that its sender may vouch for: only the certificate's `name`.
 fn bound(mut metadata: RequestMetadata, name: &str) -> RequestMetadata {
     metadata.invoked.retain(|label| label == name);
-    // Without labels, an entry states that the sender has forgotten who vouched, so it stays without.
+    // An entry without labels states that the sender has forgotten who vouched, so no label is added.
     for entry in metadata.entries.iter_mut().filter(|entry| !entry.labels.is_empty()) {
         entry.labels = vec![name.to_owned()];
     }

@@ -75,7 +75,7 @@ pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, Str
                     File::Soap(wsdl) => (of_wsdl(wsdl), true),
                 };
                 if let Some((from, to)) = service {
-                    // A service of the contract maps to the WSDL service with its name, or to the only one.
+                    // A service of the contract maps to the WSDL service with its name, or to the WSDL's only service.
                     let is_only = is_wsdl && found.services.len() == 1;
                     found.services.retain(|name, _| is_only || name == from);
                     found.services = found.services.into_values().map(|own| (to.to_owned(), own)).collect();

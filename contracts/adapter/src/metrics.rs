@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::refusal_reasons::{UNCHECKED, Unchecked};
 
-/// Why a call was not checked.
+/// The reason why a call was not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
     /// The contract does not list the call.
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Dashboards use the names. `.ci/adapter_clients.py` checks the same text with a scraper.
+    /// Dashboards rely on the names of the metrics. `.ci/adapter_clients.py` checks the same text with a scraper.
     #[test]
     fn text_is_valid_open_metrics() {
         let mut tallies = Tallies::default();

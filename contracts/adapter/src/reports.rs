@@ -1,5 +1,4 @@
-//! Reports of broken clauses: repeats are suppressed for a while, the rate is bounded, and suppressed reports are
-//! counted.
+//! Reports of broken clauses. Repeats are suppressed for a while, the rate is limited, and suppressed reports count.
 
 use std::collections::HashMap;
 use std::io::Write;

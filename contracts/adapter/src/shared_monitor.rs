@@ -25,7 +25,7 @@ pub(crate) struct Watch {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
     pub(crate) checks: CheckSettings,
-    /// Bound on a call's 64-bit draw, below which the call is checked.
+    /// Bound for the 64-bit draw of a call. The call is checked if its draw is lower.
     sample_below: u64,
     /// Number of calls so far.
     pub(crate) numbers: AtomicU64,
@@ -95,7 +95,7 @@ impl Watch {
 
     pub(crate) fn next_call(&self) -> (u64, bool) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        // The finalizer of SplitMix64 turns consecutive numbers into unrelated ones.
+        // The finalizer of SplitMix64 turns consecutive numbers into unrelated numbers.
         let mut draw = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         draw = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         draw = (draw ^ (draw >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -47,7 +47,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Counts an unreachable adapter, reporting counts that are powers of two. After a timeout, bypasses the adapter.
+    /// Counts an unreachable adapter and reports it at powers of two. After a timeout, bypasses the adapter for 10 s.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
@@ -81,7 +81,8 @@ impl App {
         (!is_silent).then_some(peer)
     }
 
-    /// Reports that `limits.listeners` leaves no room for an endpoint, at powers of two. Its calls bypass the adapter.
+    /// Reports, at powers of two, that `limits.listeners` leaves an endpoint without a listener, so calls bypass the
+    /// adapter.
     pub(crate) fn listeners_over(&self, endpoint: &str) {
         if is_notable(&self.watch.metrics.listeners_over) {
             self.watch.reports.note(format!(

@@ -35,8 +35,7 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
 pub(crate) struct EntryStore {
-    /// All entries, or a cache of the file's. With a file, the time of its last change (s since 1970) precedes each
-    /// entry.
+    /// All entries, or a cache of the file's, which start with the time of their last change in seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
     /// Maximum size of `memory` in bytes if there is a file that can be written.
@@ -111,13 +110,13 @@ impl Waiting {
     /// Counts a change of the store's size, including entries that are not yet written.
     fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
         self.change_bytes += change_bytes;
-        // Sums of two's complements wrap as intended.
+        // Two's complement addition wraps as intended.
         metrics.store_bytes.fetch_add(change_bytes.cast_unsigned(), Ordering::Relaxed);
     }
 }
 
 impl EntryStore {
-    /// Opens the configured store. If the file is unusable, starts a new file or keeps entries in memory, and notes it.
+    /// Opens the configured store. If the file is unusable, notes it and starts a new file or keeps entries in memory.
     pub(crate) fn open(settings: &StoreSettings, owner: StoreOwner, metrics: &Arc<Metrics>, note: Note) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
@@ -208,8 +207,8 @@ impl Store for EntryStore {
         }
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = database::split(&value)?;
-        // Updating the file at each use would cost a write per call, so an entry is only updated after 1/4 of its time
-        // to expire.
+        // A file update per use would cost a write per call, so an entry is updated only after 1/4 of its time to
+        // expire.
         if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);

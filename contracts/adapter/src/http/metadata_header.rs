@@ -10,7 +10,7 @@ use crate::hop_and_caller::Hop;
 
 /// Marks a byte that a field value cannot contain. The highest bit of each byte of a block is inverted, so text and
 /// small counts become `obs-text` (RFC 9110, section 5.5). A forbidden byte follows this mark, with `ESCAPED` added.
-/// UTF-8 never results in the mark.
+/// The mark never results from UTF-8.
 const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
 

@@ -30,8 +30,7 @@ type FlushRequest = Option<SyncSender<()>>;
 pub(super) struct EntryFile {
     pub(super) shared: Arc<Shared>,
     pub(super) expire_after_s: Option<u64>,
-    /// The writer thread; `None` once the file is closed, so that later entries stay in memory. Dropping it writes the
-    /// rest.
+    /// The writer thread; `None` once the file is closed, so that later entries stay in memory.
     pub(super) worker: Option<Worker<FlushRequest>>,
 }
 
@@ -209,7 +208,7 @@ impl Work {
         *db = database::reopen(&self.path).ok();
     }
 
-    /// Marks the file as complete, and compacts it if it is short. redb doubles a file that grows.
+    /// Marks the file as complete. Compacts it up to [`COMPACTED_MAX_BYTES`], because redb doubles a file that grows.
     fn close(&self) {
         let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };

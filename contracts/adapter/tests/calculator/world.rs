@@ -1,4 +1,4 @@
-//! The calculator: discovery, adder and client, each with an adapter, on real sockets.
+//! The calculator: a discovery service, an adder and a client, each with an adapter, on real sockets.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this module")]
 
 use std::io::{self, Read, Write};
@@ -41,7 +41,7 @@ pub fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok([&head[..], &body].concat())
 }
 
-/// Starts a Thrift service on a port of its own, which is returned. The thread ends with the process.
+/// Starts a Thrift service and returns its port. The thread ends with the process.
 pub fn serve(service: &'static str, answer: impl Fn(&str, Vec<Option<Value>>) -> Value + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -169,7 +169,7 @@ fn enforce_rejects_uncheckable_thrift_messages() {
     reply[7] = 2;
     let got = send("plain", &reply);
     assert!(String::from_utf8_lossy(&got).contains("cannot be checked"), "{got:?}");
-    // These are an oversized frame, bytes that are not Thrift, and the announcement of raw bytes.
+    // Sends an oversized frame, bytes that are not Thrift, and the announcement of raw bytes.
     let large = frame(&[ADD, &[0; 2000]].concat());
     assert_eq!(send("plain", &large), b"");
     assert_eq!(send("plain", b"GET / HTTP/1.1\r\n\r\n"), b"");

@@ -300,8 +300,7 @@ fn thrift_between_adapters_with_certificates_and_without() {
     for (tls, is_believed) in [(of_client.peers(), true), (String::new(), false)] {
         let client = Adapter::start("client", &world::contract("plain"), &(consuming.clone() + &tls));
         assert_eq!(world::add(&client.at(&format!("consuming {endpoint}")), 0, 0).unwrap(), -1);
-        // The service's adapter checks calls of a trusted client. An untrusted client's adapter checks everything
-        // itself.
+        // The service's adapter checks calls of a trusted client. An untrusted client's adapter does all checks itself.
         assert_eq!(client.told().contains("Failed precondition"), !is_believed, "{}", client.told());
         let told = server.told();
         assert_eq!(told.matches("Blaming: client (precondition failure)").count(), 1, "{told}");
