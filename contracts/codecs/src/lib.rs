@@ -1,6 +1,5 @@
-//! Codecs for the protocols that contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a WSDL, [`json`] and
-//! [`rest`]. Each codec reads a message through views and composes one from a [`value::Value`], without sockets or
-//! clocks.
+//! Codecs for the protocols that contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a WSDL, and REST by
+//! [`json`] and [`rest_path_and_query`]. Each reads messages through views and composes them from a [`value::Value`].
 
 pub mod built_in_schemas;
 pub mod json;

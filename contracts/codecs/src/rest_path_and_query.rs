@@ -35,7 +35,7 @@ struct Segment {
 pub struct TemplateError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// The error message: the thing, its value and the limit.
+    /// The error message, which states the thing, its value and the limit.
     pub what: String,
 }
 

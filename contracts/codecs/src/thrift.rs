@@ -18,7 +18,7 @@
 //! finds where each message ends. [`Message::decode`] walks through its structure once, checks all limits and allocates
 //! nothing. A [`View`] then reads fields and elements in place. Unread and unknown fields are skipped.
 //! # Choices that the protocols leave open
-//! - **A field with another type than the schema's** counts as absent; Apache Thrift's libraries also skip it.
+//! - **A field whose type differs from the schema's** counts as absent; Apache Thrift's libraries also skip it.
 //! - **A repeated field** has its last value, as in those libraries.
 //! - **A bool** is 0 or 1; in elements of the compact protocol 1, 2 or 0. Readers differ on other
 //!   bytes, so they are rejected.

@@ -1,4 +1,4 @@
-//! Compares SOAP and WSDL with zeep's envelopes, and rejects tables of invalid input.
+//! Tests SOAP and WSDL against zeep's envelopes and tables of invalid input.
 
 use codecs::mistake::Mistakes;
 use codecs::soap::{Builtin, Envelope, Limits, Response, Type, Wsdl, compose_envelope, compose_fault, wsdl};

@@ -33,7 +33,7 @@ pub struct Envelope<'d> {
 pub struct Request<'e> {
     /// The operation that the body's element selects.
     pub operation: &'e Operation,
-    /// The arguments, by name and by position.
+    /// The arguments, which can be read by name or by position.
     pub arguments: View<'e>,
     /// Whether `SOAPAction` names an operation other than the body's. The body decides here, but a server that follows
     /// the header would perform a different operation.
@@ -44,7 +44,7 @@ pub struct Request<'e> {
 pub enum Response<'e> {
     /// The operation succeeded.
     Returned {
-        /// The element in the body.
+        /// The response's element in the body.
         all: View<'e>,
         /// The only field of that element (document/literal wrapped), or `None` if its type has more or fewer fields.
         result: Option<View<'e>>,
@@ -58,7 +58,7 @@ pub enum Response<'e> {
 pub struct Fault<'e> {
     /// The code with its namespace prefix, such as `soap:Client`.
     pub code: &'e str,
-    /// A reason for people to read.
+    /// A human-readable reason; empty if the fault has none.
     pub string: &'e str,
     /// Further details, or `None` if the fault has none. The types of their elements are unknown.
     pub detail: Option<View<'e>>,
@@ -117,8 +117,7 @@ impl<'d> Envelope<'d> {
         Ok(Request { operation, arguments: self.view(wsdl, &operation.input), is_action_other })
     }
 
-    /// Reads the envelope as a response to `operation`. Fails if the body has neither a fault nor the operation's
-    /// element.
+    /// Reads a response to `operation`. Fails if the body has neither a fault nor the operation's element.
     pub fn response<'e>(&'e self, wsdl: &'e Wsdl, operation: &Operation) -> Result<Response<'e>, SoapError> {
         let (namespace, name) = self.content();
         if (namespace, name) == (SOAP_11, "Fault") {

@@ -166,9 +166,8 @@ impl Wsdl {
         self.operations().find(|operation| operation.input.element == element && operation.input.namespace == namespace)
     }
 
-    /// Returns the operation that a `SOAPAction` names, ignoring quotes. Clients and servers spell the value in three
-    /// ways: as in the WSDL, as the bare operation name, or as namespace, `/` or `#`, and name. `None` if nothing
-    /// matches.
+    /// Returns the operation that a `SOAPAction` names, with or without quotes. `None` if nothing matches. Three
+    /// spellings are in use: the WSDL's value, the bare operation name, or namespace, `/` or `#`, and name.
     pub fn operation_by_action(&self, action: &str) -> Option<&Operation> {
         let action = action.trim();
         let action = action.strip_prefix('"').and_then(|action| action.strip_suffix('"')).unwrap_or(action);

@@ -28,7 +28,7 @@ impl<'e> View<'e> {
         View { document, wsdl, at: At::Element(element, ty) }
     }
 
-    /// Type of the value; for a list, type of its elements.
+    /// Type of the value; for a list, the type of its elements.
     pub fn ty(&self) -> Type {
         match self.at {
             At::Element(_, ty) | At::Attribute(_, ty) => ty,
@@ -142,8 +142,7 @@ impl<'e> View<'e> {
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// The field with this name, or for an unknown type the first such child. `None` if absent; lists exist even if
-    /// empty.
+    /// The field, or for an unknown type the first child, with this name. `None` if absent; lists exist even if empty.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {

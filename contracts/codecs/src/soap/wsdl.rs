@@ -35,7 +35,7 @@ const LIMITS: Limits =
     Limits { document_bytes: 4 << 20, depth: DEPTH_MAX, elements: 1 << 17, attributes: 64, text_bytes: 1 << 20 };
 
 /// Parses the WSDL `text`; `source` is its name in error messages. `import` returns the text of a file by its location
-/// as written, or the reason why it cannot; it is called once per location. Fails with all errors of the file and its
+/// as written, or the reason why that failed; it is called once per location. Fails with all errors of the file and its
 /// imports.
 pub fn parse(source: &str, text: &str, import: ReadFile<'_>) -> Result<Wsdl, Mistakes> {
     let mut mistakes = Vec::new();
@@ -175,7 +175,7 @@ impl<'f> Reader<'f> {
         })
     }
 
-    /// Returns the qualified name in an attribute. `None`, and an error is reported, if it is missing or undeclared.
+    /// Returns the qualified name in an attribute. If it is missing or undeclared, reports an error and returns `None`.
     fn qualified(&mut self, node: Node<'f>, attribute: &str) -> Option<Name<'f>> {
         let value = self.required(node, attribute);
         if value.is_empty() {

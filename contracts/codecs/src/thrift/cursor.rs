@@ -13,7 +13,7 @@ pub enum Protocol {
 /// The type of a value on the wire, independent of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WireType {
-    /// True or false.
+    /// A boolean.
     Bool,
     /// A signed integer of 8 bits.
     Byte,

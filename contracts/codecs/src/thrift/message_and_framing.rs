@@ -71,14 +71,13 @@ pub struct Message<'m> {
 pub enum Outcome<'m> {
     /// The method returned a result; `None` if the method is `void`.
     Returned(Option<View<'m>>),
-    /// The method threw an exception that it declares. Has the field's name and the exception.
+    /// The method threw an exception that it declares. The fields are the exception's name and value.
     Threw(&'m str, View<'m>),
     /// The server failed and sent a `TApplicationException`.
     Failed {
-        /// A reason for people to read.
+        /// A human-readable reason; empty if the exception has none.
         message: &'m [u8],
-        /// Code such as 1 (unknown method), 2 (wrong message kind), 5 (no result), 6 (internal error) or 7 (protocol
-        /// error).
+        /// Code, such as 1 unknown method, 2 wrong message kind, 5 no result, 6 internal error, 7 protocol error.
         code: i32,
     },
     /// The reply has neither a result nor a known exception, which violates the schema.

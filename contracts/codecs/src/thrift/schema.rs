@@ -11,33 +11,33 @@ pub struct EnumId(pub(crate) u32);
 /// The type of a field or element. Typedefs are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// `bool`.
+    /// A boolean, `bool`.
     Bool,
-    /// `byte` or `i8`.
+    /// An integer of 8 bits, `byte` or `i8`.
     Byte,
-    /// `i16`.
+    /// An integer of 16 bits, `i16`.
     I16,
-    /// `i32`.
+    /// An integer of 32 bits, `i32`.
     I32,
-    /// `i64`.
+    /// An integer of 64 bits, `i64`.
     I64,
-    /// `double`.
+    /// A float of 64 bits, `double`.
     Double,
-    /// `string`: bytes on the wire, which should be UTF-8.
+    /// Text, `string`: bytes on the wire, which should be UTF-8.
     String,
-    /// `binary`.
+    /// Bytes of any kind, `binary`.
     Binary,
-    /// `uuid`: 16 bytes.
+    /// A UUID of 16 bytes, `uuid`.
     Uuid,
     /// An enum, which is an `i32` on the wire.
     Enum(EnumId),
     /// A struct, a union or an exception.
     Struct(StructId),
-    /// `list<...>`.
+    /// A list, `list<...>`.
     List(Box<Type>),
-    /// `set<...>`.
+    /// A set, `set<...>`.
     Set(Box<Type>),
-    /// `map<..., ...>`.
+    /// A map, `map<..., ...>`.
     Map(Box<Type>, Box<Type>),
 }
 
@@ -81,7 +81,7 @@ pub enum StructKind {
 /// Whether a field must be present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// `required`: readers reject a struct without the field.
+    /// `required`: the field must be present.
     Required,
     /// `optional`: the field may be absent.
     Optional,
@@ -106,7 +106,7 @@ pub struct Field {
     pub(crate) place: u16,
 }
 
-/// A struct, a union or an exception.
+/// A struct, a union or an exception, with its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Struct {
     /// Name; `file.Name` if the struct is from an included file.

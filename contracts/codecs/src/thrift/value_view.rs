@@ -136,7 +136,7 @@ impl<'m> View<'m> {
         found
     }
 
-    /// Adds the field's type in the schema; `None` if the wire type differs.
+    /// Returns the field with its type in the schema, or `None` if its wire type differs.
     fn typed(&self, id: i16, raw: View<'m>) -> Option<View<'m>> {
         match self.schema.zip(self.structure.and_then(|structure| structure.field_by_id(id))) {
             Some((schema, field)) => raw.with_type(schema, &field.ty),

@@ -113,7 +113,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Parses a UUID such as `00112233-4455-6677-8899-aabbccddeeff`. `None` if `text` is none.
+/// Parses a UUID such as `00112233-4455-6677-8899-aabbccddeeff`. `None` for other strings.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let is_uuid = text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -260,8 +260,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Parses members up to and including the closing brace. After an error, continues at a separator or on the next
-    /// line.
+    /// Parses members and the closing brace. After an error, continues after a separator or on the next line.
     fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Parsed<T>) -> Vec<T> {
         let mut members = Vec::new();
         while !self.take_sign('}') {

@@ -68,7 +68,7 @@ pub(super) struct Resolver<'f> {
 }
 
 /// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text of a file by its path
-/// as written, or the reason why it cannot; it is called once per path. Fails with all errors of the file and its
+/// as written, or the reason why that failed; it is called once per path. Fails with all errors of the file and its
 /// includes.
 pub fn parse(source: &str, text: &str, include: ReadFile<'_>) -> Result<Schema, Mistakes> {
     let mut mistakes = Vec::new();
