@@ -77,8 +77,7 @@ impl Typed {
             },
             PromisedPart::Body(of) => match outcome {
                 Value::Map(result) => match (result.field("code"), result.field("body")) {
-                    // Partial content (206) cannot be checked, and 204 and 205 have no content. Source: RFC 9110,
-                    // section 15.3.
+                    // Status 206 has a partial body, and 204 and 205 have none. Source: RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
                         Value::Missing => Err(Misfit::new(format!("missing, must be {}", expected(of)))),
                         value => held.fits(of, value, 0),

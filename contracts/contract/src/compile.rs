@@ -47,7 +47,7 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, foun
             }
         }
     }
-    // Spans print as nothing, so layout and comments do not change the hash.
+    // Spans print nothing, so layout and comments do not change the hash.
     let hash = rapidhash::v3::rapidhash_v3(format!("{file:?}").as_bytes());
     Contract { services, hash, generation: 0, clause_names }
 }

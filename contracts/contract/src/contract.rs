@@ -26,8 +26,7 @@ pub struct OperationId {
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) operations: Vec<Operation>,
-    /// Whether any message introduces members of the service by index. If not, the configuration vouches for all
-    /// members.
+    /// Whether any message introduces members by index. If not, the configuration vouches for all members.
     pub(crate) has_introduced_members: bool,
 }
 
@@ -88,8 +87,7 @@ impl Contract {
         (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
-    /// Returns the number of an operation, or `None` if it is unknown. Over HTTP, the name is `GET /users/{id}`, for
-    /// example.
+    /// The number of an operation, or `None`. Over HTTP, the name has method and template, as in `GET /users/{id}`.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
         let at = self.operations(service).position(|operation| operation == name)?;
         Some(OperationId { service, operation: at as u16 })
@@ -105,7 +103,7 @@ impl Contract {
         &self.op(operation).params
     }
 
-    /// Whether any clause or declared type of the operation needs its reply.
+    /// Whether any clause or declared type of the operation needs the reply.
     pub fn reads_reply(&self, operation: OperationId) -> bool {
         let reads_reply = |clause: &Clause| matches!(clause.kind, Kind::Postcondition | Kind::Exception);
         let op = self.op(operation);

@@ -35,7 +35,7 @@ pub struct Env<'a> {
     pub steps_max: u64,
 }
 
-/// Why an expression has no value, and its location in the contract.
+/// The reason why an expression has no value, with the expression's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Reason why the expression has no value.
@@ -44,7 +44,7 @@ pub struct Stop {
     pub span: Span,
 }
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// The message lacks an optional field or a key of a map.
@@ -160,7 +160,7 @@ pub(crate) struct Run<'a> {
     bump: &'a Bump,
     /// Why the last failed operation has no value.
     stopped: Option<Stop>,
-    /// Why the first step of an `identifies` clause failed.
+    /// The first failure of a step of an `identifies` clause.
     first_stop: Option<Stop>,
 }
 
@@ -310,8 +310,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true). A deciding side suffices, even if the other has no
-    /// value.
+    /// Evaluates Kleene's `&&` (`decides` is false) or `||` (true). One side can decide even if the other has no value.
     fn both(&mut self, a: Id, b: Id, decides: bool) -> Outcome<bool> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),

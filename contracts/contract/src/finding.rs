@@ -45,7 +45,7 @@ pub enum Severity {
     Mistake,
     /// The contract is usable, but a part of it does not do what it seems to.
     Warning,
-    /// Unusual, but possibly intended.
+    /// The text is unusual, but possibly intended.
     Note,
 }
 

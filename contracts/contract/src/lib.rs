@@ -26,7 +26,7 @@ pub use message_values::{Id as TapeId, Node, Tape, Value};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
 pub use types_and_schema::{Field, Schema, Signature, Signatures, Type};
 
-/// The findings about a text, and the contract if it is valid.
+/// The result of checking a text: its findings, and the compiled contract if the text is valid.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// The syntax tree, without parts that could not be parsed.
@@ -37,14 +37,13 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
-/// Parses, checks and compiles a contract. If there is a schema, also checks types. Errors are in
-/// [`Checked::findings`].
+/// Parses, checks and compiles a contract, with types if there is a schema. Errors are in [`Checked::findings`].
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
     let (is_given, schema) = (schema.is_some(), schema.cloned().unwrap_or_default().into());
     checked(text, types_and_schema::KnownSchema { schema, is_whole: true, is_given })
 }
 
-/// Like [`check`], with an incomplete schema: names missing from it are not errors.
+/// Like [`check`], but with an incomplete schema: names that the schema lacks are not errors.
 pub fn check_partly(text: &str, schema: &Schema) -> Checked {
     checked(text, types_and_schema::KnownSchema { schema: schema.clone().into(), is_whole: false, is_given: false })
 }

@@ -8,8 +8,7 @@ pub enum Value<'a> {
     Missing,
     /// A value that could not be decoded or was too large.
     Opaque,
-    /// A value of the wrong kind, with a description such as `not valid JSON: ...`. Clauses treat it as
-    /// [`Value::Opaque`].
+    /// A value of the wrong kind, with a description: `not valid JSON: ...`. Clauses treat it as [`Value::Opaque`].
     Malformed(&'a str),
     /// `true` or `false`.
     Bool(bool),
@@ -62,7 +61,7 @@ impl Value<'_> {
     }
 }
 
-/// A message: texts and bytes are borrowed or owned, lists and maps are ranges of one array.
+/// The values of a message. Strings and bytes are borrowed or owned; lists and maps are ranges of one array.
 ///
 /// ```
 /// use contract::{Tape, Value};
@@ -192,7 +191,7 @@ impl<'a> Node<'a> {
         &self.tape.links[self.links.first as usize..][..self.links.count as usize]
     }
 
-    /// The number of items or present keys.
+    /// The number of items of a list, or of keys of a map or record.
     #[allow(clippy::len_without_is_empty, reason = "a value, not a collection")]
     pub fn len(self) -> usize {
         self.links().len()

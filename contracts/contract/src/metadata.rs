@@ -146,7 +146,7 @@ pub fn whip_bytes(request: &RequestMetadata, reply: &[Identified], peers: bool) 
     16 + request.sender.len() + request.entries.iter().chain(reply).map(entry).sum::<usize>()
 }
 
-/// Appends a number as LEB128.
+/// Appends a number to `out` in LEB128.
 pub fn put_count(out: &mut Vec<u8>, mut count: usize) {
     while count >= 0x80 {
         out.push(count as u8 | 0x80);

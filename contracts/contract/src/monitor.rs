@@ -1,6 +1,6 @@
 //! Checks contracts and tracks who vouched, as a state and a step function without sockets, files or clocks. Source of
 //! the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. Its text and
-//! pseudo-code differ for a request that introduces a known entry; this follows the text.
+//! pseudo-code differ for a request that introduces a known entry; the monitor follows the text.
 
 mod call_and_outcome;
 mod entry_store;
@@ -31,7 +31,7 @@ use crate::message_values::Value;
 use crate::metadata::{Identified, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 
-/// The adapters that check a clause of a message between two adapters. An adapter whose other side has none checks all.
+/// The adapters that check a clause of a message between two adapters. If only one side has an adapter, it checks all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The adapter of the message's sender.
@@ -77,7 +77,7 @@ pub struct Counts {
     pub entries: u64,
     /// Entries in received metadata that were rejected, because the message does not introduce them.
     pub refused: u64,
-    /// Entries that were evicted, expired, or had no room for their names.
+    /// Entries that were evicted, expired, or not stored for lack of room for their names.
     pub forgotten: u64,
 }
 
@@ -166,8 +166,7 @@ impl<S: Store> Monitor<S> {
         Counts { forgotten: self.counts.forgotten + self.store.forgotten(), ..self.counts }
     }
 
-    /// Replaces the contract with its successor ([`Contract::after`]). Entries stay; calls in flight keep their
-    /// contract.
+    /// Replaces the contract with its successor ([`Contract::after`]). Entries stay; calls in flight keep the old one.
     pub fn renew(&mut self, contract: Arc<Contract>) {
         self.contracts.renew(contract.clone());
         for promise in self.endpoints.values_mut().flatten() {
@@ -208,7 +207,7 @@ impl<S: Store> Monitor<S> {
         promises.map_or(&[], Vec::as_slice)
     }
 
-    /// The state of an endpoint. An adapter needs it to decode messages.
+    /// The state of an endpoint, which an adapter needs to decode messages.
     pub fn standing(&self, endpoint: &str) -> EndpointState {
         match self.promises(endpoint) {
             [] => EndpointState::Unlisted,

@@ -37,7 +37,7 @@ pub struct Service {
 pub struct Operation {
     /// The HTTP method, if any, such as `GET`.
     pub method: Option<Name>,
-    /// The name, or the path template over HTTP.
+    /// The name or, over HTTP, the path template.
     pub name: Name,
     /// The parameters, bound by position.
     pub params: Vec<Param>,

@@ -99,9 +99,9 @@ pub(crate) fn query_param<'u>(url: &'u str, name: &str) -> Option<&'u str> {
     })
 }
 
-/// A glyph (`$12`, `!?`), or a move in standard algebraic notation with or without its number. Examples of moves:
-/// `12.`, `12...`, `e4`, `12.e4`, `exd5`, `R1xe1`, `e8=Q+`, `O-O-O#`, `Nf3!?`. Castling with the digit zero is not a
-/// move. Source: section 8.2.3 of the specification.
+/// A glyph (`$12`, `!?`), or a move in standard algebraic notation with or without its number, such as `12.`, `12...`,
+/// `e4`, `12.e4`, `exd5`, `R1xe1`, `e8=Q+`, `O-O-O#` or `Nf3!?`. Castling with the digit zero is not a move. Source:
+/// section 8.2.3 of the specification.
 static MOVE_OR_GLYPH: LazyLock<Regex> = LazyLock::new(|| {
     let pawn = "(?:[a-h]x)?[a-h](?:[2-7]|[18]=[QRBN])";
     let moved = format!("(?:O-O(?:-O)?|[KQRBN][a-h]?[1-8]?x?[a-h][1-8]|{pawn})[+#]?[!?]*");

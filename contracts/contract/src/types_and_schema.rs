@@ -17,7 +17,7 @@ pub enum Type {
     Float,
     /// Unicode text.
     Text,
-    /// Bytes, which formats without a type for them encode as text.
+    /// Bytes, encoded as text by formats without a type for bytes.
     Bytes,
     /// One of these strings: an enum encoded as its name.
     Choice(Vec<String>),
@@ -68,7 +68,7 @@ pub struct Signature {
     pub result: Option<Type>,
 }
 
-/// The operations of a service by name.
+/// The operations of a service, by name.
 pub type Signatures = BTreeMap<String, Signature>;
 
 /// The types and services of one or more IDLs or WSDLs.

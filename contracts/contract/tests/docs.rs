@@ -18,7 +18,7 @@ fn every_example_is_a_contract() {
     }
 }
 
-/// An unknown function gets a suggestion or a list of functions. Functions in the table must not.
+/// Functions in the table must not get the suggestion or the list that an unknown function gets.
 #[test]
 fn every_function_of_the_table_exists() {
     let text = document();

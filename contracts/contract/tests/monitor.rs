@@ -6,8 +6,7 @@ use contract::monitor::{EndpointState, MemoryStore, Monitor, Settings, Side, Sto
 use serde_json::json;
 
 /// The walkthrough's calculator: an adder that registers itself, a discovery service and a client. Adapters run at
-/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client's configuration names the discovery's
-/// adapter.
+/// `discovery:38000`, `adder:38001` and `client`. With `full`, the client's configuration names the first adapter.
 fn calculator(contract: &str, full: bool, sides: [Side; 2]) -> World {
     let mut world = World::new(contract);
     world.adapter_at("client", "client", sides);

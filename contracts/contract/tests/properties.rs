@@ -237,7 +237,7 @@ const CHAIN: &str = "contract 1 service K {
     fail(own: int) -> int { index own requires result_wanted: own < 0 ensures never: result == 1 }
 }";
 
-/// Number of parties. The low bits of `adapters` select those with an adapter.
+/// Number of parties. The low bits of `adapters` select the parties with an adapter.
 const PARTIES: usize = 4;
 
 #[derive(Clone, Debug)]

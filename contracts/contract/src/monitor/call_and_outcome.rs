@@ -37,7 +37,7 @@ impl Outcome<'_> {
 /// State of a call until its reply, called the request entry in the paper. A ticket may be dropped at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
-    /// The invoked entry, or `None` if its index has no value or its names no room.
+    /// The invoked entry, or `None` if its index has no value or there is no room for its names.
     pub(crate) entry: Option<Key>,
     pub(crate) index: Option<String>,
     pub(crate) secret: bool,
@@ -50,7 +50,7 @@ pub struct Ticket {
     pub(crate) bypassed: bool,
     /// The label or address of the other side's adapter.
     pub(crate) other: Option<u32>,
-    /// Label of the adapter that sent the request, or `unknown`: [`crate::metadata::CallContext::sender`] at both ends.
+    /// Label of the request's sender, or `unknown`. Both ends pass it as [`crate::metadata::CallContext::sender`].
     pub sender: String,
 }
 

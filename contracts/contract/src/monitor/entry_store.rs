@@ -31,8 +31,8 @@ pub trait Store {
     fn forgotten(&self) -> u64;
 }
 
-/// A store in memory, bounded in bytes. Evicts by second chance: an entry used since its last
-/// consideration stays. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
+/// A store in memory with a maximum size. Evicts by second chance: an entry stays if it was used since it was last
+/// considered. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
 #[derive(Debug)]
 pub struct MemoryStore {
     log: Log,
@@ -87,8 +87,7 @@ impl MemoryStore {
         self.log.records().map(|record| (record.key, record.value))
     }
 
-    /// Like [`Store::put`], but passes evicted keys to `evict` and does not count them as forgotten: a file may have
-    /// them.
+    /// Like [`Store::put`], but passes evicted keys to `evict`. They do not count as forgotten: a file may have them.
     pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.put_within(self.bytes_max, key, entry, now_s, evict);
     }

@@ -23,7 +23,7 @@ pub struct Tallies {
 }
 
 impl Tallies {
-    /// Returns the sum over all clauses.
+    /// Adds up the verdicts on all clauses.
     pub fn total(&self) -> Tally {
         std::array::from_fn(|at| self.clauses.values().map(|tally| tally[at]).sum())
     }
@@ -32,7 +32,7 @@ impl Tallies {
 /// Maximum number of clauses, and of blamed combinations, that are counted separately. Other parties choose the labels.
 const TOLD_APART_MAX: usize = 1000;
 
-/// The name that replaces all names beyond the limit of 1000.
+/// The name that replaces further names once 1000 are counted separately.
 pub const OTHER: &str = "other";
 
 struct Generation {

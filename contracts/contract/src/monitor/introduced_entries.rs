@@ -203,8 +203,7 @@ impl<S: Store> Monitor<S> {
         if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }
 
-    /// Finds an entry by key. `None` if it belongs to a different member, since keys are hashes; the later entry is
-    /// kept.
+    /// Finds an entry by key. `None` if a different member has the same key; the later entry replaces the earlier one.
     fn find(&mut self, key: &Key, kept: &Kept<'_>, now_s: u64) -> Option<Entry> {
         let entry = Entry::decode(&self.store.get(key, now_s)?)?;
         let same = self.name(entry.endpoint) == kept.endpoint

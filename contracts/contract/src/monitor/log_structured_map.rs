@@ -16,7 +16,7 @@ const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
 /// Maximum size in bytes, half of the address range: a segment that is not full precedes a full one or a long record.
 pub(super) const BYTES_MAX: usize = 1 << 31;
 
-/// Size of a record's header in bytes: the key, the second of its last use, and the value's length with two flags.
+/// Size of a record's header in bytes: the key, the time of last use in seconds, and the value's length with two flags.
 const HEADER_BYTES: usize = size_of::<Key>() + 4 + 4;
 /// Flag of a record that was used since it was last considered for eviction.
 const AGAIN: u32 = 1;

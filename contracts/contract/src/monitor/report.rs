@@ -90,7 +90,7 @@ pub struct Report {
     pub index_known: bool,
     /// The labels that vouch for the called member at this endpoint.
     pub vouched_for_by: Vec<String>,
-    /// Blamed labels: the sender for a precondition, all vouching ones for a postcondition. Empty if nothing failed.
+    /// Blamed labels: the sender for a precondition, all vouching labels for a postcondition. Empty if nothing failed.
     pub blamed: Vec<String>,
     /// The values of the call, starting with those that broke the clause.
     pub variables: Vec<Variable>,
