@@ -109,8 +109,7 @@ pub struct MockListen {
     pub patience: std::time::Duration,
     /// How long connections may continue after the shutdown begins.
     pub drain: std::time::Duration,
-    /// Distribution of the delay of each response, in ns; `None` for no delay. Tokio's timers round delays to
-    /// milliseconds.
+    /// Distribution of the delay of each response in ns; `None` for no delay. Tokio's timers round to milliseconds.
     pub delay: Option<Distribution>,
     /// Seed of the delays.
     pub seed: u64,
@@ -126,7 +125,7 @@ pub enum MockError {
     /// The system refused a listener or a thread.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The certificate could not be created because of an invalid name. Has the names and the reason.
+    /// The certificate could not be created because of an invalid name. The fields are the names and the reason.
     #[error("cannot create a certificate for {0}: {1}")]
     Certificate(String, String),
     /// The certificate could not be written to this file.
