@@ -29,7 +29,7 @@ pub enum ProtocolKind {
     Rest,
 }
 
-/// The protocol of a service of the contract, which tells how to read its messages.
+/// The protocol of a service of the contract, needed to read its messages.
 #[derive(Clone, Debug)]
 pub struct Protocol {
     /// Name of the service in the contract.

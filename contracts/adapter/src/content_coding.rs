@@ -12,7 +12,7 @@ use hyper::header::CONTENT_ENCODING;
 pub(crate) enum Unread {
     /// Bytes that may be a message, but exceed a limit of this reader before or after decoding.
     Over,
-    /// A body with this content coding, which is not supported.
+    /// A body with this unsupported content coding.
     Coding(String),
     /// Bytes that are not a message, with a description such as `not a Thrift message: ...`.
     Malformed(String),

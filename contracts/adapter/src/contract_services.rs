@@ -25,7 +25,7 @@ pub(crate) struct Service {
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: ProtocolKind,
-    /// Scheme of endpoints that are written without one.
+    /// Scheme of endpoints written without one.
     pub(crate) bare: Scheme,
     pub(crate) schema: Schema,
     /// Operations by their names in messages: the method, the operation, or `GET /path`.

@@ -20,7 +20,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 pub(crate) struct Stream {
     inner: Box<dyn Duplex>,
     bytes: Arc<AtomicU64>,
-    /// Bytes that were read ahead and will be read again.
+    /// Bytes read ahead, which the next reads return first.
     again: Bytes,
     _own: Option<OwnSocket>,
 }

@@ -61,7 +61,7 @@ pub(crate) struct Metrics {
     pub(crate) upstream_failed: AtomicU64,
     pub(crate) peers_failed: AtomicU64,
     pub(crate) timeouts: AtomicU64,
-    /// Metadata that was rejected, because it was unreadable or its sender may not send any.
+    /// Rejected metadata: unreadable, or from a sender that may not send any.
     pub(crate) metadata_refused: AtomicU64,
     pub(crate) dials_refused: AtomicU64,
     /// Bodies that exceed the limit once decoded.

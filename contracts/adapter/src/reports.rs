@@ -1,4 +1,4 @@
-//! Reports of broken clauses. Repeats are suppressed for a while, the rate is limited, and suppressed reports count.
+//! Reports of broken clauses, without frequent repeats and at a limited rate. Suppressed reports are counted.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -150,7 +150,7 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Out, from: &Recei
 struct Line<'r> {
     time_ms: u64,
     call: u64,
-    /// Number of equal reports that were suppressed before this one.
+    /// Number of equal reports suppressed before this one.
     repeated: u64,
     /// Number of other reports that the rate limit suppressed before this one.
     left_out: u64,

@@ -22,7 +22,7 @@ pub(crate) struct Resolved {
     pub(crate) address: String,
     /// URL to use; `None` for endpoints that are not over HTTP.
     pub(crate) url: Option<String>,
-    /// Whether to use TLS; only for endpoints over HTTP that are reached through the adapter.
+    /// Whether to use TLS; only for endpoints over HTTP reached through the adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<bool>,
     /// Service of the endpoint, or `None` if no entry names one.

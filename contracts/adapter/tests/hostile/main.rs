@@ -180,7 +180,7 @@ fn thrift_with_false_lengths_or_depth_passes_unread() {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(&bytes).unwrap();
         let back = raw_http::to_the_end(stream);
-        // Of an incomplete frame, possibly only a part is forwarded.
+        // An incomplete frame may be forwarded only in part.
         assert!(back == bytes || bytes.starts_with(b"\x7f\xff"), "{} of {} bytes", back.len(), bytes.len());
     }
     counted(&adapter, "panics_total 0");
