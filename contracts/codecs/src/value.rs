@@ -2,8 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
-/// A value without a type. The schema defines the width of an [`Integer`](Value::Integer) and
-/// whether a record's field is present.
+/// A value without a type. The schema defines the width of an [`Integer`](Value::Integer) and whether a record must
+/// have a field.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(untagged)]
 pub enum Value {

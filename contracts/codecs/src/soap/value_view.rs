@@ -158,7 +158,7 @@ impl<'e> View<'e> {
         self.field(self.complex()?.fields.get(index)?)
     }
 
-    /// The fields that are present, in the order of the type.
+    /// The present fields, in the order of the type.
     pub fn fields(&self) -> impl Iterator<Item = (&'e Field, View<'e>)> + use<'e> {
         let view = *self;
         let fields = self.complex().map(|complex| complex.fields.as_slice()).unwrap_or_default();

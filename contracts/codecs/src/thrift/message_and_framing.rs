@@ -213,7 +213,7 @@ impl MessageReader {
     }
 
     /// Reads `bytes`, which start with a message. Call this again with more bytes until the message is complete. Fails
-    /// if the message is invalid, so that the next one cannot be found. Of a framed message, checks only the length;
+    /// if the message is invalid, so that the next one cannot be found. Checks only the length of a framed message;
     /// [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;

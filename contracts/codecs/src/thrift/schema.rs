@@ -100,7 +100,7 @@ pub struct Field {
     pub ty: Type,
     /// Whether the field must be present.
     pub requirement: Requirement,
-    /// The value that a missing field stands for, or `None` without a default.
+    /// The value of a missing field, or `None` without a default.
     pub default: Option<Value>,
     /// Position in the file among the fields of its struct.
     pub(crate) place: u16,

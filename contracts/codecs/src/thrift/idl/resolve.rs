@@ -29,7 +29,7 @@ struct File {
     document: Document,
     /// Included files by the prefix of their types.
     includes: BTreeMap<String, usize>,
-    /// Definitions by name. Of duplicates, only the first is kept.
+    /// Definitions by name. The first of several with the same name is kept.
     names: BTreeMap<String, usize>,
     prefix: String,
 }
