@@ -29,7 +29,7 @@ pub struct Env<'a> {
     pub args: &'a [Value<'a>],
     /// The result, or the exception or fault for `on_error`. [`Value::Missing`] before the reply.
     pub outcome: Value<'a>,
-    /// The endpoint that is called.
+    /// The called endpoint.
     pub receiver: &'a str,
     /// Maximum number of steps per clause.
     pub steps_max: u64,

@@ -76,7 +76,7 @@ impl Lint<'_> {
         }
     }
 
-    /// Warns of a path template that an earlier one of the same method hides.
+    /// Warns of a path template that an earlier template of the same method hides.
     fn template<'f>(&mut self, operation: &'f Operation, before: &mut Vec<(&'f Operation, Vec<&'f str>)>) {
         let parts = operation.name.text.split('/').collect::<Vec<_>>();
         let is_variable = |part: &str| part.starts_with('{') && part.ends_with('}');

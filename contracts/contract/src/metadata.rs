@@ -66,7 +66,7 @@ pub struct RequestMetadata {
 /// Facts about a call that both ends know, so that metadata omits them.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
-    /// The endpoint that is called.
+    /// The called endpoint.
     pub receiver: &'a str,
     /// Name of the service at that endpoint.
     pub service: &'a str,

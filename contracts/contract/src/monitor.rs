@@ -75,7 +75,7 @@ pub struct Counts {
     pub bypassed: u64,
     /// Entries that were new to the store.
     pub entries: u64,
-    /// Entries in received metadata that were rejected, because the message does not introduce them.
+    /// Rejected entries in received metadata, which the message does not introduce.
     pub refused: u64,
     /// Entries that were evicted, expired, or not stored for lack of room for their names.
     pub forgotten: u64,

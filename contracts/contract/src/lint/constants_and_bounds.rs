@@ -119,7 +119,7 @@ impl Interval {
     }
 }
 
-/// The term that is compared with an integer, and the values that satisfy the comparison. `None` for other expressions.
+/// The term compared with an integer, and the values that satisfy the comparison. `None` for other expressions.
 fn compared<'e>(operator: Binary, a: &'e Expr, b: &'e Expr) -> Option<(&'e Expr, Interval)> {
     let (term, number, flipped) = match (constant(a), constant(b)) {
         (None, Some(ExprKind::Int(number))) => (a, number, false),

@@ -11,7 +11,7 @@ use super::report::{Kind, Report};
 /// A call and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The endpoint that is called.
+    /// The called endpoint.
     pub endpoint: &'a str,
     /// The operation of the service that [`super::Monitor::standing`] returned.
     pub operation: OperationId,
