@@ -1,5 +1,5 @@
-//! Writes the reference of keys in docs/reference/cluster.md: `cargo run -p lab --example cluster_reference`.
-//! A test checks that the file is current.
+//! Writes docs/reference/cluster.md, the reference of cluster keys; a test checks that it is current. Usage: `cargo run
+//! -p lab --example cluster_reference`.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Replaces the quintain binary in tests. `exec` and `watchdog` are real. `load` is a small client that misbehaves by
-//! the name of this file, `serve` a small server that does on request, and `lab` runs a plan that tests can kill.
+//! Replaces quintain in tests. `exec` and `watchdog` are real. `load` is a small client whose file name selects its
+//! defect. `serve` is a small server with defects on request, and `lab` runs a plan that tests interrupt.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -94,12 +94,12 @@ fn load(name: &str) -> Done {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     ping(&mut stream, 1)?;
-    // It measures by rounds, not by time, so it does not announce an end.
+    // This load ends after a number of rounds, so it cannot announce the time of its end.
     let from_ns = monotonic_ns() + 20_000_000;
     say(&Told::Announced(Announced { from_ns, until_ns: None }))?;
-    // Measuring begins before the first round, and the lab has time to take its reading.
+    // Measuring begins during this pause, which gives the lab time to take its reading.
     std::thread::sleep(Duration::from_millis(100));
-    // A fixed pace, so that a trial has the expected length on any machine.
+    // The pace is fixed, so that a trial takes the expected time on any machine.
     let rounds = (duration_ns / 5_000_000).max(1);
     let mut requests = 0;
     for round in 0..rounds {
@@ -207,12 +207,12 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             LAST_WORDS.get_or_init(|| "something is rotten");
             answer(&listen()?)
         }
-        // The first start finds its port in use.
+        // The first start reports that its port is in use.
         ("taken-once", [file]) => match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
             Ok(_) => Err("Error: bind: Address already in use (os error 98)".into()),
             Err(_) => answer(&listen()?),
         },
-        // Proxies: forward to another port, with some side effects.
+        // Proxies forward to another port; some of them have side effects.
         ("forward", [next] | [next, _, _]) => forward(&listen()?, next),
         ("forward-file", [file]) => {
             let text = std::fs::read_to_string(file)?;
@@ -246,7 +246,7 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
 
 static LAST_WORDS: OnceLock<&str> = OnceLock::new();
 
-/// Kills this process at the third word of a connection, if it is a crashing one.
+/// Kills this process at the third word of a connection if [`LAST_WORDS`] is set.
 fn crash_at_third(words: u32) {
     if let (3, Some(last_words)) = (words, LAST_WORDS.get()) {
         let _ = writeln!(std::io::stderr(), "{last_words}");
@@ -310,7 +310,7 @@ fn stray_start(file: &str) -> Done {
 
 fn stray(file: &str) -> Done {
     rustix::process::setsid()?;
-    // Atomic, so that the file always contains the process ID.
+    // Renaming is atomic, so the file always contains the process ID.
     let unfinished = format!("{file}.new");
     std::fs::write(&unfinished, std::process::id().to_string())?;
     std::fs::rename(unfinished, file)?;

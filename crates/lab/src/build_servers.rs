@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// Prefix of the line with which a build reports a missing toolchain.
 const MISSING: &str = "missing toolchain:";
 
-/// Builds the servers of all points that can run, each distinct command once, in the order of the plan. If interrupted,
-/// returns the outcomes so far. Fails only if no process can be started at all.
+/// Builds the servers of all runnable points in the order of the plan, and runs each distinct command once. Returns the
+/// outcomes so far if interrupted. Fails only if the watchdog cannot be started.
 pub fn build_all(
     plan: &Plan,
     options: &Options,
@@ -49,7 +49,7 @@ pub fn build_all(
                 break 'points;
             }
         }
-        // On other machines, missing images and programs are reported when they are started.
+        // Nodes of a cluster report missing images and programs when they start them.
         if options.cluster.is_some() {
             continue;
         }
@@ -69,7 +69,7 @@ pub fn build_all(
         }
     }
     let mut builds = builds.finish();
-    // In a cluster, nodes start the servers, and nodes do not verify.
+    // The nodes of a cluster start the servers but do not verify them.
     if options.cluster.is_none() {
         let mut begins = |point| say(progress, Phase::Verify, point);
         let verified = verify::builds(plan, &builds, options, interrupted, &mut begins);
@@ -134,7 +134,7 @@ pub(crate) fn build(
     if exit == Exit::Code(0) {
         return Some(BuildOutcome::Ready);
     }
-    // Another build of this binary may have the command.
+    // The command may belong to a different build of this binary.
     if words.first().is_some_and(|program| program == "quintain")
         && let Some(reason) = lacks(&output)
     {

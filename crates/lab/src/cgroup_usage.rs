@@ -1,4 +1,4 @@
-//! Resource usage of a container's control group (cgroup-v1 and cgroup-v2 of the kernel's documentation).
+//! Resource usage of a container's control group (kernel documentation: cgroup-v1 and cgroup-v2).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,27 +18,27 @@ pub(crate) struct Cgroup {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// CPU time in user mode and in the kernel, ns. The sum is exact, the ratio estimated.
+    /// CPU time in user mode and in the kernel, ns. Their sum is exact, their ratio an estimate.
     pub(crate) cpu_ns: Option<(u64, u64)>,
     memory_bytes: Option<u64>,
     memory_max_bytes: Option<u64>,
-    /// Bytes read and written.
+    /// Bytes read from and written to block devices.
     io_bytes: Option<(u64, u64)>,
 }
 
-/// File names by version: CPU time, memory, peak memory, I/O.
+/// Names of the files with CPU time, memory, peak memory and I/O, by version of control groups.
 const FILES: [[&str; 4]; 2] = [
     ["cpuacct.usage", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "blkio.throttle.io_service_bytes"],
     ["cpu.stat", "memory.current", "memory.peak", "io.stat"],
 ];
 
 impl Cgroup {
-    /// The group of process `pid`. `None` if not found, or the root, which all processes share.
+    /// Finds the control group of process `pid`. `None` if it is unreadable or the root, which all processes share.
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<Self> {
         let memberships = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
         let mounts = fs::read_to_string(proc.join("self/mountinfo")).ok()?;
         let found = find(&memberships, &mounts)?;
-        // Empty hierarchies may be mounted, with nothing to read.
+        // A mounted hierarchy may be empty.
         (found.usage().cpu_ns.is_some() || found.usage().memory_bytes.is_some()).then_some(found)
     }
 
@@ -106,7 +106,7 @@ fn collect_members(folder: &Path, depth: u32, members: &mut Vec<u32>) -> std::io
     Ok(())
 }
 
-/// The group of a process, from its `cgroup` file and `mountinfo` (proc_pid_cgroup(5), proc_pid_mountinfo(5)).
+/// Finds a process's control group from its `cgroup` and `mountinfo` (proc_pid_cgroup(5), proc_pid_mountinfo(5)).
 fn find(memberships: &str, mounts: &str) -> Option<Cgroup> {
     // `ID:CONTROLLERS:PATH`; version 2 has ID 0 and no controllers.
     let groups = memberships.lines().filter_map(|line| {
@@ -141,7 +141,7 @@ fn folder(mounts: &str, path: &str, is_it: impl Fn(&str, &str) -> bool) -> Optio
         if !is_it(kind, options) {
             return None;
         }
-        // A mount may show only part of the hierarchy: inside a container, the container's part.
+        // A mount may show only part of the hierarchy, as it does inside a container.
         let below = path.strip_prefix(root.trim_end_matches('/'))?.trim_start_matches('/');
         let inside = !below.is_empty() && !below.split('/').any(|part| part == "..");
         inside.then(|| Path::new(place).join(below))
@@ -159,7 +159,7 @@ fn split(total_ns: u64, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
     (user_ns, total_ns - user_ns)
 }
 
-/// Parses lines such as `8:0 Read 4096`.
+/// Sums the bytes read and written over lines such as `8:0 Read 4096`.
 fn io_v1(text: &str) -> (u64, u64) {
     let sum = |what: &str| {
         let of = |line: &str| {
@@ -171,7 +171,7 @@ fn io_v1(text: &str) -> (u64, u64) {
     (sum("Read"), sum("Write"))
 }
 
-/// Parses lines such as `8:0 rbytes=4096 wbytes=0 rios=1 ...`.
+/// Sums the bytes read and written over lines such as `8:0 rbytes=4096 wbytes=0 rios=1 ...`.
 fn io_v2(text: &str) -> (u64, u64) {
     let sum = |key: &str| {
         let of = |word: &str| word.strip_prefix(key)?.parse::<u64>().ok();

@@ -1,5 +1,5 @@
-//! Several machines: the server on one, generators on the others, and a lab that gives orders to one [node] on each,
-//! through a pipe to a child process, an ssh session or an encrypted connection.
+//! A lab with several machines: one runs the server, the others run generators. The lab gives orders to one [node] on
+//! each through a pipe to a child process, an ssh session or an encrypted connection.
 
 pub mod doctor;
 pub mod file;
@@ -36,7 +36,7 @@ const MARGIN: Duration = Duration::from_secs(30);
 
 const DRIFT: Duration = Duration::from_secs(2);
 
-/// Nodes on the machines of the server and the generators, ready for orders. Dropping it ends them.
+/// Nodes on the machines of the server and the generators, ready for orders. Dropping the cluster ends them.
 pub struct Cluster {
     /// The node on the server's machine.
     pub subject: Member,
@@ -44,24 +44,23 @@ pub struct Cluster {
     pub generators: Generators,
 }
 
-/// Nodes on the machines of the generators. Dropping it ends them.
+/// Nodes on the machines of the generators. Dropping this value ends them.
 pub struct Generators {
     members: Vec<Member>,
-    /// Launcher of the nodes that have none of their own; never [`Launcher::Auto`].
+    /// Launcher of the nodes that do not set their own; never [`Launcher::Auto`].
     pub launcher: Launcher,
-    /// Declared before the nodes, so that the beats stop first.
+    /// Thread that sends beats to the nodes. The field precedes the nodes, so that the beats stop first.
     _beats: mpsc::Sender<()>,
-    /// Ends by itself after its nodes.
+    /// Command that started the nodes. It ends by itself after them.
     _gang: Option<launch_by_mpirun::Gang>,
-    /// Dropped last: it owns the processes that run the nodes.
+    /// Owner of the processes that run the nodes, and therefore dropped last.
     _supervisor: Supervisor,
 }
 
-/// A node, with the machine it runs on. Dropping it ends the node.
+/// A node and the machine that it runs on. Dropping the member ends the node.
 pub struct Member {
     name: String,
     pub(crate) address: IpAddr,
-    /// The CPUs to use.
     pub cpus: Vec<Cpu>,
     hello: Hello,
     link: Link,
@@ -70,15 +69,15 @@ pub struct Member {
 
 /// Settings for starting nodes.
 pub struct Reach<'a> {
-    /// The quintain binary.
+    /// Path of the quintain binary.
     pub exe: PathBuf,
-    /// Base for relative paths in commands, on machines without a directory of their own.
+    /// Base of relative paths in commands, for machines without a directory of their own.
     pub directory: PathBuf,
-    /// SHA-256 of the binary, hexadecimal. Nodes must run the same build.
+    /// SHA-256 of the binary, in hexadecimal. Nodes must run the same build.
     pub build: String,
-    /// Whether to stop early.
+    /// Whether starting should stop early.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// Reads an environment variable.
+    /// Returns the value of an environment variable; `None` if it is not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Receives messages for the user.
     pub note: &'a dyn Fn(&str),
@@ -87,7 +86,7 @@ pub struct Reach<'a> {
 /// Why a cluster could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The watchdog could not be started; nothing may run without it.
+    /// The watchdog could not be started, and nothing may run without one.
     #[error("cannot run the watchdog: {0}")]
     Watchdog(std::io::Error),
     /// One line per machine that is missing or unsuitable.
@@ -132,7 +131,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Names the machine that fell silent first: mpirun ends all others, so the lab may notice a healthy one first.
+    /// Prefixes an error with the machine that fell silent first: mpirun then ends all nodes, and the lab may notice
+    /// others earlier.
     pub(crate) fn explain_loss(&self, text: &str) -> String {
         let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
         silent_first(nodes, text)
@@ -143,7 +143,7 @@ impl Cluster {
         std::iter::once((Role::Subject, &self.subject)).chain(load)
     }
 
-    /// The machines as stored in records, the server's first.
+    /// The machines in the form stored in records, the server's machine first.
     pub fn nodes(&self) -> Vec<Node> {
         let node = |(role, member): (Role, &Member)| {
             let address = member.address.to_string();
@@ -162,7 +162,7 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Compares clocks, paths and configurations. Fails with one line if a machine was lost, or if interrupted.
+    /// Compares clocks, network paths and configurations. Fails with one line if a machine was lost or if interrupted.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((lab_clocks::monotonic_ns(), member.link.offset(interrupted)?));
@@ -185,7 +185,7 @@ impl Cluster {
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
 
-    /// Returns why this cluster cannot run the load; `None` if it can.
+    /// Explains why this cluster cannot run the load; `None` if it can.
     pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
         refuses(load.protocol, load.stop, load.warmup, self.generators.members.len())
     }
@@ -211,7 +211,8 @@ impl Cluster {
         }
     }
 
-    /// Keeps `subject` on the server's machine and all CPUs of the generators' awake, or checks that they are.
+    /// Starts spinners on CPUs `subject` of the server's machine and all CPUs of the generators', or checks that they
+    /// run.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for (role, member) in self.members() {
             let cpus = match role {
@@ -236,22 +237,22 @@ impl Cluster {
 }
 
 impl Generators {
-    /// Starts a node on every `load` machine (`subject` ones are ignored) and waits for all. The calling thread must
-    /// outlive the nodes. Fails with the errors of all machines.
+    /// Starts a node on every `load` machine, ignores `subject` machines, and waits for all nodes. The calling thread
+    /// must outlive the nodes. Fails with the errors of all machines.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let load = hosts.hosts.iter().filter(|host| host.role == Role::Load).cloned().collect();
         start(&Hosts { hosts: load, ..hosts.clone() }, reach).map(|(_, generators)| generators)
     }
 
-    /// Names and CPU counts of the machines, for the user.
+    /// Names and CPU counts of the machines, as a list for the user.
     pub fn words(&self) -> String {
         let each = |member: &Member| format!("{} ({} CPUs)", member.name, member.cpus.len());
         self.members.iter().map(each).collect::<Vec<_>>().join(", ")
     }
 
-    /// Loads a running server with `spec.threads` workers per machine. Returns the combined measurement and each
-    /// generator's own. The caller checks whether the cluster [`refuses`] it. The error `Some` means that a machine was
-    /// lost or the server does not respond, `None` that it was interrupted.
+    /// Loads a running server with `spec.threads` workers per machine. Returns the combined measurement and one per
+    /// generator. Call [`refuses`] first. Fails with `Some` if a machine was lost or no response came, with `None` if
+    /// interrupted.
     pub fn run(
         &self,
         spec: &LoadSpec,
@@ -267,8 +268,8 @@ impl Generators {
         })
     }
 
-    /// Divides a load among the generators. `threads` is the number of workers per machine; `None`
-    /// uses the fewest CPUs of any machine.
+    /// Divides a load among the generators. `threads` is per machine; `None` uses the CPU count of the smallest
+    /// machine.
     pub(crate) fn load<'a>(
         &'a self,
         threads: Option<u32>,
@@ -285,7 +286,7 @@ impl Generators {
         let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
-            // Equal for all: a generator with more workers would carry more load.
+            // All parts are equal: a generator with more workers would carry more load.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
             let spec = LoadSpec {
                 threads,
@@ -303,7 +304,7 @@ impl Generators {
     }
 }
 
-/// Puts the machine that has been silent the longest before `text`, if it missed two beats.
+/// Prefixes `text` with the machine that has been silent the longest, if it has missed two beats.
 fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: &str) -> String {
     match nodes.max_by_key(|(_, silent)| *silent) {
         Some((name, silent)) if silent > BEAT * 2 && !text.starts_with(&format!("lost {name}:")) => {
@@ -313,7 +314,7 @@ fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: &str
     }
 }
 
-/// Nodes end on this order, or when their channel closes if the order cannot be sent.
+/// Orders the node to end. If the order cannot be sent, the node ends when its channel closes.
 impl Drop for Member {
     fn drop(&mut self) {
         let _ = self.link.say(&Order::Bye {});
@@ -347,17 +348,17 @@ fn finish(
     Ok((measurement.ok_or_else(|| broken("no measurement"))?, agents))
 }
 
-/// SHA-256 of a file, hexadecimal. Fails if the file cannot be read.
+/// SHA-256 of a file, in hexadecimal. Fails if the file cannot be read.
 pub fn hash(path: &Path) -> std::io::Result<String> {
     Ok(join::fingerprint(&std::fs::read(path)?))
 }
 
-/// The kernel's boot ID, which identifies one boot of one machine. Empty if it cannot be read.
+/// The kernel's boot ID, unique to one boot of one machine. Empty if it cannot be read.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Returns why a load cannot be divided among this many generators; `None` if it can.
+/// Explains why a load cannot be divided among this many generators; `None` if it can.
 pub fn refuses(protocol: Protocol, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
     let is_stateless = protocol.dialect().is_none();
     let end_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));

@@ -1,4 +1,4 @@
-//! Companions: processes that the server needs. They start before it and stop after it, or are kept for later.
+//! Companions: processes that the server needs. They start before it and stop after it, or stay for later trials.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use study::record::{FailureKind, ProxyUse};
 use crate::start_server::{Companion, Ground, Kept, Server};
 use crate::trial_end_reason::End;
 
-/// Companions of a trial, in the order of the plan. Those for later trials return to [`Kept`] when it is dropped.
+/// Companions of a trial, in the plan's order. Dropping this value returns reusable ones to [`Kept`].
 pub(crate) struct Companions<'a> {
     pub(crate) running: Vec<Companion>,
     kept: &'a Kept,
@@ -22,8 +22,7 @@ impl Drop for Companions<'_> {
     }
 }
 
-/// Starts companions that are not running; fills `known` even on failure. First ends kept
-/// companions that are not needed.
+/// Ends kept companions that the trial does not need, then starts the missing ones. Fills `known` even on failure.
 pub(crate) fn start<'a>(order: &Serve, ground: Ground<'a>, known: &mut Vec<ProxyUse>) -> Result<Companions<'a>, End> {
     let plans = &order.point.companions;
     *known = vec![ProxyUse::default(); plans.len()];

@@ -1,6 +1,6 @@
-//! Containers: finds an engine that can start one, builds command lines, removes leftovers. The engine's client is a
-//! child in the foreground. When it dies, leftovers are found by the container's name: the engine's record, and
-//! podman's monitor, which outlives the client.
+//! Containers: finds an engine that can start one, builds command lines and removes leftovers. The engine's client is a
+//! child in the foreground. After its death, leftovers are found by the container's name, in the engine's records and
+//! among podman's monitors, which outlive the client.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ use crate::supervised_processes::{Exit, Job, Launch, MARK, Supervisor, kill, out
 
 pub(crate) const LABEL: &str = "quintain";
 const TO_ASK: Duration = Duration::from_secs(10);
-/// Time limit of removals, which may wait for a lock.
+/// Time limit of a removal, which may have to wait for a lock.
 const TO_REMOVE: Duration = Duration::from_secs(20);
 /// Time limit of the trial start. The first container of an image takes longer than later ones.
 const TO_TRY: Duration = Duration::from_secs(30);
 const REMOVALS_MAX: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
-/// A program that no image contains: an engine that fails to find it can start containers.
+/// Name of a program that no image contains. An engine that reports the program missing can start containers.
 const NOT_THERE: &str = "/quintain-starts-containers-here";
-/// Exit status of clients if the program is not in the image.
+/// Exit status of a client if its program is not in the image.
 const NOT_FOUND: i32 = 127;
 
-/// An image, with an engine that has started a container of it on this machine.
+/// An image, and an engine that has started a container of it on this machine.
 pub(crate) struct Image {
     pub(crate) engine: String,
     pub(crate) id: String,
@@ -43,7 +43,7 @@ pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), FoundImage>>);
 type FoundImage = Result<Rc<Image>, String>;
 
 impl Images {
-    /// Finds a server's image and notes it in `used`. The error says why it cannot start.
+    /// Finds a server's image and records it in `used`; `None` without a container. Fails if none can be started.
     pub(crate) fn of<'a>(
         &self,
         plan: Option<&'a ContainerPlan>,
@@ -84,7 +84,7 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     let ask = |words: &[&str]| run_client(&[engine.to_owned()], words, TO_ASK);
     let version = match ask(&["version", "--format", "{{.Client.Version}}"]) {
         Ok((Exit::Code(0), text)) => format!("{engine} {}", text.lines().next_back().unwrap_or_default().trim()),
-        // docker fails without its daemon, with a message.
+        // Without its daemon, docker fails with a message.
         Ok((_, text)) => return Err(format!("{engine}: {}", last_line(&text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(format!("{engine} is not installed")),
         Err(error) => return Err(format!("{engine}: {error}")),
@@ -98,7 +98,8 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     let id = id.ok_or_else(|| {
         format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
     })?;
-    // Without systemd, podman must not request a control group from it; some runtimes do not support version 1.
+    // Without systemd, podman must not ask it for a control group. Some runtimes do not support version 1 of these
+    // groups.
     let tries: &[(&[&str], &[&'static str])] = match engine {
         "podman" => &[
             (&["podman"], &[]),
@@ -161,7 +162,7 @@ impl Image {
         Job { client: self.client.clone(), name: name.to_owned() }
     }
 
-    /// Starts a container whose program is missing. The error says why none can start.
+    /// Starts a container whose program is missing. Fails with the reason if no container can be started.
     fn starts(&self, supervisor: &Supervisor) -> Result<(), String> {
         let name = supervisor.container_name();
         let options = ["--network", "none", "--entrypoint", NOT_THERE].map(str::to_owned);
@@ -183,8 +184,8 @@ impl Image {
 }
 
 impl Job {
-    /// Removes the remains; returns whether none are left. Tries repeatedly, as a killed client's
-    /// container may appear late.
+    /// Removes the container; returns whether nothing is left. Retries, because a killed client's container may appear
+    /// late.
     pub(crate) fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);
@@ -199,7 +200,7 @@ impl Job {
             let monitors = if killed { kill_monitor(Path::new("/proc"), &self.name) } else { 0 };
             let listed = !matches!(client(&list), Ok((Exit::Code(0), text)) if text.trim().is_empty());
             if listed {
-                // `rm` would first send SIGTERM and wait.
+                // Without this, `rm` would send SIGTERM and wait.
                 kill_monitor(Path::new("/proc"), &self.name);
                 let _ = client(&["rm", "--force", "--volumes", &self.name]);
             }
@@ -240,8 +241,8 @@ fn is_monitor(proc: &Path, pid: u32, name: &str) -> bool {
     words.next().is_some_and(|program| Path::new(program).ends_with("conmon")) && words.any(|word| word == name)
 }
 
-/// Limits of this process in the form of `--ulimit`. An engine's defaults may exceed what it may grant, or differ from
-/// those of a process here. Values are capped at `pid_max`, as engines lower their own limit to it.
+/// Limits of this process in the form of `--ulimit`. An engine's defaults may exceed the limits that it can grant or
+/// differ from those of a process outside containers. Process limits are capped at `pid_max`, as engines cap their own.
 fn ulimits(limits: &str, pid_max: Option<u64>) -> Vec<String> {
     let limit = |(line, name, most): (&str, &str, Option<u64>)| {
         let mut values = limits.lines().find_map(|text| text.strip_prefix(line))?.split_whitespace();

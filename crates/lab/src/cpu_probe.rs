@@ -8,13 +8,13 @@ use study::record::Probe;
 use crate::exec::on_each_cpu;
 use crate::lab_clocks;
 
-/// Steps of the work: 10 ms at 3 billion dependent operations per second. It must never change, as
-/// probes are compared between runs; another number needs another field in the record.
+/// Number of steps of the work: 10 ms at 3 billion dependent operations per second. It must never change, because
+/// probes are compared between runs; a new number needs a new field in the record.
 const STEPS: u32 = 5_000_000;
-/// Maximum number of CPUs per side, so that a large machine is not kept busy by probes.
+/// Maximum number of CPUs probed per side, so that probes do not keep a large machine busy.
 const PROCESSORS_MAX: usize = 4;
 
-/// Probes the first few CPUs of both sides at once. CPUs on which it cannot run are omitted.
+/// Probes the first 4 CPUs of each side, all at once. Omits CPUs on which it cannot run.
 pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
     cpus.sort_unstable();

@@ -1,4 +1,4 @@
-//! Profiles the server in one extra trial per design point, which disturbs and leaves no record.
+//! Profiles the server in one extra trial per design point. It leaves no record, because profiling disturbs it.
 
 use study::cpu_profile::CpuProfile;
 use study::plan::Plan;
@@ -12,10 +12,10 @@ use crate::supervised_processes::capture;
 use crate::trial::{Bench, Trial};
 use crate::trial_end_reason::End;
 
-/// Minimum duration of a timed trial for a profile, because samples are sparse.
+/// Minimum duration of a timed trial with a profile, ns, because samples are sparse.
 const DURATION_MIN_NS: u64 = 2_000_000_000;
 
-/// Why no server of this run can be profiled, and the fix; `None` if no obstacle is known.
+/// Explains why no server of this run can be profiled, and how to fix it; `None` if no obstacle is known.
 pub fn no_profile(options: &Options) -> Option<String> {
     if options.cluster.is_some() {
         return Some("the server runs on another machine: `perf` samples only processes of this one; run without `--cluster` or `--hosts`".to_owned());
@@ -25,7 +25,8 @@ pub fn no_profile(options: &Options) -> Option<String> {
     capture(&["perf", "--version"], &options.directory).is_none().then(|| hint.to_owned())
 }
 
-/// Profiles every design point measured in `records`; a failed trial leaves a reason. Stops when interrupted.
+/// Profiles every design point measured in `records`; a failed trial's profile has the reason. Returns the profiles so
+/// far if interrupted. Fails if the watchdog or the spinners cannot be started.
 pub fn profile(
     plan: &Plan,
     records: &[Record],

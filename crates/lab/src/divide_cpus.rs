@@ -4,22 +4,21 @@ use std::collections::BTreeSet;
 
 use study::record::Cpu;
 
-/// CPU numbers of each side.
+/// CPU numbers of the server and of the generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// CPUs of the server, ascending.
     pub subject: Vec<u32>,
     /// CPUs of the generator, ascending.
     pub generator: Vec<u32>,
-    /// Whether a CPU is in both lists.
+    /// Whether any CPU serves both sides.
     pub shared: bool,
 }
 
-/// Divides `cpus`: `subject` for the server, `generator` for the generator (`None` for the rest).
-/// Physical cores come before their siblings. Both sides share one NUMA node if they fit, and cores
-/// are not split between them if avoidable. With `None`, the generator also avoids siblings of the
-/// server's cores if it has others. A CPU serves both sides only with `may_share`, and only if
-/// there are too few. The error is one line with the CPUs needed and available.
+/// Divides `cpus`: `subject` for the server, and `generator` for the generator or, if `None`, the rest. Physical cores
+/// come before their siblings. Both sides share one NUMA node if they fit, and whole cores go to one side if possible.
+/// With `None`, the generator also avoids siblings of the server's cores if it has others. A CPU serves both sides only
+/// with `may_share` and too few CPUs. Fails with one line that has the numbers needed and available.
 pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool) -> Result<Share, String> {
     let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
     let least = wanted.unwrap_or(1);
@@ -35,7 +34,7 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     let for_generator = cores_for_generator(&cores, subject, least);
     let (subjects, generators) = cores.split_at(cores.len() - for_generator);
     if for_generator == 0 {
-        // Cores must be split or shared: first the server's CPUs, then the rest, then the server's.
+        // Cores must be split or shared. The generator gets unused cores first, then siblings, then the server's CPUs.
         let mut order = threads(&cores);
         let taken = order.drain(..subject).collect::<Vec<_>>();
         let left = order.len();
@@ -52,7 +51,7 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     Ok(finish(subject, generator))
 }
 
-/// Gives `wanted` of `cpus` to a server whose generators run elsewhere. The error is one line.
+/// Gives `wanted` of `cpus` to a server whose generators run elsewhere. Fails with one line if there are too few.
 pub fn alone(cpus: &[Cpu], wanted: u32) -> Result<Share, String> {
     let wanted = wanted as usize;
     if wanted > cpus.len() {
@@ -69,7 +68,7 @@ fn finish(mut subject: Vec<u32>, mut generator: Vec<u32>) -> Share {
     Share { subject, generator, shared }
 }
 
-/// Threads of each physical core, grouped by node. A node with room for `needed` cores comes first.
+/// Groups CPUs by physical core, ordered by node. The first node with at least `needed` cores comes first.
 fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     let mut sorted = cpus.to_vec();
     sorted.sort_by_key(|cpu| (cpu.node, cpu.package, cpu.core, cpu.index));
@@ -82,8 +81,8 @@ fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     first.into_iter().chain(rest).map(|core| core.iter().map(|cpu| cpu.index).collect()).collect()
 }
 
-/// Number of cores at the end of `cores` for the generator, with whole cores on both sides. If possible, both get first
-/// threads only; otherwise the generator gets as few as suffice. 0 if impossible.
+/// Number of cores at the end of `cores` for the generator, so that no core is split. Both sides get only first threads
+/// if possible; otherwise the generator gets as few cores as suffice. 0 if impossible.
 fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> usize {
     if subject + generator <= cores.len() {
         return cores.len() - subject;
@@ -97,7 +96,7 @@ fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> 
         .unwrap_or(0)
 }
 
-/// Threads in the order of assignment: the first of every core, then the second, and so on.
+/// CPUs in the order of assignment: the first thread of every core, then the second of every core, and so on.
 fn threads(cores: &[Vec<u32>]) -> Vec<u32> {
     let deepest = cores.iter().map(Vec::len).max().unwrap_or(0);
     (0..deepest).flat_map(|depth| cores.iter().filter_map(move |core| core.get(depth).copied())).collect()
@@ -107,7 +106,7 @@ fn threads(cores: &[Vec<u32>]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Packages of `cores` cores with `threads` threads; siblings are numbered as in Linux.
+    /// Builds one package of `cores` cores with `threads` threads per node; siblings are numbered as in Linux.
     fn machine(nodes: u32, cores: u32, threads: u32) -> Vec<Cpu> {
         let cpu = |thread: u32, node: u32, core: u32| Cpu {
             index: thread * nodes * cores + node * cores + core,

@@ -13,20 +13,20 @@ use crate::other_labs::{self, Lab};
 
 use FindingState::{Bad, Good, NotChecked, Warning};
 
-/// Properties of this process and results of short tests, as opposed to facts about the machine.
+/// Limits of this process and results of short tests, as opposed to facts about the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     /// Maximum number of open files (`RLIMIT_NOFILE`, soft); `None` if unlimited.
     pub open_files: Option<u64>,
-    /// Whether io_uring works here, or why not; `None` if not tested.
+    /// Whether io_uring works here; the error is the reason why not. `None` if not tested.
     pub io_uring: Option<Result<(), String>>,
-    /// Disturbances of a busy loop on each CPU; empty if not tested.
+    /// Interruptions of a busy loop on each CPU; empty if not tested.
     pub noise: Vec<Noise>,
-    /// Other labs at work; `None` if unknown.
+    /// Other labs that are running; `None` if unknown.
     pub labs: Option<Vec<Lab>>,
 }
 
-/// Measures [`Limits`] within 200 ms on all CPUs of `host`; the caller has tested `io_uring`.
+/// Measures [`Limits`] in 200 ms on all CPUs of `host`. The caller provides the result of its own test of `io_uring`.
 pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.index).collect();
     Limits {
@@ -45,7 +45,7 @@ const INTERRUPTION_NS: u64 = 5_000;
 pub struct Noise {
     /// CPU number.
     pub cpu: u32,
-    /// Share of the time in which the loop did not run, as a fraction.
+    /// Share of the time in which the loop did not run, from 0 to 1.
     pub lost: f64,
     /// The longest interruption, ns.
     pub longest_ns: u64,
@@ -56,12 +56,12 @@ fn measure_noise(cpu: u32, duration: Duration) -> Noise {
     let length = lab_clocks::nanos(duration);
     let steps = std::iter::repeat_with(|| lab_clocks::nanos(lab_clocks::now() - begun));
     let mut ended = false;
-    // Includes the first reading after the end, to count an interruption across it.
+    // The readings include the first one after the end, so that an interruption at the end counts.
     let steps = steps.take_while(|at| !std::mem::replace(&mut ended, *at >= length));
     Noise { cpu, ..noise_of_steps(steps) }
 }
 
-/// Evaluates the clock readings of the loop, in ns since its start.
+/// Computes the noise from the clock readings of the loop, in ns since its start.
 fn noise_of_steps(steps: impl Iterator<Item = u64>) -> Noise {
     let (mut before, mut lost_ns, mut longest_ns) = (0, 0, 0);
     for at in steps {

@@ -1,5 +1,5 @@
-//! `quintain exec`: pins itself, ties itself to its parent, and becomes another program, which is pinned from its first
-//! instruction. Its children inherit the pin.
+//! `quintain exec`: pins itself, has the kernel kill it when its parent dies, and becomes another program. That program
+//! is pinned from its first instruction, and its children inherit the pin.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,10 +8,9 @@ use std::os::unix::process::CommandExt;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Pins this process to `cpus` (no change if empty), has the kernel kill it when `parent` dies, and
-/// becomes `command`. Returns only on failure: no command, no such CPU, the parent is gone, or no
-/// such program. The kernel ties it to the *thread* that started it (prctl(2), PR_SET_PDEATHSIG),
-/// so the lab starts everything from one thread.
+/// Pins this process to `cpus` unless empty, has the kernel kill it when `parent` dies, and becomes `command`. Returns
+/// only on failure: no command, an unusable CPU, a parent that has exited, or a missing program. The kernel watches the
+/// *thread* that started the process (prctl(2), PR_SET_PDEATHSIG), so the lab starts everything from one thread.
 pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {
     prepare(cpus, parent, command).map_or_else(|error| error, |mut command| command.exec())
 }
@@ -30,7 +29,7 @@ fn pin(cpus: &[u32]) -> io::Result<()> {
     })
 }
 
-/// Runs `work` on all of `cpus` at once, in pinned threads; omits unusable CPUs.
+/// Runs `work` on all of `cpus` at once in pinned threads. Omits CPUs on which no thread can run.
 pub(crate) fn on_each_cpu<T: Send>(cpus: &[u32], work: impl Fn(u32) -> T + Sync) -> Vec<T> {
     let pinned = |cpu| pin(&[cpu]).ok().map(|()| work(cpu));
     std::thread::scope(|scope| {
@@ -38,7 +37,7 @@ pub(crate) fn on_each_cpu<T: Send>(cpus: &[u32], work: impl Fn(u32) -> T + Sync)
             let pinned = &pinned;
             std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || pinned(cpu)).ok()
         };
-        // All must be started before the first is joined.
+        // `collect` starts all threads before the first one is joined.
         let threads: Vec<_> = cpus.iter().filter_map(spawn).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
     })
@@ -53,7 +52,7 @@ fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Resul
     }
     if let Some(parent) = parent {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If the parent died before the tie was made, nothing would ever kill this process.
+        // If the parent has died already, the kernel would never kill this process.
         if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
             return Err(io::Error::other(format!("parent process {parent} has exited")));
         }

@@ -1,4 +1,4 @@
-//! Folds the output of `perf script`: counts equal stacks, keeps the heaviest, bounds memory.
+//! Folds the output of `perf script`: counts equal stacks and keeps the most frequent ones. Memory is bounded.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,19 +9,19 @@ pub const FIELDS: &str = "comm,event,ip,sym,dso";
 
 /// Maximum number of stacks in a profile.
 pub const STACKS_KEPT: usize = 400;
-/// Maximum number of functions in a profile besides those in its stacks.
+/// Maximum number of functions in a profile that do not occur in its stacks.
 pub const HOTTEST_KEPT: usize = 60;
-/// Maximum number of frames in a stack. Deeper stacks keep the innermost frames and the outermost.
+/// Maximum number of frames in a stack. A deeper stack keeps its innermost frames and the outermost one.
 pub const DEPTH_MAX: usize = 80;
 /// Maximum length of a name, characters.
 pub const NAME_MAX: usize = 160;
-/// Maximum number of distinct stacks, and of functions; further ones are counted together.
+/// Maximum number of distinct stacks, and of distinct functions. All further ones are counted together.
 const DISTINCT_MAX: usize = 50_000;
 const LINE_MAX: usize = 4096;
 
 const OTHERS: &str = "[others]";
 
-/// Builds a profile from the output of `perf script`, piece by piece.
+/// Profile under construction from the output of `perf script`, which may arrive in pieces of any size.
 #[derive(Debug, Default)]
 pub struct Fold {
     line: Vec<u8>,
@@ -37,7 +37,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Reads the next bytes.
+    /// Parses the next piece of the output; it may end within a line.
     pub fn push(&mut self, bytes: &[u8]) {
         let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = lines.next() {
@@ -54,7 +54,7 @@ impl Fold {
         if line.trim().is_empty() {
             self.end_sample();
         } else if !line.starts_with([' ', '\t']) {
-            // The line is `comm event:`, and a thread name may contain anything.
+            // The line is `comm event:`; a thread name may contain any characters.
             self.end_sample();
             let event = line.trim_end().strip_suffix(':').and_then(|line| line.rsplit(' ').next());
             self.event = event.filter(|event| !event.is_empty()).map(|event| clean(event, NAME_MAX));
@@ -99,7 +99,7 @@ impl Fold {
         }
     }
 
-    /// Returns the profile of everything read.
+    /// Returns the profile of everything parsed so far, with the heaviest stacks first.
     pub fn finish(mut self) -> CpuProfile {
         let line = std::mem::take(&mut self.line);
         self.read(&String::from_utf8_lossy(&line));
@@ -141,13 +141,13 @@ impl Fold {
     }
 }
 
-/// Parses `<address> <symbol> (<object>)`: the name, and whether it is in the kernel.
+/// Parses `<address> <symbol> (<object>)` into the name and whether it is in the kernel; `None` if invalid.
 fn frame(line: &str) -> Option<(String, bool)> {
     let (address, rest) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    // A symbol may be `operator()(int)`, and a replaced file ends in ` (deleted)`.
+    // A symbol may contain `operator()(int)`, and a replaced file ends in ` (deleted)`.
     let rest = rest.trim_end();
     let of_deleted = rest.strip_suffix(" (deleted))");
     let (symbol, object) = match of_deleted.or(rest.strip_suffix(')')).and_then(|rest| rest.rsplit_once(" (")) {
@@ -164,7 +164,7 @@ fn frame(line: &str) -> Option<(String, bool)> {
     Some((clean(&symbol, NAME_MAX), kernel))
 }
 
-/// Removes the hash from a symbol of rustc: it differs between builds of the same function.
+/// Removes the hash that rustc appends to a symbol, because it differs between builds of the same function.
 fn without_hash(symbol: &str) -> &str {
     match symbol.rsplit_once("::h") {
         Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// For any text in any pieces, no sample is lost and every frame is valid.
+        /// No sample is lost and every frame is valid, for any input in any pieces.
         #[test]
         fn samples_add_up(
             lines in proptest::collection::vec(

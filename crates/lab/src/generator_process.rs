@@ -16,7 +16,7 @@ use crate::supervised_processes::{Child, Launch, Supervisor};
 use crate::trial_end_reason::{End, saying};
 
 const WARMUP_MAX: Duration = Duration::from_secs(120);
-/// Time that a generator may leave messages unread.
+/// Maximum time for which a generator may leave messages unread.
 const UNREAD_MAX: Duration = Duration::from_secs(15);
 
 pub(crate) struct Generator {
@@ -32,7 +32,7 @@ impl Generator {
         let lacks = |what| io::Error::other(format!("the generator has no {what}"));
         let input = Writer::new(child.input.take().ok_or_else(|| lacks("stdin"))?, UNREAD_MAX)?;
         let output = Lines::of(child.output.take().ok_or_else(|| lacks("stdout"))?);
-        // Waits at most for the generator's start, as it reads first, or large bodies. Its exit explains an early end.
+        // The wait is short, except for large bodies: a generator reads first. Its exit explains an early end.
         let _ = input.say(spec);
         Ok(Self { child, input: Some(input), output })
     }
@@ -56,7 +56,7 @@ impl Engine for Generator {
         self.lines().and_then(|lines| lines.iter().map(|line| parse(line)).collect()).map_err(broken)
     }
 
-    /// A generator that has ended needs no message.
+    /// Sends a message to the generator; one that has ended needs none.
     fn tell(&mut self, heard: Heard) -> Result<(), End> {
         if let Some(input) = &self.input {
             let _ = input.say(&heard);
@@ -74,7 +74,7 @@ impl Engine for Generator {
     }
 }
 
-/// Polling time before each intended send of the open loop, ns.
+/// Time for which the open loop polls before each intended send, ns; 0 without CPUs of its own.
 pub(crate) fn spin_ns(has_own_cpus: bool, arrivals: Arrivals) -> u64 {
     if has_own_cpus && !matches!(arrivals, Arrivals::Closed { .. }) { 100_000 } else { 0 }
 }
@@ -106,7 +106,7 @@ pub(crate) fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u6
     }
 }
 
-/// Time after which a generator has certainly ended; `margin` is its time in addition to the load.
+/// Maximum time that a generator can take; `margin` is its time in addition to the load.
 pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let warmup = match spec.warmup {
         Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns } => Duration::from_nanos(ns),
@@ -115,7 +115,7 @@ pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let (warmup, stop) = match spec.stop {
         Stop::Duration { duration_ns } => (warmup, duration_ns),
         Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } => (warmup, max_ns),
-        // The priming round replaces the warm-up; it has as many requests as any round.
+        // The priming round replaces the warm-up and has as many requests as any round.
         Stop::Volley { max_ns, .. } => (WARMUP_MAX, max_ns),
     };
     let stop = Duration::from_nanos(stop).saturating_add(Duration::from_nanos(spec.timeout_ns));

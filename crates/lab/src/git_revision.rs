@@ -4,19 +4,19 @@ use std::path::Path;
 
 use crate::supervised_processes::capture;
 
-/// The first twelve digits of a commit.
+/// First twelve digits of a commit hash; the whole hash if it is shorter.
 pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// The last commit that touched `folder`, twelve digits, with `-dirty` if changed. `None` without a
-/// checkout, git or a commit.
+/// Last commit that touched `folder`: twelve digits, with `-dirty` if `folder` has changes. `None` without git, a
+/// repository or a commit.
 pub fn of(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "log", "-1", "--format=%H", "--", "."], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--", "."], folder)
 }
 
-/// The commit checked out around `folder`, as in [`of`]. Untracked files do not count: a run creates some itself.
+/// Commit checked out around `folder`, as in [`of`]. Ignores untracked files, because a run creates some itself.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
     marked(&commit, &["git", "status", "--porcelain", "--untracked-files=no"], folder)

@@ -1,4 +1,4 @@
-//! Checks out git revisions side by side, in directories that end with the process.
+//! Checks out git revisions side by side, in directories that are removed when the process ends.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub enum WorktreeError {
     /// The revision does not name a commit of the repository.
     #[error("`{0}` names no commit of `{1}`")]
     NoRevision(String, PathBuf),
-    /// git failed to check the revision out, with this error output.
+    /// Git failed to check out this revision and printed this error.
     #[error("cannot check `{0}` out: {1}")]
     Refused(String, String),
     /// A process or directory could not be created.
@@ -31,7 +31,7 @@ pub enum WorktreeError {
     System(#[from] io::Error),
 }
 
-/// A git repository, seen from a directory in it.
+/// A git repository and a directory inside it.
 #[derive(Clone, Debug)]
 pub struct Repository {
     top: PathBuf,
@@ -40,7 +40,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository that contains `directory`. Fails if there is none, or git is not installed.
+    /// Finds the repository that contains `directory`. Fails if there is none or git is not installed.
     pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
         let said =
             |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
@@ -56,7 +56,7 @@ impl Repository {
     }
 }
 
-/// Worktrees in one directory. Its watchdog removes them when it is dropped or when the process dies.
+/// Worktrees in one directory. A watchdog removes them when this value is dropped or the process dies.
 pub struct Worktrees {
     repository: Repository,
     /// Directory of the worktrees.
@@ -66,7 +66,7 @@ pub struct Worktrees {
 
 impl Worktrees {
     /// Creates `folder`, or a new temporary directory, for worktrees; `exe` is the quintain binary. Waits while the
-    /// watchdog of a dead process removes `folder`. Fails if the directory or the watchdog cannot be created.
+    /// watchdog of an earlier process removes `folder`. Fails if the directory or the watchdog cannot be created.
     pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
         let folder = folder.unwrap_or_else(|| {
             std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), lab_clocks::stamp()))
@@ -82,7 +82,7 @@ impl Worktrees {
         Ok(Self { repository, folder, _watchdog: watchdog })
     }
 
-    /// Checks a commit out as `name`, replacing an earlier one; returns the path there of the repository's directory.
+    /// Checks out a commit as `name`, replacing an earlier one. Returns the repository's directory in that worktree.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
         let refused = |message| WorktreeError::Refused(commit.to_owned(), message);
@@ -94,11 +94,11 @@ impl Worktrees {
     }
 }
 
-/// Removes worktrees as a line of the watchdog names them: the repository, then their directory.
+/// Removes the worktrees of a watchdog line, which has the path of the repository and the directory of the worktrees.
 pub(crate) fn remove_all(line: &str) {
     let paths = shell_words::split(line).unwrap_or_default();
     let [repository, folder] = paths.iter().map(Path::new).collect::<Vec<_>>()[..] else { return };
-    // Protects all other directories.
+    // This check protects all other directories.
     if !folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
         return;
     }
@@ -115,15 +115,15 @@ pub(crate) fn remove_all(line: &str) {
 fn remove(repository: &Path, place: &Path) {
     if place.exists() {
         let _ = git(repository, &["worktree", "remove", "--force", &place.to_string_lossy()]);
-        // Also removes a worktree that git does not list, or no longer.
+        // This also removes a worktree that git does not list.
         let _ = std::fs::remove_dir_all(place);
     }
 }
 
-/// Runs git and returns its trimmed output; the error is its error output.
+/// Runs git and returns its trimmed output. Fails with its error output.
 fn git(directory: &Path, words: &[&str]) -> Result<String, String> {
     let mut git: Command = command("git");
-    // Hooks of the repository and variables of an outer hook do not apply here.
+    // Hooks of the repository and variables of an outer hook must not apply here.
     let git = git.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(words);
     let git = git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE").stdin(Stdio::null());
     let output = git.output().map_err(|error| format!("cannot run git: {error}"))?;

@@ -1,4 +1,4 @@
-//! Facts about the machine, read from files of Linux under a root: `/`, or another directory in tests.
+//! Facts about the machine, read from files of Linux below a root: `/`, or a different directory in tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,21 +20,21 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("vm", "overcommit_memory swappiness"),
 ];
 
-/// Tools that build and run servers, by the argument with which they print their versions.
+/// Tools that build and run servers, grouped by the argument that prints their version.
 const TOOLS: &[(&str, &[&str])] = &[
     ("--version", &["c++", "cc", "git", "make", "node", "python3", "rustc"]),
     ("-version", &["java"]),
     ("version", &["go"]),
 ];
 
-/// Facts about this machine, with the versions of the tools that run in `directory`.
+/// Facts about this machine, including the versions of the tools, which run in `directory`.
 pub fn facts(directory: &Path) -> Host {
     let mut host = read(Path::new("/"));
     host.versions = versions(directory);
     host
 }
 
-/// First line of each tool's version output; missing tools are omitted.
+/// First line that each tool prints about its version in `directory`. Omits missing tools.
 pub fn versions(directory: &Path) -> BTreeMap<String, String> {
     let version = |tool: &str, argument| {
         Some((tool.to_owned(), capture(&[tool, argument], directory)?.lines().next()?.trim().to_owned()))
@@ -42,8 +42,8 @@ pub fn versions(directory: &Path) -> BTreeMap<String, String> {
     TOOLS.iter().flat_map(|(argument, tools)| tools.iter().filter_map(move |tool| version(tool, argument))).collect()
 }
 
-/// Reads the facts from the files under `root`. Values that cannot be read are `None` or empty and listed in `unknown`
-/// with the reason, unless the kernel does not have them. `versions` stays empty, as no file has them.
+/// Reads the facts from the files under `root`. An unreadable value is `None` or empty, and listed in `unknown` with
+/// the reason unless this kernel does not provide it. `versions` stays empty, because no file has them.
 pub fn read(root: &Path) -> Host {
     let mut files = Files { root: root.to_owned(), unknown: Vec::new() };
     let cpuinfo = files.must("CPU model", "proc/cpuinfo").unwrap_or_default();
@@ -82,13 +82,13 @@ struct Files {
 }
 
 impl Files {
-    /// Trimmed text of an optional file; `None` if it is missing or empty.
+    /// Reads an optional file and trims its content; `None` if the file is missing or empty.
     fn may(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Trimmed text of a file that every machine has; its absence is noted.
+    /// Reads a file that every machine has, trimmed. If unreadable, returns `None` and adds `what` to `unknown`.
     fn must(&mut self, what: &str, path: &str) -> Option<String> {
         match fs::read_to_string(self.root.join(path)) {
             Ok(text) => Some(text.trim().to_owned()),
@@ -142,11 +142,11 @@ impl Files {
             let clocks = self.may("sys/devices/system/clocksource/clocksource0/available_clocksource")?;
             named(&[("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")], &clocks)
         };
-        // Hardware names are not proof: bare-metal machines in a cloud carry the cloud's name.
+        // The hardware's name proves nothing: bare-metal machines in a cloud carry the cloud's name.
         if flag { by_name.or(by_file).or_else(by_clock).or_else(|| Some("unknown".to_owned())) } else { by_file }
     }
 
-    /// CPUs in the affinity of this process, which the kernel keeps within its cpuset.
+    /// CPUs that this process may use. The kernel keeps its affinity within its cpuset.
     fn cpus(&mut self) -> Vec<Cpu> {
         let status = self.must("allowed CPUs", "proc/self/status").unwrap_or_default();
         let online = self.may("sys/devices/system/cpu/online");
@@ -168,7 +168,7 @@ impl Files {
             }
             Cpu {
                 index,
-                // Without a reported core, each CPU counts as its own core.
+                // A CPU without a reported core counts as its own core.
                 core: core.unwrap_or(index),
                 package: self.number(&format!("{topology}/physical_package_id")).unwrap_or(0),
                 node: nodes.iter().find(|(_, cpus)| cpus.contains(&index)).map_or(0, |(node, _)| *node),
@@ -182,7 +182,7 @@ impl Files {
         cpus
     }
 
-    /// Distinguishes cores whose numbers repeat in each die, by their lists of siblings.
+    /// Gives cores of different dies different numbers, by their lists of siblings, because numbers repeat in each die.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let first_sibling = |cpu: &Cpu| {
             let list = self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;
@@ -253,23 +253,23 @@ impl Files {
             setting(format!("{folder}.{name}"), &format!("proc/sys/{}/{name}", folder.replace('.', "/")))
         };
         let mut found: BTreeMap<String, String> = names.filter_map(sysctl).collect();
-        // Version 1 reports -1 for no quota.
+        // Version 1 of control groups reports -1 for no quota.
         let older = |name: &str| self.may(&format!("sys/fs/cgroup/cpu/cpu.cfs_{name}_us"));
         if let Some((quota, period)) = older("quota").zip(older("period")) {
             let quota = if quota == "-1" { "max" } else { &quota };
             found.insert("cgroup.cpu.max".to_owned(), format!("{quota} {period}"));
         }
-        // Not sysctls, but kernel settings that also limit performance.
+        // These kernel settings are not sysctls but also limit performance.
         found.extend(setting("cgroup.cpu.max".to_owned(), "sys/fs/cgroup/cpu.max"));
         found.extend(setting("transparent_hugepage".to_owned(), "sys/kernel/mm/transparent_hugepage/enabled"));
         found
     }
 }
 
-/// Network interfaces of this machine with their addresses.
+/// Network interfaces of this machine, each with its addresses.
 pub fn interfaces() -> Vec<(Interface, Vec<String>)> {
     let mut addresses: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // Without addresses, the interface in use cannot be identified.
+    // An unreadable list of addresses gives an empty result: the interface in use could not be identified.
     for interface in if_addrs::get_if_addrs().unwrap_or_default() {
         addresses.entry(interface.name.clone()).or_default().push(interface.ip().to_string());
     }
@@ -284,7 +284,7 @@ fn interface(folder: &Path, name: String) -> Interface {
     let driver = fs::read_link(folder.join("device/driver")).ok();
     Interface {
         name,
-        // Drivers without this information report -1 or an error.
+        // Drivers report -1 or an error if they do not know the speed.
         speed_mbit_per_s: number("speed").and_then(|speed| u64::try_from(speed).ok()),
         mtu_bytes: number("mtu").and_then(|mtu| u64::try_from(mtu).ok()),
         driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
@@ -292,7 +292,7 @@ fn interface(folder: &Path, name: String) -> Interface {
     }
 }
 
-/// The system's description of an error, without its number.
+/// Description of an error from the operating system, without its number.
 fn plain(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file",
@@ -311,7 +311,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// Two packages of 20 cores with two threads: 80 CPUs numbered as by Linux, with gaps and repeated core numbers.
+    /// Two packages of 20 cores with two threads: 80 CPUs numbered as in Linux, with gaps and repeated core numbers.
     fn two_sockets(root: &Path) {
         for index in 0..80_u32 {
             let (package, core) = (index / 20 % 2, index % 20);

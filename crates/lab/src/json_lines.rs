@@ -10,13 +10,13 @@ use study::Json;
 
 use crate::lab_clocks;
 
-/// Maximum length of a line, bytes: a hundred times the histograms of all windows of a long trial.
+/// Maximum length of a line in bytes: a hundred times the histograms of all windows of a long trial.
 const LINE_MAX: usize = 256 * 1024 * 1024;
 
 pub(crate) struct Lines {
     input: File,
     unread: Vec<u8>,
-    /// Prefix of `unread` without a line end.
+    /// Length of the prefix of `unread` that contains no line end.
     searched: usize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn parse<T: Json>(line: &[u8]) -> Result<T, String> {
     })
 }
 
-/// The writing end, which threads may share. A write waits at most `patience` for the reader.
+/// Writing end of a channel, which threads may share. Each write waits at most `patience` for the reader.
 #[derive(Clone)]
 pub(crate) struct Writer {
     output: Arc<Mutex<File>>,
@@ -83,7 +83,7 @@ impl Writer {
     }
 
     pub(crate) fn line(&self, text: &[u8]) -> io::Result<()> {
-        // A thread that panicked during a write has ended the process.
+        // A panic during a write ends the process, so the lock is never poisoned.
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let text = [text, b"\n"].concat();
         let (mut rest, deadline) = (text.as_slice(), lab_clocks::now() + self.patience);

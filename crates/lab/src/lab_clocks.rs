@@ -1,11 +1,11 @@
-//! The lab's clocks: wall time for users, monotonic time for waiting. No other module reads one.
+//! Clocks of the lab: wall time for users and monotonic time for waiting. No other module reads a clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use time::UtcDateTime;
 
-/// Monotonic time now.
+/// Current monotonic time, for deadlines and durations.
 #[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
 pub fn now() -> Instant {
     Instant::now()
@@ -16,15 +16,15 @@ pub(crate) fn left(deadline: Instant) -> Timespec {
     Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
 }
 
-/// Converts `CLOCK_MONOTONIC` in ns, shared by all processes of this machine, to an `Instant`.
+/// Converts `CLOCK_MONOTONIC` in ns, which all processes of this machine share, to an `Instant`.
 pub fn at_monotonic(ns: u64) -> Instant {
-    // Read in this order, a preemption in between makes the result earlier, never later.
+    // In this order, a preemption between the two readings makes the result earlier, never later.
     let (now, wanted) = (now(), Duration::from_nanos(ns));
     let shown = Duration::from_nanos(monotonic_ns());
     if wanted >= shown { now + (wanted - shown) } else { now.checked_sub(shown - wanted).unwrap_or(now) }
 }
 
-/// `CLOCK_MONOTONIC` of this machine, ns.
+/// Current `CLOCK_MONOTONIC` of this machine, ns.
 pub fn monotonic_ns() -> u64 {
     nanos(read(ClockId::Monotonic))
 }
@@ -38,41 +38,41 @@ fn read(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Wall time now, seconds since 1970; 0 for earlier dates.
+/// Current wall time, seconds since 1970; 0 for earlier dates.
 pub fn unix_seconds() -> u64 {
     unix_nanos() / 1_000_000_000
 }
 
-/// Wall time now, nanoseconds since 1970; 0 for earlier dates.
+/// Current wall time, nanoseconds since 1970; 0 for earlier dates.
 #[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
 pub fn unix_nanos() -> u64 {
     nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
 }
 
-/// Wall time now, UTC, RFC 3339: `2026-11-20T21:05:00Z`.
+/// Current wall time in UTC, formatted by RFC 3339, such as `2026-11-20T21:05:00Z`.
 pub fn rfc3339() -> String {
     format_rfc3339(unix_seconds())
 }
 
-/// Wall time now, UTC, as in the name of a run: `20261120-210500`.
+/// Current wall time in UTC as in the name of a run, such as `20261120-210500`.
 pub fn stamp() -> String {
     format_stamp(unix_seconds())
 }
 
-/// Nanoseconds of a duration; saturates after 584 years.
+/// Nanoseconds of a duration; the maximum above 584 years.
 pub fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Seconds since 1970 as RFC 3339, UTC.
+/// Formats seconds since 1970 as RFC 3339 in UTC.
 pub fn format_rfc3339(unix_seconds: u64) -> String {
     let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
-    // The end of the year 9999 for anything later.
+    // Later times become the end of the year 9999.
     let at = UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX);
     format!("{}T{:02}:{:02}:{:02}Z", at.date(), at.hour(), at.minute(), at.second())
 }
 
-/// Seconds since 1970 as `YYYYMMDD-HHMMSS`, UTC.
+/// Formats seconds since 1970 as `YYYYMMDD-HHMMSS` in UTC.
 pub fn format_stamp(unix_seconds: u64) -> String {
     format_rfc3339(unix_seconds).replace(['-', ':', 'Z'], "").replace('T', "-")
 }

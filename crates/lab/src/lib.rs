@@ -1,12 +1,13 @@
-//! Runs experiments: carries out a [`study::Plan`] on this machine and produces [`study::Record`]s.
+//! Runs experiments: carries out a [`study::Plan`] on this machine or a cluster and produces [`study::Record`]s.
 //! ```text
 //! let host = lab::host_facts::facts(&directory);
 //! let builds = lab::build_all(&plan, &options, &mut progress, &interrupted)?;
 //! let ended = lab::run(&plan, &builds, &done, &options, &mut hooks)?;
 //! ```
-//! A trial starts a fresh server through `quintain exec`, which pins it, and waits for its port. A generator process
-//! then loads it while the lab samples its usage. The lab stops it and passes the record to [`Hooks`], which decide
-//! when there are enough. No process outlives the lab, however either ends: see [`exec`] and [`watchdog`].
+//! For each trial, `quintain exec` pins a fresh server and starts it. Once the server's port accepts connections, a
+//! generator process loads it while the lab samples its usage. The lab then stops it and passes the record to
+//! [`Hooks`], which decide when there are enough. No process outlives the lab, however either ends: see [`exec`] and
+//! [`watchdog`].
 
 mod build_servers;
 mod cgroup_usage;

@@ -1,4 +1,4 @@
-//! The load's side of a trial: generators that start together, with combined measurements.
+//! The generators of a trial, which start together and whose measurements are combined.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::trial_end_reason::{End, failed};
 /// Minimum notice that generators get before they start together.
 const LEAD: Duration = Duration::from_millis(100);
 
-/// A generator on this machine or another. Its times are on the lab's clock.
+/// A generator on this machine or a node, with times converted to the lab's clock.
 pub(crate) trait Engine {
     fn handle(&self) -> BorrowedFd<'_>;
 
@@ -26,7 +26,7 @@ pub(crate) trait Engine {
         Ok(())
     }
 
-    /// Ends the load, at the latest after `patience`. Returns facts about a remote generator.
+    /// Ends the load within `patience`. Returns facts about a remote generator; `None` for a local one.
     fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End>;
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum Event {
 }
 
 impl<'a> Load<'a> {
-    /// Combines generators; a single one has no part. `round_trip` is the longest to any of them.
+    /// Combines generators; a single generator has no part. `round_trip` is the longest time to a generator and back.
     pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
         let running =
             |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };
@@ -111,7 +111,7 @@ impl<'a> Load<'a> {
                     self.tell(Heard::Go { at_ns: lab_clocks::monotonic_ns() + lab_clocks::nanos(self.lead) })?;
                 }
             }
-            // All generators announce the same moments, within the error of their clocks.
+            // All generators announce equal moments, within the error of their clocks.
             Told::Announced(moments) if !self.announced => {
                 self.announced = true;
                 events.push(Event::Announced(moments));
@@ -140,7 +140,7 @@ impl<'a> Load<'a> {
         self.parts.iter().all(|part| part.measurement.is_some())
     }
 
-    /// Ends all generators. Returns the measurement of all if the load [is done](Load::is_done), and each one's own.
+    /// Ends all generators. Returns each measurement, and the combined one if the load [is done](Load::is_done).
     pub(crate) fn end(mut self, patience: Duration) -> Result<(Option<Measurement>, Vec<Agent>), End> {
         let (mut agents, mut measurements) = (Vec::new(), Vec::new());
         for (part, nth) in self.parts.iter_mut().zip(1..) {

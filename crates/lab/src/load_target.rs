@@ -26,7 +26,7 @@ fn fill(text: &str, ports: Standing) -> Option<String> {
     })
 }
 
-/// Target of a load on a trial's server. Fails without requests for the protocol, or if a body cannot be read.
+/// Builds the target of a load on a trial's server. Fails without requests for the protocol or with an unreadable file.
 pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
     let front = SocketAddr::new(host, ports.port);
     let address = front.to_string();
@@ -41,7 +41,7 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
             let host = self::host(http, front);
             let requests = http.requests.iter().map(|request| self::request(request, &host, http, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
-            // Other machines have a different working directory.
+            // A generator on another machine has a different working directory.
             let directory = std::path::absolute(directory).unwrap_or_default().display().to_string();
             Ok(Target::Http {
                 address,
@@ -60,10 +60,10 @@ pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: 
     }
 }
 
-/// Maximum size of a journey file and of each schema, bytes. They travel to the generator as JSON.
+/// Maximum size of a journey file and of each schema, in bytes. The generator receives both as JSON.
 const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Target of journeys. By default, their targets get the generator's address and their own scheme.
+/// Builds the target of journeys. By default, each target in a journey keeps its scheme and gets the address `front`.
 fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
     let read = |one: &JourneySource| {
         let journey = read_journey(&one.source, directory).map_err(|mistakes| mistakes.join("; "))?;
@@ -75,7 +75,7 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
         let scheme = if own.starts_with("http://") { "http" } else { "https" };
         targets.insert(name.clone(), format!("{scheme}://{front}"));
     }
-    // The generator reports targets that no journey has.
+    // Names that no journey uses stay in the list, because the generator reports them.
     for (name, url) in &plan.targets {
         let filled = fill(url, ports).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
         targets.insert(name.clone(), filled);
@@ -83,7 +83,7 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
     Ok(Target::Journey {
         journeys,
         targets,
-        // `None` without a proxy: endpoints are then reached by their own URLs.
+        // `None` without a proxy: endpoints then resolve to their own URLs.
         resolve: plan.resolve.as_ref().and_then(|url| fill(url, ports)),
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
@@ -93,7 +93,7 @@ fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &P
     })
 }
 
-/// A journey with the text of its schemas, or all its errors.
+/// Reads a journey and its schemas. Fails with all errors.
 fn read_journey(source: &str, directory: &Path) -> Result<Journey, Vec<String>> {
     if let Some(journey) = study::preset_journey(source) {
         return Ok(journey);
@@ -118,7 +118,7 @@ fn text(path: &Path) -> Result<String, String> {
     read_text(path, JOURNEY_MAX_BYTES).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// `Host` (RFC 9110, 7.2): the requested address, or the certificate's name.
+/// Value of `Host` (RFC 9110, section 7.2): the requested address, or the name in the certificate with the port.
 fn host(http: &HttpPlan, address: SocketAddr) -> String {
     let port = address.port();
     match &http.tls {
@@ -141,7 +141,7 @@ fn request(
     let body = match &plan.body {
         None => Vec::new(),
         Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
-        // A body that is not UTF-8 has no values.
+        // A body that is not UTF-8 contains no placeholders.
         Some(BodyPlan::File(file)) => match String::from_utf8(body(&directory.join(file))?) {
             Ok(text) => request_values::with_names(&text, values).into_bytes(),
             Err(bytes) => bytes.into_bytes(),
@@ -156,8 +156,7 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
     read_limited(path, BODY_MAX_BYTES).map_err(|error| format!("cannot read the body `{}`: {error}", path.display()))
 }
 
-/// Errors in the files of `plan` except its servers', one sentence each, to avoid a failed trial
-/// per point.
+/// Checks the files of `plan` before the first trial, except those of servers. Returns one sentence per error.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
@@ -187,7 +186,7 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     missing
 }
 
-/// The first error in the values of a request: in a field of a body file, or in a CSV file.
+/// Finds the first error in the values of a request, in a field of a body file or in a CSV file.
 fn unreadable_value(request: &HttpRequest, directory: &Path) -> Option<String> {
     let body = std::str::from_utf8(&request.body).unwrap_or_default();
     let headers = request.headers.iter().map(|(_, value)| (value.as_str(), true));

@@ -1,4 +1,4 @@
-//! Counters of the network stack in a process's network namespace, from `/proc/PID/net`.
+//! Counters of the network stack in the namespace of a process, from `/proc/PID/net`.
 
 use std::path::Path;
 

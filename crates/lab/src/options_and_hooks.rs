@@ -1,4 +1,5 @@
-//! The lab's interface to its caller: options, callbacks, progress, errors. It judges no numbers and prints nothing.
+//! Interface of the lab to its caller: options, callbacks, progress, errors. The lab judges no numbers and prints
+//! nothing.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,37 +11,37 @@ use crate::cluster::Cluster;
 /// Settings for carrying out a plan on this machine.
 #[derive(Clone)]
 pub struct Options {
-    /// The quintain binary: the generator, and the `quintain` of commands.
+    /// The quintain binary, used for the generator and for `quintain` in commands.
     pub exe: PathBuf,
-    /// The study's directory: the working directory of commands and the base of relative paths.
+    /// Directory of the study: the working directory of commands and the base of relative paths.
     pub directory: PathBuf,
-    /// CPUs to use, with their topology; from `cpus` of `study::record::Host`.
+    /// CPUs to use and their topology, from `cpus` of `study::record::Host`.
     pub cpus: Vec<Cpu>,
-    /// Idle policy during trials.
+    /// Policy for idle CPUs during trials.
     pub idle: IdlePolicy,
-    /// Machines that run the trials; `None` for this one.
+    /// Machines that run the trials; `None` for this machine.
     pub cluster: Option<Rc<Cluster>>,
-    /// Measures the speed of server's and generator's CPUs around each trial: [`crate::cpu_probe::run`] except in tests.
+    /// Function that probes CPUs of server and generator around each trial: [`crate::cpu_probe::run`] except in tests.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
 impl Options {
-    /// Creates options for the `cpus` that the host has, with the machine's default idle policy.
+    /// Creates options with the `cpus` that `host` has and the machine's idle policy.
     pub fn new(exe: PathBuf, directory: PathBuf, host: &Host, cpus: &[u32]) -> Self {
         let cpus = host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect();
         Self { exe, directory, cpus, idle: IdlePolicy::Machine, cluster: None, probe: crate::cpu_probe::run }
     }
 }
 
-/// Callbacks of the lab, all called from the thread that called the lab.
+/// Callbacks of the lab, which calls them from the thread of its caller.
 pub struct Hooks<'a> {
-    /// Stores a record before the next trial begins, and may add to it. An error ends the run.
+    /// Stores a record before the next trial begins; may add facts to it. An error ends the run.
     pub store: &'a mut dyn FnMut(&mut Record) -> Result<(), String>,
-    /// Decides what is next at a design point (by index), given all records of the run, before each trial.
+    /// Decides what to do next at the design point with this index, before each trial. Receives all records of the run.
     pub next: &'a mut dyn FnMut(usize, &[Record]) -> study::Next,
     /// Called at each change of phase and a few times per second under load.
     pub progress: &'a mut dyn FnMut(&Progress),
-    /// Whether to stop at once; polled about twenty times per second.
+    /// Whether to stop at once; called about twenty times per second.
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -51,15 +52,15 @@ pub struct Progress {
     pub phase: Phase,
     /// Index of the design point.
     pub point: usize,
-    /// Number of the block.
+    /// Number of the block of this trial.
     pub block: u32,
     /// Position of the trial in the run, from 0.
     pub order: u32,
-    /// Request for this trial beyond the plan.
+    /// Request for this trial in addition to the plan, such as the rate of a search; `None` without one.
     pub step: Option<Step>,
-    /// Records of this run so far, including earlier sittings.
+    /// Number of records of this run so far, including those before it was resumed.
     pub trials_done: u32,
-    /// Latest progress of this trial's load.
+    /// Latest progress of this trial's load; `None` without a load.
     pub live: Option<Live>,
 }
 
@@ -68,7 +69,7 @@ pub struct Progress {
 pub struct Live {
     /// The generator's progress message.
     pub load: study::generator_messages::Progress,
-    /// Latest sample of the server. `None` if not sampled yet or on another machine.
+    /// Latest sample of the server; `None` if there is none yet or the server runs on another machine.
     pub server: Option<Sample>,
 }
 
@@ -77,11 +78,11 @@ pub struct Live {
 pub enum Phase {
     /// Building the server of this point.
     Build,
-    /// Verifying the server's contract.
+    /// Verifying that the server keeps its contract.
     Verify,
     /// Starting the server, until its port accepts connections.
     Start,
-    /// Loading without measuring.
+    /// Loading the server before measuring.
     Warmup,
     /// Measuring.
     Measure,
@@ -89,12 +90,12 @@ pub enum Phase {
     Stop,
 }
 
-/// Outcome of a run.
+/// How and why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Why the run ended.
+    /// Reason for the end of the run.
     pub cause: Cause,
-    /// Why each design point gets no more trials; `None` if it would have got more.
+    /// Reason why each design point gets no more trials, by index; `None` if it would have got more.
     pub points: Vec<Option<String>>,
 }
 
@@ -105,22 +106,22 @@ pub enum Cause {
     Complete,
     /// The plan's time limit was reached.
     OutOfTime,
-    /// [`Hooks::interrupted`] returned true; the unfinished trial is dropped.
+    /// [`Hooks::interrupted`] returned true. The unfinished trial has no record.
     Interrupted,
-    /// A machine of the cluster was lost, for this reason; the unfinished trial is dropped.
+    /// A machine of the cluster was lost, for this reason. The unfinished trial has no record.
     Lost(String),
 }
 
-/// Why a run could not continue. A failed trial does not end a run: it leaves a record.
+/// Why a run could not continue. A failed trial is not such an error: it leaves a record.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The watchdog of this binary could not be started or is gone; nothing may run without it.
+    /// The watchdog of this binary could not be started or is gone, and nothing may run without one.
     #[error("cannot run the watchdog of `{0}`: {1}")]
     Watchdog(PathBuf, std::io::Error),
-    /// Spinners of [`IdlePolicy::Spin`] do not run: their CPUs and last output.
+    /// Spinners of [`IdlePolicy::Spin`] are not running on these CPUs. The second value is their last output.
     #[error("the idle spinners on CPUs {0} are not running: {1}")]
     Spin(String, String),
-    /// The record of the trial at this position of the run could not be stored.
+    /// The record of the trial at this position in the run could not be stored, for this reason.
     #[error("cannot store the record of trial {0}: {1}")]
     Store(u32, String),
 }

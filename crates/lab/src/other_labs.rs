@@ -1,23 +1,23 @@
-//! Detects other labs on this machine: they would disturb each other without a trace. A working lab holds a Unix socket
-//! with an abstract name (unix(7)): nothing is left of it however the lab ends, it needs no writable file, and the
-//! kernel lists it to every user. Labs in other network namespaces are not visible.
+//! Detects other labs on this machine, which would disturb each other without a trace. A running lab holds a Unix
+//! socket with an abstract name (unix(7)). The kernel lists such sockets to every user, they need no writable file, and
+//! none is left when a lab ends. Labs in other network namespaces are not visible.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
-/// Prefix of the names; process ID and work follow.
+/// Prefix of the names of sockets; the process ID and the name of the run follow.
 const PREFIX: &str = "quintain-lab/";
-/// Maximum length of a name, bytes (`sun_path` has 108, the first is NUL).
+/// Maximum length of a name in bytes: `sun_path` has 108, and the first is NUL.
 const NAME_MAX: usize = 107;
 
-/// Another lab at work.
+/// Another lab that is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lab {
     /// Process ID of the lab.
     pub pid: u32,
-    /// Name of its run, possibly truncated.
+    /// Name of the lab's run, possibly truncated.
     pub work: String,
 }
 
@@ -27,8 +27,8 @@ impl std::fmt::Display for Lab {
     }
 }
 
-/// Announces that this process does `work`, until the result is dropped. Fails with the kernel's
-/// error, or if work is already announced.
+/// Announces to other labs that this process runs `work`, until the result is dropped. Fails with the kernel's error,
+/// or if the process has announced `work` already.
 pub fn announce(work: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(std::process::id(), work))?)
 }
@@ -43,7 +43,7 @@ fn name(pid: u32, work: &str) -> String {
     name
 }
 
-/// Other labs at work; `None` if the kernel's list cannot be read.
+/// Finds the other labs that are running; `None` if the kernel's list cannot be read.
 pub fn others() -> Option<Vec<Lab>> {
     let table = std::fs::read(Path::new("/proc/self/net/unix")).ok()?;
     let mut labs = labs(&String::from_utf8_lossy(&table));
@@ -51,7 +51,7 @@ pub fn others() -> Option<Vec<Lab>> {
     Some(labs)
 }
 
-/// Parses a table such as `/proc/net/unix` (proc(5)), where abstract names begin with `@`.
+/// Parses a table such as `/proc/net/unix` (proc(5)), in which abstract names begin with `@`.
 fn labs(table: &str) -> Vec<Lab> {
     let lab = |line: &str| {
         let (pid, work) = line.split_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX)?.split_once('/')?;

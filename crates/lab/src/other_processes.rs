@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::lab_clocks;
 use crate::procfs::{self, Stat};
 
-/// Total share of one CPU above which other processes make the machine busy.
+/// CPU time of other processes per wall time above which the machine counts as busy; 1 is one CPU.
 pub const BUSY: f64 = 0.25;
 
 /// A process that uses CPU time.
@@ -17,13 +17,13 @@ pub struct User {
     pub pid: u32,
     /// Process name, at most 15 bytes.
     pub name: String,
-    /// CPU time per wall time: 1 is one CPU.
+    /// CPU time per wall time; 1 is one CPU.
     pub share: f64,
 }
 
 type Processes = BTreeMap<u32, Stat>;
 
-/// Other processes that used a CPU within `duration`, highest share first.
+/// Observes other processes for `duration` and returns those that used a CPU, highest share first.
 pub fn users(duration: Duration) -> Vec<User> {
     let (before, begun) = (other_processes(), lab_clocks::now());
     std::thread::sleep(duration);
@@ -31,7 +31,7 @@ pub fn users(duration: Duration) -> Vec<User> {
     between(&before, &other_processes(), seconds)
 }
 
-/// Describes the busiest processes; `None` if the machine is not busy.
+/// Describes the three busiest processes; `None` if their total share is at most [`BUSY`].
 pub fn words(users: &[User]) -> Option<String> {
     let total = users.iter().map(|user| user.share).sum::<f64>();
     if total <= BUSY {
@@ -51,7 +51,7 @@ fn other_processes() -> Processes {
 
 fn between(before: &Processes, after: &Processes, seconds: f64) -> Vec<User> {
     let user = |(pid, now): (&u32, &Stat)| {
-        // All CPU time of a new process is recent.
+        // A process that did not exist before has used all its CPU time since.
         let then = before.get(pid).filter(|then| then.started_ticks == now.started_ticks).map_or(0, |then| then.own_ns);
         let share = now.own_ns.saturating_sub(then) as f64 / 1e9 / seconds.max(1e-3);
         (share > 0.0).then(|| User { pid: *pid, name: now.name.clone(), share })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const KEPT: usize = 8 * 1024;
 
-/// Drains a pipe in its own thread, so that the writer never blocks, and keeps the end.
+/// Thread that drains a pipe, so that the writer never blocks, and keeps the end of its output.
 pub(crate) struct Tail(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Tail {
         Ok(Self(shared))
     }
 
-    /// The last lines. Waits up to `patience` for the last writer to end.
+    /// Returns the last lines. Waits up to `patience` for all writers to close the pipe.
     pub(crate) fn text(&self, patience: Duration) -> String {
         let (state, ended) = &*self.0;
         let waited = ended.wait_timeout_while(lock(state), patience, |state| !state.ended);
@@ -45,7 +45,7 @@ impl Tail {
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // No holder of the lock panics, and the bytes would still be valid.
+    // A holder of this lock does not panic, and the bytes would still be valid.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,4 @@
-//! Runs `perf` during a trial, from before the load until measuring ends, and folds samples of the measured time.
+//! Runs `perf` during a trial, from before the load until measuring ends, and folds the samples of the measured time.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -14,20 +14,20 @@ use crate::fold_stacks::{FIELDS, Fold};
 use crate::lab_clocks;
 use crate::supervised_processes::{Child, Launch, Supervisor, wait_readable};
 
-/// Samples per second of CPU time. Not a divisor of kernel rates, so as not to meet its ticks.
+/// Samples per second of CPU time. It must not divide the kernel's tick rates, or samples would coincide with ticks.
 const FREQUENCY_HZ: u32 = 997;
-/// Time for `perf` to attach; no load begins before.
+/// Time limit for `perf` to attach. The load does not begin earlier.
 const ATTACH: Duration = Duration::from_secs(5);
-/// Time from the first bytes of its file, written once the counters are open, to the first sample.
+/// Time from the first bytes of the file of `perf`, which appear once the counters are open, to the first sample.
 const SETTLE: Duration = Duration::from_millis(50);
-/// Time for `perf` to write its data at the end.
+/// Time limit for `perf` to write its data at the end.
 const FLUSH: Duration = Duration::from_secs(10);
-/// Limits of the time and the output of `perf script`.
+/// Time limit of `perf script`.
 const SCRIPT: Duration = Duration::from_secs(60);
 const SCRIPT_MAX_BYTES: usize = 512 << 20;
 /// Maximum size of the file of samples, which is removed at the end.
 const FILE_MAX: &str = "--max-size=128M";
-/// Maximum number of server processes to attach to; their children are included.
+/// Maximum number of server processes that `perf` attaches to. Children that they start later are included.
 const PROCESSES_MAX: usize = 256;
 
 pub(crate) struct Perf<'a> {
@@ -59,7 +59,7 @@ impl<'a> Perf<'a> {
 
     fn attach(&self, processes: &[u32]) -> Result<Child, String> {
         let processes = processes.iter().take(PROCESSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(",");
-        // Without a cycle counter, as in most virtual machines, perf uses the CPU clock.
+        // `perf` uses the CPU clock if there is no cycle counter, as in most virtual machines.
         let words = format!(
             "perf record -e cycles -F {FREQUENCY_HZ} -g -k CLOCK_MONOTONIC -B -N {FILE_MAX} -o {DATA} -p {processes}"
         );
@@ -83,7 +83,7 @@ impl<'a> Perf<'a> {
 
     fn spawn(&self, words: &[&str], talk: bool) -> Result<Child, String> {
         let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        // Keeps the user's settings and symbol servers from affecting the result.
+        // The user's settings and symbol servers must not affect the result.
         let environment = [("PERF_CONFIG", "/dev/null"), ("DEBUGINFOD_URLS", ""), ("LC_ALL", "C")];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let launch = Launch { environment: &environment, talk, ..Launch::new(&words, self.folder.path()) };
@@ -155,7 +155,7 @@ impl<'a> Perf<'a> {
 
 const DATA: &str = "perf.data";
 
-/// Value of the kernel's permission setting; `None` if the kernel lacks performance events.
+/// Value of `perf_event_paranoid`; `None` if the kernel lacks performance events.
 fn paranoid() -> Option<i32> {
     std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
 }

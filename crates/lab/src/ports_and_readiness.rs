@@ -12,14 +12,13 @@ use crate::{lab_clocks, procfs};
 pub(crate) enum NotReady {
     Exited(Exit),
     TimedOut,
-    /// The port accepts connections, but belongs to another process.
+    /// The port accepts connections but belongs to a different process.
     Foreign,
     Interrupted,
 }
 
-/// Waits until `child` or one of its descendants accepts connections on `address`. `inside` has the
-/// port that it listens on in its container, and a function that queries the engine for its first
-/// process.
+/// Waits up to `timeout` until `child` or one of its descendants accepts connections on `address`. For a container,
+/// `inside` has the port inside it, and a function that asks the engine for its first process.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,
@@ -34,7 +33,7 @@ pub(crate) fn wait(
         let is_held = || {
             let mut servers = child.servers();
             let Some((port, first_inside)) = inside else { return is_held_by(&servers, address.port()) };
-            // Processes of another user cannot be identified as ours.
+            // Processes of another user carry no readable mark.
             if servers.is_empty() {
                 servers.extend(first_inside());
             }
@@ -45,7 +44,7 @@ pub(crate) fn wait(
             return Ok(());
         }
         let left = deadline.saturating_duration_since(lab_clocks::now());
-        // The pause waits for the server's end, so that an early exit is noticed at once.
+        // The pause waits for the server to exit, so that an early exit is noticed at once.
         if let Some(exit) = child.wait(pause.min(left)) {
             return Err(NotReady::Exited(exit));
         }
@@ -66,12 +65,12 @@ fn is_held_by(pids: &[u32], port: u16) -> bool {
 
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
     let Ok(stream) = TcpStream::connect_timeout(&address, timeout) else { return false };
-    // A port may connect to itself without a listener (simultaneous open, RFC 9293 3.5).
+    // A port may connect to itself without a listener (simultaneous open, RFC 9293, section 3.5).
     stream.local_addr().ok() != stream.peer_addr().ok()
 }
 
-/// A free port outside `ip_local_port_range`, so that no client takes it in between. Each call returns another, so that
-/// no trial meets the closing connections of the previous one.
+/// Returns a free port outside `ip_local_port_range`, so that no client takes it in between. Each call returns a
+/// different port, so that no trial meets closing connections of the previous one.
 pub(crate) fn free_port() -> std::io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
@@ -79,14 +78,14 @@ pub(crate) fn free_port() -> std::io::Result<u16> {
     let outgoing = bounds.next().unwrap_or(32_768)..=bounds.next().unwrap_or(60_999);
     let ports = (10_000..=65_000).filter(|port| !outgoing.contains(port)).collect::<Vec<u16>>();
     for _ in 0..ports.len() {
-        // The process ID makes several labs on one machine start at different ports.
+        // The process ID lets labs on one machine start at different ports.
         let turn = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(61));
         let port = ports[turn as usize % ports.len()];
         if is_free(port) {
             return Ok(port);
         }
     }
-    // All ports are in the range of outgoing connections, so the kernel chooses.
+    // All ports belong to the range for outgoing connections, so the kernel chooses.
     TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr().map(|address| address.port())
 }
 

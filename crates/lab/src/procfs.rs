@@ -1,4 +1,4 @@
-//! Files about processes in `/proc` (proc(5)). `proc` is that directory, or another one in tests.
+//! Files about processes in `/proc` (proc(5)). `proc` is this directory, or a different one in tests.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ pub(crate) fn pids(proc: &Path) -> impl Iterator<Item = u32> + use<> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Text of a file of a process. Program names in it need not be UTF-8.
+/// Reads a file of a process; `None` if unreadable. Replaces invalid UTF-8, which program names may contain.
 pub(crate) fn read(proc: &Path, pid: u32, file: &str) -> Option<String> {
     let bytes = fs::read(proc.join(format!("{pid}/{file}"))).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
@@ -21,7 +21,7 @@ pub(crate) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
 }
 
-/// Number in a line such as `VmHWM: 1234 kB`.
+/// Number in a line such as `VmHWM: 1234 kB`; `None` without such a line.
 pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
     value(text, key)?.split_whitespace().next()?.parse().ok()
 }
@@ -38,8 +38,7 @@ fn socket_inode(link: &Path) -> Option<u64> {
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether one of `pids` listens on `port`, in the first one's network namespace. `None` if
-/// permission or files are missing.
+/// Whether one of `pids` listens on `port`, in the first one's network namespace. `None` if the files are unreadable.
 pub(crate) fn is_port_held(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
     let here = listening(proc, *pids.first()?)?.into_iter().filter(|(address, _)| address.port() == port);
     let inodes = here.map(|(_, inode)| inode).collect::<Vec<_>>();
@@ -55,7 +54,7 @@ pub(crate) fn is_port_held(proc: &Path, pids: &[u32], port: u16) -> Option<bool>
     seen_all.then_some(false)
 }
 
-/// Visible TCP addresses that `pids` listen on, without duplicates.
+/// TCP addresses that `pids` listen on and that this process may see, without duplicates.
 pub(crate) fn listening_addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
     let held =
@@ -73,8 +72,8 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     Some(tables.into_iter().flatten().flat_map(|table| listeners(io::BufReader::new(table))).collect())
 }
 
-/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)). Linux lists them before all others, of which there
-/// can be 100,000 after a load.
+/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)). Stops at the first socket in another state, because
+/// Linux lists those last and there may be 100,000 after a load.
 fn listeners(table: impl io::BufRead) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
     let mut found = Vec::new();
@@ -112,9 +111,9 @@ pub(crate) fn tick_ns() -> u64 {
 /// Fields of `/proc/PID/stat`. Source: proc_pid_stat(5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// Name of the process or thread, at most 15 bytes. Kernel threads rename themselves with their work.
+    /// Name of the process or thread, at most 15 bytes. Kernel threads change theirs with their work.
     pub(crate) name: String,
-    /// Whether it is still running; zombies are not.
+    /// Whether the process is still running; false for a zombie.
     pub(crate) runs: bool,
     pub(crate) parent: u32,
     pub(crate) group: u32,
@@ -123,7 +122,7 @@ pub(crate) struct Stat {
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
     pub(crate) threads: u32,
-    /// Start time since boot; identifies the process together with its ID.
+    /// Start time in ticks since boot. Together with its ID, it identifies the process.
     pub(crate) started_ticks: u64,
     pub(crate) rss_bytes: u64,
 }
@@ -134,7 +133,7 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        // The name may contain parentheses and blanks: count fields from the last `)`.
+        // The name may contain parentheses and spaces, so fields are counted from the last `)`.
         let (before, after) = text.rsplit_once(')')?;
         let fields: Vec<&str> = after.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();

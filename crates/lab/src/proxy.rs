@@ -1,4 +1,4 @@
-//! Proxies of a trial. They start after the server, its neighbor first, and stop before it.
+//! Proxies of a trial. They start after the server and stop before it; the server's neighbor starts first.
 
 use std::cell::Cell;
 use std::fs;
@@ -23,14 +23,14 @@ const CALLS_MAX_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) struct Proxy<'a> {
     plan: &'a ProxyPlan,
     pub(crate) started: Started,
-    /// Port of the next process towards the server.
+    /// Port of the next process on the way to the server.
     next_port: u16,
     pub(crate) admin_port: Option<u16>,
-    /// Removed after the process has ended: fields are dropped in this order.
+    /// Directory of the proxy's files. It is declared after the process, so that it is removed later.
     folder: tempfile::TempDir,
 }
 
-/// Returns proxies in order, the generator's neighbor first. Fills `known` even on failure, which stops the rest.
+/// Starts the proxies and returns them, the generator's neighbor first. Fills `known` even on failure.
 pub(crate) fn start<'a>(
     order: &'a Serve,
     ground: Ground<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn start<'a>(
     let plans = &order.point.proxies;
     *known = vec![ProxyUse::default(); plans.len()];
     let (mut proxies, mut left, mut next_port) = (Vec::new(), order.proxy_cpus.as_slice(), subject_port);
-    // The server's neighbor starts first, so that each proxy finds the next one listening.
+    // The proxy next to the server starts first, so that each one finds the next one listening.
     for ((nth, plan), used) in plans.iter().enumerate().zip(known).rev() {
         let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
         left = rest;
@@ -105,7 +105,7 @@ fn start_one(
 }
 
 impl Proxy<'_> {
-    /// Stops the proxy. `tables` are pairs of connection tables, the best first.
+    /// Stops the proxy and writes results to `used`. `tables` are pairs of connection tables, the best pair first.
     pub(crate) fn finish(mut self, tables: &[(&Table, &Table)], used: &mut ProxyUse) -> Vec<Warning> {
         let mut warnings = self.started.stop(&mut used.used).into_iter().collect::<Vec<_>>();
         used.wire = tables

@@ -1,7 +1,6 @@
-//! Resource usage of a server: all its processes together, sampled ten times per second without
-//! disturbing it. One read per process gives CPU time, memory and threads. Members are searched
-//! once per second, reading only new processes. Reads whose cost grows with the server (PSS,
-//! sockets, threads) take at most 1 / [`COST_SHARE`] of the time.
+//! Resource usage of all processes of a server, sampled ten times per second without disturbing it. One read per
+//! process gives CPU time, memory and threads. A search for members, once per second, reads only new processes. Reads
+//! whose cost grows with the server (PSS, sockets, threads) take at most 1 / [`COST_SHARE`] of the time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +16,11 @@ use crate::thread_counters::{Counts, Threads, Waits};
 
 const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
-/// Age up to which the list of members is valid at the two ends of measuring.
+/// Maximum age of the list of members at the start and end of measuring.
 const FRESH: Duration = Duration::from_millis(50);
-/// How long unfinished waits are followed after measuring: real-time tasks have a CPU for at most 0.95 s (sched(7)).
+/// Time for which unfinished waits are followed after measuring: real-time tasks run for at most 0.95 s (sched(7)).
 const FOLLOWED: Duration = Duration::from_secs(1);
-/// A costly read is repeated after this many times its own CPU time.
+/// Multiple of its own CPU time after which a costly read is repeated.
 const COST_SHARE: u32 = 200;
 
 pub(crate) struct Sampler {
@@ -33,7 +32,7 @@ pub(crate) struct Sampler {
     members: Vec<u32>,
     members_at: Option<Instant>,
     strangers: BTreeSet<u32>,
-    /// Due time of the next sample.
+    /// Time at which the next sample is due.
     pub(crate) next: Instant,
     next_costly: Instant,
     next_threads: Instant,
@@ -43,14 +42,14 @@ pub(crate) struct Sampler {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Midpoint of reading the CPU times, since the server was started, ns.
+    /// Time of the reading in ns since the start of the server: the midpoint of reading the CPU times.
     pub(crate) at_ns: u64,
-    /// Time that its CPUs worked or were taken by the host, ns; `None` if not reported.
+    /// Time in ns that the server's CPUs worked or were taken by the host; `None` if the kernel does not report it.
     busy_ns: Option<u64>,
     user_ns: u64,
     system_ns: u64,
     threads: Counts,
-    /// Waits for a CPU that `threads` does not include yet.
+    /// Unfinished waits for a CPU, which `threads` does not include yet.
     waits: Waits,
     processes: usize,
     rss_max_bytes: u64,
@@ -59,8 +58,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both exactly. Otherwise the
-    /// kernel reports each in ticks, rounded down per process, and their sum in nanoseconds per thread. If both sources
-    /// agree within the rounding, the finer one gives the sum.
+    /// kernel reports each in ticks, rounded down per process, and their sum in ns per thread. If both agree within the
+    /// rounding, the finer source gives the sum.
     fn cpu_since(&self, begin: &Self) -> (u64, u64) {
         let counted = |reading: &Self| reading.cgroup.and_then(|usage| usage.cpu_ns);
         if let Some((begin, end)) = counted(begin).zip(counted(self)) {
@@ -70,7 +69,7 @@ impl Reading {
         let system_ns = self.system_ns.saturating_sub(begin.system_ns);
         let run_ns = self.threads.run_ns.saturating_sub(begin.threads.run_ns);
         let ticks_ns = user_ns + system_ns;
-        // Two values, each rounded at both ends.
+        // User and system time are each rounded at both ends.
         let doubt_ns = 2 * tick_ns() * self.processes.max(begin.processes) as u64;
         if run_ns == 0 || run_ns.abs_diff(ticks_ns) > doubt_ns {
             return (user_ns, system_ns);
@@ -100,7 +99,7 @@ impl Sampler {
         }
     }
 
-    /// Switches to the control group for usage and members; `false` if it cannot be read.
+    /// Switches to the control group for usage and members. Returns `false` if its usage cannot be read.
     pub(crate) fn reads_cgroup(&mut self) -> bool {
         self.cgroup = Cgroup::of(&self.proc, self.group);
         self.cgroup.is_some()
@@ -127,7 +126,7 @@ impl Sampler {
             sample.cpu_ns = user_ns + system_ns;
         }
         if costly {
-            // The cost of a read, even if the thread has to wait for a CPU.
+            // CPU time is the cost of a read even if the thread has to wait for a CPU.
             let before = thread_cpu_time();
             let pss_bytes = |pid: &u32| Some(number(&procfs::read(&self.proc, *pid, "smaps_rollup")?, "Pss")? * 1024);
             sample.pss_bytes = sum(self.members.iter().map(pss_bytes));
@@ -150,7 +149,7 @@ impl Sampler {
         self.samples.last().copied()
     }
 
-    /// Takes a full sample now: even a short trial needs one with all connections open.
+    /// Takes a full sample now, because even a short trial needs one while all connections are open.
     pub(crate) fn tick_in_full(&mut self) {
         self.next = lab_clocks::now();
         self.next_costly = self.next;
@@ -166,7 +165,7 @@ impl Sampler {
 
     pub(crate) fn reading(&mut self) -> Reading {
         self.prepare();
-        // CPU times first: the other values are less sensitive to delay.
+        // CPU times are read first: the other values are less sensitive to delay.
         let before = lab_clocks::now();
         self.threads.look(&self.proc, &self.members);
         let mut reading =
@@ -191,7 +190,7 @@ impl Sampler {
         reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
     }
 
-    /// Writes the results to `used`. `measured` has the readings at both ends; `span` is when
+    /// Writes the results to `used`. `measured` has the readings at both ends of measuring; `span` is the time in which
     /// requests were counted.
     pub(crate) fn finish(
         self,
@@ -233,7 +232,7 @@ impl Sampler {
         self.members.iter().filter_map(|pid| Stat::read(&self.proc, *pid))
     }
 
-    /// Members are the group, and children that left it: their parent was a member.
+    /// Searches for members: processes of the group, and children of members that have left it.
     fn find_members(&mut self) {
         self.members_at = Some(lab_clocks::now());
         if let Some(members) = self.cgroup.as_ref().and_then(Cgroup::members) {
@@ -266,15 +265,15 @@ impl Sampler {
     }
 }
 
-/// Share of `span` covered by `readings`; `None` if `span` is empty or they do not overlap.
+/// Share of `span` covered by the time between `readings`; `None` if `span` is empty or they do not overlap.
 fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Option<f64> {
     let whole = span.1.saturating_duration_since(span.0);
     let part = readings.1.min(span.1).saturating_duration_since(readings.0.max(span.0));
     (!part.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())
 }
 
-/// Time that these CPUs worked for processes or were taken by the host of a virtual machine, ns; `text` is
-/// `/proc/stat`. Interrupts are excluded: the network's part of them serves the server. Source: proc_stat(5).
+/// Time in ns that `cpus` worked for processes or were taken by the host of a virtual machine; `text` is `/proc/stat`.
+/// Excludes interrupts, because those of the network serve the server. Source: proc_stat(5).
 fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
     let of = |cpu: &u32| {
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
@@ -377,9 +376,9 @@ mod tests {
         let at = |ms: u64| zero + Duration::from_millis(ms);
         for (begin, end, share) in [
             (100, 600, Some(1.0)),
-            (90, 650, Some(1.0)),  // early and late
-            (150, 600, Some(0.9)), // the first late
-            (100, 350, Some(0.5)), // the second early
+            (90, 650, Some(1.0)),  // one reading early, one late
+            (150, 600, Some(0.9)), // the first reading late
+            (100, 350, Some(0.5)), // the second reading early
             (600, 700, None),
         ] {
             assert_eq!(share_within((at(begin), at(end)), (at(100), at(600))), share, "{begin} to {end}");

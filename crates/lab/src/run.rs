@@ -12,12 +12,12 @@ use crate::trial::{self, Bench, Trial};
 use crate::trial_end_reason::End;
 use crate::{cpu_list, git_revision, lab_clocks};
 
-/// Consecutive failures after which a design point is abandoned.
+/// Number of consecutive failures after which a design point is abandoned.
 const FAILURES_MAX: usize = 3;
 
-/// Runs the trials of `plan` that are not in `done`: each runnable point once per block, in the block's order, until it
-/// has enough trials or the study allows no more. Points that others depend on finish first. A failed trial leaves a
-/// record and does not end the run. The calling thread must outlive it: the kernel kills a thread's children with it.
+/// Runs the trials of `plan` that are not in `done`. Each runnable point has one trial per block, until it has enough
+/// or the study allows no more. Points that others depend on finish first. A failed trial leaves a record and does not
+/// end the run. The calling thread must outlive the run, because the kernel kills a thread's children with it.
 pub fn run(
     plan: &Plan,
     builds: &[Build],
@@ -99,7 +99,7 @@ pub fn run(
     Ok(Ended { cause, points: ends })
 }
 
-/// Why a point gets no trials: this machine cannot run it, or its server was not built.
+/// Explains for each point why it gets no trials: unrunnable here, or its server was not built. `None` if it can run.
 fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     let mut ends: Vec<Option<String>> = plan.points.iter().map(|point| point.unrunnable.clone()).collect();
     for build in builds {
@@ -119,7 +119,7 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     ends
 }
 
-/// The hook's decision, unless the point is abandoned. Searches decide unless the server cannot run here.
+/// Returns the hook's decision, unless the point is abandoned. A search goes on unless its server cannot run here.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
     let mine = records.iter().rev().filter(|record| record.point == point);
     let failures: Vec<_> = mine
@@ -150,9 +150,8 @@ fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option
     known.entry(folder).or_insert_with_key(|folder| git_revision::of(folder)).clone()
 }
 
-/// Directory of a server: where the first file in its command is, or where its build changes to
-/// (`make -C`). `None` if the command has no file below `directory`: the directory of a system
-/// program is irrelevant.
+/// Directory of a server: that of the first existing file in its command, or the argument of `make -C` in its build.
+/// `None` if neither exists; the directory of a system program is irrelevant.
 fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     let base = directory.join(point.subject.process.directory.as_deref().unwrap_or(""));
     let command = shell_words::split(&point.subject.process.command).ok()?;
@@ -171,14 +170,13 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
 /// Spinners on all CPUs in use, here or on the machines of a cluster.
 pub(crate) struct Spinners<'a> {
     bench: &'a Bench<'a>,
-    /// CPUs to keep awake; on a cluster, those of the server's machine.
+    /// CPUs to keep awake; in a cluster, those of the server's machine.
     cpus: Vec<u32>,
     here: Option<Spinner>,
 }
 
 impl<'a> Spinners<'a> {
-    /// Starts spinners on all CPUs of active points. `None` without active points or with the
-    /// machine's idle policy.
+    /// Starts spinners on all CPUs of active points. `None` without active points or with the machine's idle policy.
     pub(crate) fn start(bench: &'a Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
         let mut used = BTreeSet::new();
         for (point, _) in bench.plan.points.iter().zip(ends).filter(|(_, end)| end.is_none()) {

@@ -1,4 +1,4 @@
-//! The server's side of a trial, driven by the lab or a remote node: starts, watches, samples and stops processes.
+//! The server's side of a trial, driven by the lab or a node: starts, watches, samples and stops processes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
@@ -17,11 +17,11 @@ use crate::start_server::{Companion, Ground, Server, Started};
 use crate::trial_end_reason::{End, failed};
 use crate::{lab_clocks, network_counters, ports_and_readiness, tcp_byte_counts};
 
-/// Interval of reading the proxies' connection tables: with very many connections one read takes milliseconds.
+/// Interval between readings of the connection tables; one takes milliseconds with very many connections.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
 /// Time before a reading in which all other work stops, so that the reading is not late.
 const NEAR: Duration = Duration::from_millis(20);
-/// Time for a server to exit after a failed load, so that its exit is reported.
+/// Time for a server to exit after a failed load, so that its exit can be reported.
 const EXITING: Duration = Duration::from_millis(200);
 
 pub(crate) trait Side {
@@ -30,22 +30,22 @@ pub(crate) trait Side {
     /// Handles that become readable when [`look`](Side::look) has something to do.
     fn handles(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Prepares for waiting; returns the latest time of the next [`look`](Side::look).
+    /// Prepares for waiting. Returns the deadline for the next [`look`](Side::look); `None` without one.
     fn prepare(&mut self) -> Option<Instant>;
 
-    /// Handles events; `readable` has one flag per handle.
+    /// Handles events. `readable` has one flag for each of [`handles`](Side::handles).
     fn look(&mut self, readable: &[bool]) -> Result<Seen, End>;
 
-    /// Announces when measuring begins and ends, on the lab's clock.
+    /// Tells this side when measuring will begin and end, on the lab's clock.
     fn announce(&mut self, moments: Announced) -> Result<(), End>;
 
     fn measured(&mut self, span: Span) -> Result<(), End>;
 
-    /// Stops everything. With `has_failed`, the load failed and the server may be about to exit.
+    /// Stops all processes and returns their usage. With `has_failed`, the server may be about to exit by itself.
     fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End>;
 }
 
-/// Why a server's side could not be started, and the known facts about it.
+/// Why the server's side could not be started, and the facts known about it by then.
 pub(crate) type NotStarted = (End, Box<Stopped>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -55,16 +55,16 @@ pub(crate) struct Seen {
     /// Whether the reading at the end of measuring has been taken.
     pub(crate) ended: bool,
     pub(crate) exited: bool,
-    /// The server's latest sample, if it is sampled on this machine.
+    /// Latest sample of the server; `None` if it runs on another machine or there is none.
     pub(crate) used: Option<Sample>,
 }
 
 pub(crate) struct Subject<'a> {
     pub(crate) server: Started,
     proxies: Vec<Proxy<'a>>,
-    /// Declared after the server so that they are dropped later: the server needs them.
+    /// Processes that the server needs, and therefore declared after it so that they are dropped later.
     companions: Companions<'a>,
-    /// One sampler per process, in the order of [`uses`].
+    /// Samplers, one per process, in the order of [`uses`].
     samplers: Vec<Sampler>,
     readings: Readings,
     before: Option<study::record::NetworkCounters>,
@@ -86,10 +86,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Starts companions, server and proxies; fills `known` even on failure.
+    /// Starts companions, then the server, then proxies. Fills `known` even on failure.
     fn start_all(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
         known.subject.cpus.clone_from(&order.cpus);
-        // Unlike the main port, it is not retried, as few servers have a second one.
+        // The second port is not retried, unlike the main port, because few servers have one.
         let second_port = ports_and_readiness::free_port()
             .map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
         let companions = companion::start(order, ground, &mut known.companions)?;
@@ -201,7 +201,8 @@ impl Side for Subject<'_> {
         let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
         let Self { mut server, proxies, mut companions, samplers, readings, before, mut known, .. } = *self;
         known.failure = failure;
-        // An ended server has no `/proc` directory. Ours has its counters, unless it had its own network namespace.
+        // An ended server has no `/proc` directory. This process has equal counters, unless that server had its own
+        // namespace.
         let after = network_counters::read(Path::new(&format!("/proc/{}/net", server.pid)));
         match before.zip(after.or_else(|| network_counters::read(Path::new("/proc/self/net")))) {
             Some((before, after)) => known.network = network_counters::between(before, after),
@@ -229,7 +230,7 @@ fn start_server(
     known: &mut Stopped,
 ) -> Result<Started, End> {
     let plan = &order.point.subject.process;
-    // Behind a proxy, the server is only reached from its own machine.
+    // Only its own machine connects to a server behind a proxy.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
     let names = |name: &str| port_of(name, second_port, companions);
     let server = Server { names: &names, cpus: &order.cpus, address, ..Server::new(plan, ground) };
@@ -244,7 +245,7 @@ fn start_server(
     Ok(started)
 }
 
-/// Port for a placeholder `{NAME_port}` in the server's command: its second port or a companion's.
+/// Port for a placeholder `{NAME_port}` in a command: the server's second port or a companion's; `None` if unknown.
 pub(crate) fn port_of(name: &str, second_port: u16, companions: &[Companion]) -> Option<String> {
     let of = name.strip_suffix("_port")?;
     let companion = || companions.iter().find(|companion| companion.plan.name == of);
@@ -256,16 +257,16 @@ pub(crate) fn port_of(name: &str, second_port: u16, companions: &[Companion]) ->
 struct Readings {
     begin: Option<UsageSnapshot>,
     end: Option<UsageSnapshot>,
-    /// Announced begin and end of measuring.
+    /// Announced time at which measuring begins.
     begins: Option<Instant>,
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
-    /// Latest table before the end, when ungated generators may have disconnected.
+    /// Latest connection table before the end, for ungated generators, which may disconnect before the last one.
     between: Option<(Instant, Option<tcp_byte_counts::Table>)>,
 }
 
 impl Readings {
-    /// Readings of the `nth` sampler at both ends.
+    /// Readings of the `nth` sampler at the start and end of measuring; `None` if one is missing.
     fn both(&self, nth: usize) -> Option<(Reading, Reading)> {
         Some((*self.begin.as_ref()?.usage.get(nth)?, *self.end.as_ref()?.usage.get(nth)?))
     }
@@ -295,7 +296,7 @@ impl Readings {
 }
 
 struct UsageSnapshot {
-    /// Readings, one per sampler.
+    /// Readings of processes, one per sampler.
     usage: Vec<Reading>,
     /// Byte counts of the proxies' connections; `None` without proxies.
     wire: Option<tcp_byte_counts::Table>,

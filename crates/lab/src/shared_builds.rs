@@ -4,13 +4,12 @@ use study::record::{Build, BuildOutcome};
 
 use crate::lab_clocks;
 
-/// Builds with their keys. Equal keys with equal commands share one.
+/// Outcomes of builds. Points with equal keys and equal commands share one outcome.
 #[derive(Default)]
 pub(crate) struct Builds<K>(Vec<(K, Build)>);
 
 impl<K: PartialEq> Builds<K> {
-    /// Notes that a point needs a build, which `make` carries out for the first one. Returns
-    /// `false` if interrupted.
+    /// Records that a point needs a build, which `make` carries out for the first such point. `false` if interrupted.
     pub(crate) fn add(
         &mut self,
         key: K,

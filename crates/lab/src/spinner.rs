@@ -9,7 +9,7 @@ pub(crate) struct Spinner {
 }
 
 impl Spinner {
-    /// Keeps `cpus` awake: starts spinners in `running`, or checks that they still run. Fails with their last output.
+    /// Keeps `cpus` awake: starts spinners or checks that those in `running` still run. Fails with their last output.
     pub(crate) fn keep(
         running: &mut Option<Self>,
         cpus: &[u32],
@@ -22,7 +22,7 @@ impl Spinner {
                 let words = ["quintain", "spin", "--cpus", &crate::cpu_list::format(cpus)].map(str::to_owned);
                 let launch = Launch { cpus, ..Launch::new(&words, directory) };
                 let mut child = supervisor.spawn(launch).map_err(|error| error.to_string())?;
-                // A spinner that cannot work ends at once; later trials check again.
+                // A spinner that cannot work ends at once. Later trials check again.
                 child.wait(Duration::from_millis(50));
                 Self { child, cpus: cpus.to_vec() }
             }

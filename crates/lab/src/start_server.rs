@@ -29,7 +29,7 @@ pub(crate) struct Ground<'a> {
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) images: Images,
-    /// Companions that keep running between trials.
+    /// Companions that run on between trials.
     pub(crate) companions: RefCell<Vec<Companion>>,
 }
 
@@ -48,14 +48,14 @@ impl Drop for Companion {
 pub(crate) struct Server<'a> {
     pub(crate) ground: Ground<'a>,
     pub(crate) plan: &'a ProcessPlan,
-    /// Values of placeholders in its command and environment, other than its port and address.
+    /// Returns the values of placeholders in the command and environment, except the server's port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
-    /// Called before each start, with a function that fills the placeholders.
+    /// Called before each start with a function that fills in placeholders.
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
     pub(crate) cpus: &'a [u32],
     pub(crate) address: IpAddr,
     pub(crate) kind: FailureKind,
-    /// Prefix of messages, such as `proxy haproxy: `.
+    /// Prefix of messages, such as `proxy haproxy: `; empty for the server.
     pub(crate) who: &'a str,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) pid: u32,
     at: Instant,
-    /// Time from its start until its port accepts connections, ns.
+    /// Time from the start of the process until its port accepts connections, ns.
     pub(crate) ready_ns: u64,
     pub(crate) port: u16,
     kind: FailureKind,
@@ -81,14 +81,14 @@ impl Started {
         sampler
     }
 
-    /// Waits up to `patience` for its end, which is a failure.
+    /// Waits up to `patience` for the process to exit, which is a failure; `None` if it still runs.
     pub(crate) fn failure(&mut self, patience: Duration) -> Option<Failure> {
         let exit = self.child.wait(patience)?;
         let kind = if self.kind == FailureKind::Start { FailureKind::Exited } else { self.kind };
         Some(Failure { kind, message: format!("{}{}", self.who, self.child.exited(exit, "under load")) })
     }
 
-    /// Stops it and writes how it ended to `used`; warns if it had to be killed.
+    /// Stops the process and writes to `used` how it ended. Returns a warning if it had to be killed.
     pub(crate) fn stop(&mut self, used: &mut SubjectUse) -> Option<Warning> {
         let exit = self.child.stop(self.stop_timeout);
         used.exit = Some(exit.to_string());
@@ -98,7 +98,7 @@ impl Started {
 }
 
 impl<'a> Server<'a> {
-    /// A server on any CPU, with no other placeholders than its port and address.
+    /// Describes a server on any CPU whose only placeholders are its port and address.
     pub(crate) fn new(plan: &'a ProcessPlan, ground: Ground<'a>) -> Self {
         Self {
             ground,
@@ -112,7 +112,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Starts it and waits for its port; fills `used` even on failure.
+    /// Starts the process and waits for its port. Fills `used` even on failure.
     pub(crate) fn start(&self, used: &mut SubjectUse) -> Result<Started, End> {
         let (plan, Ground { supervisor, kept, interrupted, .. }) = (self.plan, self.ground);
         let directory = self.ground.directory.join(plan.directory.as_deref().unwrap_or(""));
@@ -191,7 +191,7 @@ impl<'a> Server<'a> {
                     not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
                 }
             };
-            // A container's first process ignores SIGTERM unless it has a handler.
+            // The first process of a container ignores SIGTERM unless it has a handler.
             child.contained = first_inside();
             let stopped = child.stop(stop_timeout);
             if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {
@@ -206,7 +206,7 @@ impl<'a> Server<'a> {
     fn fill(&self, text: &str, port: u16) -> String {
         let inside = self.plan.container.as_ref().and_then(|container| container.publish);
         study::fill(text, |name| match name {
-            // With its own network, a server is reached from outside it.
+            // A server with its own network is reached from outside of it.
             "address" if inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
             "address" => Some(self.address.to_string()),
             "port" => Some(inside.unwrap_or(port).to_string()),
@@ -215,7 +215,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Hint for a process that listens on other addresses than the expected one.
+/// Hint if a process listens on other addresses than `wanted`; empty if it does not.
 fn elsewhere(addresses: &[SocketAddr], wanted: SocketAddr) -> String {
     if addresses.is_empty() {
         return String::new();

@@ -1,6 +1,6 @@
-//! Starts all processes of the lab, so that none outlives it: through `quintain exec`, in their own process groups,
-//! registered with the watchdog. The kernel kills them when the lab dies. A mark in the environment identifies
-//! descendants, even outside the group.
+//! Starts all processes of the lab, so that none outlives it. Each starts through `quintain exec` in its own process
+//! group and is registered with the watchdog. The kernel kills them when the lab dies. A mark in the environment
+//! identifies descendants, even outside the group.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,12 +30,12 @@ use crate::trial_end_reason::saying;
 const PROC: &str = "/proc";
 pub(crate) const MARK: &str = "QUINTAIN_CHILD";
 
-/// Environment variable with the secret of a cluster, for its nodes.
+/// Environment variable that passes the secret of a cluster to its nodes.
 pub const TICKET: &str = "QUINTAIN_TICKET";
 
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// The only constructor of commands in this crate.
+/// Creates a command. Nothing else in this crate may, so that no process starts unsupervised.
 #[expect(clippy::disallowed_methods, reason = "this module owns the starting of processes")]
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
@@ -44,29 +44,29 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 pub(crate) struct Supervisor {
     exe: PathBuf,
     watchdog: Rc<Watchdog>,
-    /// Value of [`MARK`] for all children; each adds its number.
+    /// Prefix of the value of [`MARK`], unique to this supervisor; each child adds its number.
     mark: String,
-    /// Number of the next child or container.
+    /// Number for the next child or container.
     next: Cell<u32>,
 }
 
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
 
-/// A container that outlives its client unless the watchdog removes it.
+/// A container, which outlives its client unless the watchdog removes it.
 pub(crate) struct Job {
     pub(crate) client: Vec<String>,
     pub(crate) name: String,
 }
 
 impl Job {
-    /// Parses a line of the watchdog after `container `: one of our names, then the client.
+    /// Parses a watchdog line after `container `: a name of ours, then the client's command. `None` if invalid.
     pub(crate) fn parse(text: &str) -> Option<Job> {
         let (name, client) = text.split_once(' ')?;
         let client = shell_words::split(client).ok().filter(|client| !client.is_empty())?;
         name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
     }
 
-    /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
+    /// Line for the watchdog. `sign` is `+` before the container is created, and `-` once it is gone.
     pub(crate) fn line(&self, sign: char) -> String {
         format!("{sign}container {} {}", self.name, shell_words::join(&self.client))
     }
@@ -77,9 +77,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) words: &'a [String],
     pub(crate) directory: &'a Path,
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// Whether stdin and stdout are pipes to us. If not, stdin is null and stdout joins stderr.
+    /// Whether stdin and stdout are pipes to this process. If not, stdin is null and stdout joins stderr.
     pub(crate) talk: bool,
-    /// The container that the command starts. It ends no later than the child.
+    /// Container that the command starts; it ends no later than the child.
     pub(crate) container: Option<Job>,
 }
 
@@ -104,7 +104,7 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Fails if the watchdog is gone; nothing may be started without it.
+    /// Fails if the watchdog is gone; nothing may be started without one.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.watchdog.tell("")
     }
@@ -125,19 +125,19 @@ impl Supervisor {
         format!("{}{number}", self.mark)
     }
 
-    /// Creates a directory for files of children. The watchdog removes it if the lab dies.
+    /// Creates a temporary directory for files of children, which the watchdog removes if the lab dies.
     pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
         let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir()?;
         self.register(&format!("scratch {}", folder.path().display()))?;
         Ok(folder)
     }
 
-    /// Has the watchdog clean something up when this is dropped or the process dies.
+    /// Has the watchdog clean up `what` when the lab dies or drops this supervisor. Fails if the watchdog is gone.
     pub(crate) fn register(&self, what: &str) -> io::Result<()> {
         self.watchdog.tell(&format!("+{what}"))
     }
 
-    /// Starts a child, which ends at the latest when its [`Child`] is dropped.
+    /// Starts a child, which ends no later than its [`Child`] is dropped.
     pub(crate) fn spawn(&self, launch: Launch<'_>) -> io::Result<Child> {
         if let Some(container) = &launch.container {
             self.watchdog.tell(&container.line('+'))?;
@@ -153,14 +153,14 @@ impl Supervisor {
             [program, arguments @ ..] if program == "quintain" => command.arg(&self.exe).args(arguments),
             words => command.args(words),
         };
-        // Processes started by a node must not see the cluster's secret.
+        // The secret of a cluster must not reach processes that a node starts.
         command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, &mark);
         let family = (self.watchdog.clone(), format!("{MARK}={mark}"));
         Child::spawn(command, launch.talk, Some(family), launch.container)
     }
 }
 
-/// A mark unique to this supervisor, even if the process ID is reused.
+/// Creates a mark unique to this supervisor, even if the process ID is reused.
 fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -184,7 +184,7 @@ impl Watchdog {
         if error.kind() != io::ErrorKind::BrokenPipe {
             return error;
         }
-        // The pipe closes a moment before the exit status is available.
+        // The pipe closes shortly before the exit status is available.
         let ended = (0..20).find_map(|_| {
             let ended = self.process.borrow_mut().try_wait().ok().flatten();
             if ended.is_none() {
@@ -215,7 +215,7 @@ pub(crate) enum Exit {
 pub(crate) enum Stopped {
     #[error("{0}")]
     Ended(Exit),
-    /// Killed this long after SIGTERM.
+    /// Killed after this time, because it was still running after SIGTERM.
     #[error("forced after {0:?}")]
     Forced(Duration),
 }
@@ -231,13 +231,13 @@ pub(crate) struct Child {
     pid: Pid,
     pidfd: OwnedFd,
     exit: Option<Exit>,
-    /// Members of its family that were still running when it ended.
+    /// Number of descendants that were still running when the process ended.
     left: usize,
     tail: Tail,
-    /// The watchdog that tracks the group, and the mark of the family.
+    /// Watchdog that tracks the process group, and the mark of all descendants.
     family: Option<(Rc<Watchdog>, String)>,
     container: Option<Job>,
-    /// The first process of its container.
+    /// Process ID of the first process in its container; `None` without a container.
     pub(crate) contained: Option<u32>,
     pub(crate) input: Option<ChildStdin>,
     pub(crate) output: Option<ChildStdout>,
@@ -258,9 +258,9 @@ impl Child {
             command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         }
         let mut child = command.spawn()?;
-        drop(command); // It holds the writing end of the pipe that the tail reads to its end.
+        drop(command); // The command holds a writing end of the pipe, which must close for the tail to end.
         let pid = Pid::from_child(&child);
-        // From here on, dropping `this` kills the process, even if the rest of the start fails.
+        // From here on, dropping `this` kills the process if the rest of the start fails.
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
             Err(error) => {
@@ -292,18 +292,18 @@ impl Child {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
-    /// Process and descendants, by mark or group: programs such as nginx overwrite their environment with a title.
+    /// Process IDs of child and descendants, by mark or group: programs such as nginx overwrite their environment.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.pid()];
         if let Some((_, mark)) = &self.family {
-            // Ended processes have no environment.
+            // A process that has ended has no environment.
             let is_member = |pid: &u32| carries(*pid, mark) || is_of_group(*pid, self.pid());
             family.extend(procfs::pids(PROC.as_ref()).filter(|pid| *pid != self.pid()).filter(is_member));
         }
         family
     }
 
-    /// Processes that may be the server: those in the container, or the whole family.
+    /// Process IDs that may belong to the server: all except the client of a container.
     pub(crate) fn servers(&self) -> Vec<u32> {
         let skip = usize::from(self.container.is_some());
         self.family().into_iter().skip(skip).collect()
@@ -313,10 +313,10 @@ impl Child {
         format!("exited ({exit}) {when}{}{}", self.left_behind(), saying(&self.last_words()))
     }
 
-    /// `, but N processes it had started kept running ...`, or nothing if the family has ended.
+    /// `, but N processes it had started kept running ...`; empty if all have ended or the child crashed.
     fn left_behind(&self) -> String {
         let processes = match self.left {
-            // After a crash the workers may just end later.
+            // After a crash the workers may end a little later.
             0 => return String::new(),
             _ if self.exit != Some(Exit::Code(0)) => return String::new(),
             1 => "a process it had started".to_owned(),
@@ -332,7 +332,7 @@ impl Child {
         self.pidfd.as_fd()
     }
 
-    /// Waits up to `timeout` for its end. Once it has ended, the rest of its family is killed.
+    /// Waits up to `timeout` for the child to end, then kills its remaining descendants. `None` if it still runs.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Option<Exit> {
         if self.exit.is_none() && wait_readable(&[self.pidfd()], timeout)[0] {
             self.finish();
@@ -340,7 +340,7 @@ impl Child {
         self.exit
     }
 
-    /// Sends SIGTERM to the group, and SIGKILL after `timeout`.
+    /// Sends SIGTERM to the process group, and SIGKILL if it still runs after `timeout`.
     pub(crate) fn stop(&mut self, timeout: Duration) -> Stopped {
         if let Some(exit) = self.wait(Duration::ZERO) {
             return Stopped::Ended(exit);
@@ -356,15 +356,15 @@ impl Child {
         Stopped::Forced(timeout)
     }
 
-    /// Sends SIGTERM to the process but not to its descendants: ending them is its own job.
+    /// Sends SIGTERM only to the process, which must end its descendants itself.
     pub(crate) fn terminate(&self) -> io::Result<()> {
         Ok(kill_process(self.pid, Signal::TERM)?)
     }
 
-    /// Waits until its family has ended. After `limit` the error lists the rest, now killed.
+    /// Waits up to `limit` until the child and its descendants have ended. Fails with the number left.
     pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
         let deadline = lab_clocks::now() + limit;
-        // Not `wait`, which kills the family.
+        // `wait` would kill the descendants.
         let has_ended = self.exit.is_some() || wait_readable(&[self.pidfd()], limit)[0];
         while has_ended && self.family().len() > 1 && lab_clocks::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
@@ -382,19 +382,19 @@ impl Child {
     pub(crate) fn kill(&mut self) {
         if self.exit.is_none() {
             let _ = kill_process_group(self.pid, Signal::KILL);
-            // Bounded: even SIGKILL does not end uninterruptible sleep in the kernel.
+            // The wait is bounded, because SIGKILL does not end an uninterruptible sleep in the kernel.
             if wait_readable(&[self.pidfd()], Duration::from_secs(10))[0] {
                 self.finish();
             }
         }
     }
 
-    /// The end of its output: stderr, and stdout unless piped. Complete after its end.
+    /// Last output: stderr, and stdout unless piped. It is complete only after the process has ended.
     pub(crate) fn last_words(&self) -> String {
         self.tail.text(if self.exit.is_some() { LAST_WORDS } else { Duration::ZERO })
     }
 
-    /// Kills the family before the process is reaped, while its ID cannot be reused.
+    /// Kills the descendants before the process is reaped, while its ID cannot be reused.
     fn finish(&mut self) {
         self.left = self.family().len() - 1;
         let _ = kill_process_group(self.pid, Signal::KILL);
@@ -408,7 +408,7 @@ impl Child {
             None => Exit::Signal(Signal::KILL.as_raw()),
         });
         if let Some((watchdog, _)) = self.family.take() {
-            // A lost watchdog is noticed before the next trial.
+            // The check before the next trial notices a lost watchdog.
             let _ = watchdog.tell(&format!("-group {}", self.pid.as_raw_pid()));
             let killed = matches!(self.exit, Some(Exit::Signal(_)));
             // If removal fails, the watchdog tries again.
@@ -425,7 +425,7 @@ impl Drop for Child {
     }
 }
 
-/// Stdout and stderr of a short-lived tool such as `git`, not pinned. `None` if it cannot start,
+/// Runs a short-lived tool such as `git`, not pinned, and returns its stdout and stderr. `None` if it cannot start,
 /// fails or takes over ten seconds.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
     let (exit, text) = output(words, directory, Duration::from_secs(10)).ok()?;
@@ -450,7 +450,7 @@ pub(crate) fn pid_of(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 
-/// Whether SIGTERM ends a process. A container's first process needs a handler (pid_namespaces(7)).
+/// Whether SIGTERM ends a process. The first process of a container needs a handler (pid_namespaces(7)).
 pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
     let Some(status) = procfs::read(proc, pid, "status") else { return true };
     let pids = procfs::value(&status, "NSpid");
@@ -460,7 +460,7 @@ pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
     !is_first || caught.is_none_or(|caught| caught & SIGTERM != 0)
 }
 
-/// Waits until one of `handles` is readable or `timeout` has passed; returns one flag per handle.
+/// Waits until one of `handles` is readable or `timeout` has passed. Returns one flag per handle.
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Vec<bool> {
     let deadline = lab_clocks::now() + timeout;
     let mut polled: Vec<PollFd<'_>> =
@@ -469,9 +469,9 @@ pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Ve
     polled.iter().map(|handle| !handle.revents().is_empty()).collect()
 }
 
-/// Kills all other processes with an environment entry that begins with `mark` (`NAME=VALUE`).
+/// Kills all other processes that have an environment entry beginning with `mark`, such as `NAME=VALUE`.
 pub(crate) fn kill_marked(mark: &str) {
-    // Forking processes may be missed once; one that keeps forking must not block us.
+    // A forking process may be missed once, and one that keeps forking must not block the caller.
     for _ in 0..10 {
         let others = procfs::pids(PROC.as_ref()).filter(|pid| *pid != std::process::id());
         if others.filter(|pid| kill_if_marked(*pid, mark)).count() == 0 {
@@ -481,7 +481,7 @@ pub(crate) fn kill_marked(mark: &str) {
 }
 
 fn kill_if_marked(pid: u32, mark: &str) -> bool {
-    // The handle is opened first, so that the ID cannot be reused after the check.
+    // Opening the handle first ensures that the ID is not reused after the check.
     let handle = pid_of(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     handle.is_some_and(|handle| carries(pid, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok())
 }

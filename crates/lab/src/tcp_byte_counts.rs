@@ -1,4 +1,4 @@
-//! Byte counts of the kernel per TCP connection of a proxy (sock_diag(7), `tcp_info`).
+//! Byte counts of the kernel for each TCP connection of a proxy (sock_diag(7), `tcp_info`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,42 +9,41 @@ use study::record::WireUse;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// `NLM_F_REQUEST | NLM_F_DUMP`.
+/// Flags of a request: `NLM_F_REQUEST | NLM_F_DUMP`.
 const REQUEST_DUMP: u16 = 0x301;
 const IPPROTO_TCP: u8 = 6;
-/// `INET_DIAG_INFO`, the attribute with `tcp_info`, and its bit in a request.
+/// Number of `INET_DIAG_INFO`, the attribute with `tcp_info`. [`INFO_BIT`] requests it.
 const INFO: u16 = 2;
 const INFO_BIT: u8 = 1 << (INFO - 1);
 const LISTEN: u8 = 10;
-/// Lengths of `nlmsghdr`, `inet_diag_req_v2` and `inet_diag_msg`.
+/// Length of `nlmsghdr` in bytes; next come `inet_diag_req_v2` and `inet_diag_msg`.
 const HEADER: usize = 16;
 const REQUEST: usize = 56;
 const MESSAGE: usize = 72;
-/// Offset of `tcpi_bytes_acked` in `tcp_info` (Linux 4.1); `tcpi_bytes_received` follows it.
+/// Offset of `tcpi_bytes_acked` in `tcp_info` in bytes (Linux 4.1). `tcpi_bytes_received` follows it.
 const BYTES_ACKED: usize = 120;
 const BUFFER: usize = 64 * 1024;
 
 struct Socket {
-    /// The kernel's unique identifier, never reused.
+    /// Identifier that the kernel never reuses.
     cookie: u64,
     local: u16,
     remote: u16,
-    /// Payload in both directions; `None` if the connection is closing and no longer counted.
+    /// Payload bytes in both directions; `None` if the connection is closing and no longer counted.
     bytes: Option<u64>,
 }
 
 pub(crate) struct Table(Vec<Socket>);
 
-/// All TCP connections of this network namespace; `None` if the kernel does not report them.
+/// Reads all TCP connections of this network namespace; `None` if the kernel does not report them.
 pub(crate) fn read() -> Option<Table> {
     let mut sockets = dump(AddressFamily::INET).ok()?;
-    // The machine may not have IPv6.
+    // IPv6 may be missing on this machine.
     sockets.extend(dump(AddressFamily::INET6).unwrap_or_default());
     Some(Table(sockets))
 }
 
-/// Bytes that passed a proxy on `port`, which connects to `next`. `None` if lost because a
-/// connection closed in between.
+/// Bytes that passed a proxy on `port`, which connects to `next`. `None` if a connection closed in between.
 pub(crate) fn between(begin: &Table, end: &Table, port: u16, next: u16) -> Option<WireUse> {
     let front = |socket: &&Socket| socket.local == port;
     let back = |socket: &&Socket| socket.remote == next;
@@ -193,7 +192,7 @@ mod tests {
             server.read_exact(bytes).unwrap();
             server.write_all(&bytes[..3]).unwrap();
             client.read_exact(&mut bytes[..3]).unwrap();
-            // Only acknowledged bytes count; the acknowledgment of a response may be a moment late.
+            // Only acknowledged bytes count, and the acknowledgment of a response may be late.
             std::thread::sleep(std::time::Duration::from_millis(100));
         };
         bounce(&mut [7; 100]);

@@ -1,6 +1,6 @@
-//! Per-thread counters of the kernel: context switches, CPU time in nanoseconds, waits for a CPU. They vanish with the
-//! thread, as in thread-per-client servers after the load. So threads are sampled often, and the last counters of ended
-//! ones stay in the sum.
+//! Per-thread counters of the kernel: context switches, CPU time in ns and waits for a CPU. They vanish with the
+//! thread, for example at the end of a load on a thread-per-client server. Threads are therefore sampled often, and the
+//! last counters of ended threads stay in the sum.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) struct Counts {
     pub(crate) involuntary: u64,
     /// Time on a CPU, ns (`schedstat`); 0 if the kernel does not report it.
     pub(crate) run_ns: u64,
-    /// Time ready to run without a CPU, ns; 0 if not reported.
+    /// Time for which the thread was ready but had no CPU, ns; 0 if the kernel does not report it.
     pub(crate) wait_ns: u64,
 }
 
@@ -30,7 +30,7 @@ impl Counts {
         }
     }
 
-    /// Counters of a thread, and whether it is on a CPU or waiting for one.
+    /// Reads the counters of a thread, and whether it is on a CPU or waiting for one. `None` if it has ended.
     fn of(thread: &Path) -> Option<(Self, bool)> {
         let status = fs::read_to_string(thread.join("status")).ok()?;
         let is_ready = value(&status, "State").is_some_and(|state| state.starts_with('R'));
@@ -49,15 +49,15 @@ impl Counts {
 
 struct Thread {
     counts: Counts,
-    /// Its directory, and since when it has been ready with these counters.
+    /// Directory of the thread, and since when it has been ready with these counters; `None` if not ready.
     ready: Option<(PathBuf, Instant)>,
 }
 
-/// Unfinished waits for a CPU; the kernel counts a wait when it ends.
+/// Waits for a CPU that have not ended. The kernel counts a wait only when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     pub(crate) total_ns: u64,
-    /// The longest wait, or the longest counted between the latest two samples, ns.
+    /// Longest unfinished wait, or the longest counted between the latest two samples if that is longer, ns.
     pub(crate) longest_ns: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Waits {
 pub(crate) struct Threads {
     alive: BTreeMap<u32, Thread>,
     ended: Counts,
-    /// The longest wait of one thread counted between the latest two samples, ns.
+    /// Longest wait of one thread counted between the latest two samples, ns.
     recent_ns: u64,
 }
 
@@ -85,12 +85,12 @@ impl Threads {
         self.see(now);
     }
 
-    /// Sum over all threads, including ended ones.
+    /// Sum of the counters of all threads, including ended ones.
     pub(crate) fn total(&self) -> Counts {
         self.alive.values().fold(self.ended, |sum, thread| sum.plus(thread.counts))
     }
 
-    /// Waits unfinished at the latest sample, taken at `at`. Waits up to `limit` for them to end.
+    /// Waits that were unfinished at the latest sample, which was taken at `at`. Blocks up to `limit` until they end.
     pub(crate) fn waits(&self, at: Instant, limit: Duration) -> Waits {
         const STEP: Duration = Duration::from_millis(5);
         let mut waits = Waits { total_ns: 0, longest_ns: self.recent_ns };
@@ -106,7 +106,7 @@ impl Threads {
                 let Some((counts, is_ready)) = Counts::of(path) else { return false };
                 let waited_ns = counts.wait_ns.saturating_sub(before.wait_ns);
                 add(waited_ns.saturating_sub(lab_clocks::nanos(now - at)));
-                // The kernel updates the time of a running thread at every tick.
+                // The kernel updates the time of a running thread only at ticks.
                 waited_ns == 0 && counts.run_ns == before.run_ns && is_ready
             });
             if left.is_empty() || now >= at + limit {
@@ -122,7 +122,7 @@ impl Threads {
         self.recent_ns = 0;
         for (number, before) in std::mem::replace(&mut self.alive, now) {
             let counts = before.counts;
-            // A smaller counter means that the ID was reused by another thread.
+            // A smaller counter means that another thread has reused the ID.
             let same = |now: &&mut Thread| {
                 now.counts.voluntary >= counts.voluntary
                     && now.counts.involuntary >= counts.involuntary
@@ -199,7 +199,7 @@ mod tests {
         assert!(lasting.longest_ns >= expected && lasting.longest_ns < expected + 50_000_000, "{lasting:?}");
         assert_eq!(lasting.total_ns, lasting.longest_ns);
 
-        // It gets a CPU after the sample: the kernel then counts the whole wait.
+        // The thread gets a CPU after the sample, and the kernel then counts the whole wait.
         fs::write(proc.join("70/task/71/schedstat"), "1500000 902000000 2").unwrap();
         let ended = threads.waits(at, 10 * MS);
         assert!((1..=900_000_000).contains(&ended.total_ns), "{ended:?}");

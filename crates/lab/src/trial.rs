@@ -23,11 +23,11 @@ use crate::{lab_clocks, load_target};
 
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
-/// Share of a silent trial that excuses the server: the generator was stalled, or the server had no CPU, for longer.
+/// Share of a silent trial above which a stalled generator or a server without a CPU excuses the server.
 const EXCUSE: f64 = 0.5;
-/// Silence after which a generator is not running. It reports five times per second.
+/// Silence after which a generator counts as not running. It reports five times per second.
 const PROGRESS: Duration = Duration::from_secs(2);
-/// Time for a generator to exit once it has its measurement.
+/// Time for a generator to exit once the lab has its measurement.
 const EXIT: Duration = Duration::from_secs(2);
 
 pub(crate) struct Bench<'a> {
@@ -36,7 +36,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) kept: Kept,
     pub(crate) supervisor: Supervisor,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
-    /// Time for the generator in addition to the load: starting, connecting, writing results.
+    /// Time of the generator in addition to the load, for starting, connecting and writing results.
     pub(crate) margin: Duration,
 }
 
@@ -62,14 +62,14 @@ pub(crate) struct Trial<'a> {
     pub(crate) order: u32,
     pub(crate) step: Option<Step>,
     pub(crate) revision: Option<String>,
-    /// Samples the server, which disturbs it.
+    /// Profiler of the server, which disturbs it; `None` in a measured trial.
     pub(crate) perf: Option<&'a Perf<'a>>,
 }
 
 type Say<'a> = &'a mut dyn FnMut(Phase, Option<&Live>);
 
 impl Trial<'_> {
-    /// Runs the trial. An interrupted trial has no record.
+    /// Runs the trial and returns its record, which may be of a failure. Fails if interrupted or if a machine is lost.
     pub(crate) fn run(&self, trials_done: usize, progress: &mut dyn FnMut(&Progress)) -> Result<Record, End> {
         let (point, block, order, step) = (self.point, self.block, self.order, self.step);
         let trials_done = u32::try_from(trials_done).unwrap_or(u32::MAX);
@@ -149,7 +149,7 @@ impl Trial<'_> {
             return result.map(|(measurement, _)| measurement);
         }
         say(Phase::Stop, None);
-        // `perf` stops before the server: its shutdown is not part of the measurement.
+        // `perf` stops before the server, because the server's shutdown is not measured.
         self.perf.iter().for_each(|perf| perf.end());
         let stopped = match side {
             Ok(side) => side.stop(result.is_err())?,
@@ -161,7 +161,7 @@ impl Trial<'_> {
         record.companions = stopped.companions;
         record.warnings.extend(stopped.warnings);
         settle_others(record);
-        // A crash of the server takes precedence, whichever side noticed first.
+        // A crash of the server takes precedence, whichever side noticed its failure first.
         if let Some(failure) = stopped.failure {
             return Err(End::Failed(failure));
         }
@@ -226,7 +226,7 @@ impl Trial<'_> {
                         self.perf.iter().for_each(|perf| perf.measured(span));
                     }
                 }
-                // An announced moment may already have passed.
+                // A moment may already have passed when it is announced.
                 handle_server_events(side, &[], &mut seen, &mut load, say)
             };
             if let Err(end) = heard.and_then(|events| events.into_iter().try_for_each(&mut take)) {
@@ -242,7 +242,7 @@ impl Trial<'_> {
         if let Err(end @ (End::Interrupted | End::Lost(_))) = result {
             return Err(end);
         }
-        // After a failure, this kills generators that are still running.
+        // This also kills generators that still run after a failure.
         let (measurement, agents) = load.end(if result.is_ok() { EXIT } else { Duration::ZERO })?;
         result?;
         let measurement = measurement.ok_or_else(|| load_side::broken("it has no measurement"))?;
@@ -268,8 +268,8 @@ fn handle_server_events(
     Ok(())
 }
 
-/// Excludes proxies on the server's CPUs from the others' CPU time, which is unknown if the
-/// generator shares the CPUs or spinners ran.
+/// Subtracts the CPU time of proxies on the server's CPUs from the time of other processes, which is unknown if the
+/// generator shared the CPUs or spinners ran.
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;
@@ -288,10 +288,10 @@ fn settle_others(record: &mut Record) {
     *others_ns = others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(shared_ns));
 }
 
-/// Watches for responses, to distinguish a server that hangs from a generator that does.
+/// Watcher for responses, which tells a hanging server from a hanging generator.
 struct Watch {
     live: Option<study::generator_messages::Progress>,
-    /// Times of the last progress message and of the last one with new responses.
+    /// Time of the last progress message; `changed` is the time of the last one with new responses.
     heard: Instant,
     changed: Instant,
     timeout: Duration,
@@ -324,7 +324,7 @@ impl Watch {
     }
 }
 
-/// Fails a trial without a response. The server is at fault only if both sides ran.
+/// Fails a trial without a response. The server is at fault only if it and the generator could run.
 fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measurement, End> {
     if measurement.requests > 0 {
         return Ok(measurement);
@@ -349,9 +349,8 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
     Err(failed(kind, text))
 }
 
-/// Explains a trial without valid responses. `stalled` is the share of time without the generator,
-/// `starved` the share without a CPU for the server, and `is_silent` whether there were only
-/// timeouts.
+/// Explains a trial without valid responses. `stalled` is the share of time in which the generator did not run,
+/// `starved` the share in which the server waited for a CPU. `is_silent` is whether all errors were timeouts.
 fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     match is_silent {
@@ -368,7 +367,7 @@ fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     }
 }
 
-/// CPUs of a design point, proxies' after the server's. Generators of a cluster have their own.
+/// Divides the CPUs of a design point; the server's come first, then the proxies'. Nodes have their own CPUs.
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     let behind = point.subject.cpus.saturating_add(point.proxy_cpus).saturating_add(point.companion_cpus);
     if let Some(cluster) = &options.cluster {

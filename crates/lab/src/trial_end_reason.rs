@@ -1,17 +1,17 @@
-//! Why a trial ended without a measurement.
+//! Reasons for the end of a trial without a measurement.
 
 use study::record::{Failure, FailureKind};
 
-/// Prefix of the line with which a build or server reports that this machine cannot run it.
+/// Prefix of the line in which a build or server reports that this machine cannot run it.
 const UNRUNNABLE: &str = "cannot run here:";
 
 #[derive(Debug)]
 pub(crate) enum End {
-    /// The trial failed; the record has the reason.
+    /// The trial failed, and its record has the reason.
     Failed(Failure),
-    /// The lab was interrupted: no record.
+    /// The lab was interrupted, so there is no record.
     Interrupted,
-    /// A machine of the cluster was lost: no record and no further trials.
+    /// A machine of the cluster was lost, for this reason. There is no record, and no trial follows.
     Lost(String),
 }
 

@@ -1,6 +1,6 @@
-//! Verifies that a server keeps its contract, with cases that are data ([`study::cases`]) and cases in code that data
-//! cannot express. Servers are started, awaited and stopped as in trials. A client is a blocking socket. Every connect,
-//! read, write and case has a time limit, so a hostile server can at worst fail its cases.
+//! Verifies that a server keeps its contract. Most cases are data ([`study::cases`]); the rest are code, because data
+//! cannot express them. Servers are started, awaited and stopped as in trials. A client is a blocking socket. Every
+//! connect, read, write and case has a time limit, so a hostile server can only fail its cases.
 
 mod cache_checks;
 mod check_definition;
@@ -33,40 +33,40 @@ pub use failure::NotStarted;
 use failure::Trouble;
 use server_under_test::{Home, Server, quoted};
 
-/// What to verify.
+/// Cases to verify, and their parameters.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// Cases that come with quintain, if any.
+    /// Built-in cases to run; `None` for none.
     pub suite: Option<Suite>,
-    /// Additional cases of the user.
+    /// Additional cases from the user.
     pub cases: Vec<Case>,
-    /// Names of the cases to run; all if empty.
+    /// Names of the cases to run; empty for all.
     pub names: Vec<String>,
-    /// Page that HTTP cases request.
+    /// Path of the page that HTTP cases request.
     pub path: String,
-    /// Seed of random values.
+    /// Seed of the random values in requests.
     pub seed: u64,
-    /// Whether only cases run that a client can observe: no signals, restarts or sockets of the process.
+    /// Whether to run only cases that a client can observe, without signals, restarts or the sockets of the process.
     pub seen_by_clients: bool,
 }
 
 /// The server to verify.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
-    /// A running server. Cases that need its process are skipped.
+    /// A running server at this address. Cases that need its process are skipped.
     Running(SocketAddr),
     /// A server to start, with a fresh process for each case.
     Command {
-        /// The quintain binary, or another with the commands `exec` and `watchdog`.
+        /// The quintain binary, or a different one with the commands `exec` and `watchdog`.
         exe: &'a Path,
-        /// How to start it.
+        /// How to start the server.
         plan: &'a SubjectPlan,
         /// Base of relative paths in the command.
         directory: &'a Path,
     },
 }
 
-/// Verifies a server and reports each case as it ends. Fails if interrupted or if the first start of the server fails.
+/// Verifies a server and passes each result to `told`. Fails if interrupted or if the server does not start at first.
 pub fn verify(
     order: &Order,
     target: Target<'_>,
@@ -92,7 +92,7 @@ pub fn verify(
             Ok(()) => CaseOutcome::Ok,
             Err(Trouble::Failed(miss)) => CaseOutcome::Failed(miss),
             Err(Trouble::NotChecked(reason)) => CaseOutcome::Skipped { reason },
-            // A server that starts once but not again has failed a case.
+            // A server that starts once but not again has failed the case.
             Err(Trouble::NotStarted(NotStarted::Failed(why))) if !verification.cases.is_empty() => {
                 CaseOutcome::Failed(Miss::from(format!("the server did not start again: {why}")))
             }
@@ -119,14 +119,13 @@ fn checks(order: &Order) -> Vec<Check> {
     all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()
 }
 
-/// Names and promises of all cases.
+/// Names and promises of all cases that `order` could run, whatever its `names`.
 pub fn names(order: &Order) -> Vec<(String, String)> {
     let all = Order { names: Vec::new(), ..order.clone() };
     checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
 }
 
-/// Verifies each built server once, if the plan requires it, and returns rows like those of builds.
-/// If interrupted, returns the rows so far.
+/// Verifies each built server once if the plan requires it. Returns rows like those of builds, fewer if interrupted.
 pub(crate) fn builds(
     plan: &Plan,
     built: &[Build],

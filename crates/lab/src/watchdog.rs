@@ -1,10 +1,10 @@
-//! `quintain watchdog`: kills everything the lab has started when the lab dies, however it dies. The kernel already
-//! kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that only the
-//! lab writes to. A line is `+` and something to clean up, or `-` and something that has ended: `group PGID` for a
-//! process group, `mark NAME=VALUE` for the mark in the environment of all processes of this lab, `container NAME
-//! CLIENT` for a container, `scratch PATH` for a directory, `worktrees REPOSITORY PATH` for git worktrees. At the end
-//! of the pipe it kills the remaining groups, then all marked processes: one with its own session has left its group
-//! but kept its environment. Containers are removed last, when their processes are dead.
+//! `quintain watchdog`: kills everything that the lab has started when the lab dies, however that happens. The kernel
+//! already kills the lab's children (see [`crate::exec`]); the watchdog kills their descendants. It reads a pipe that
+//! only the lab writes to. Each line is `+` and a thing to clean up, or `-` and a thing that has ended: `group PGID`
+//! for a process group, `mark NAME=VALUE` for the mark in the environment of all processes of the lab, `container NAME
+//! CLIENT` for a container, `scratch PATH` for a directory, or `worktrees REPOSITORY PATH` for git worktrees. At the
+//! end of the pipe it kills the remaining groups, then all marked processes, because one in its own session has left
+//! its group but kept its environment. Containers are removed last, when their processes are dead.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
@@ -16,11 +16,10 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use crate::git_worktrees;
 use crate::supervised_processes::{Job, SCRATCH, kill_marked};
 
-/// Reads `input` to its end, then kills everything registered, even if reading fails, which is the
-/// only error. Starts its own session, safe from Ctrl-C in the lab's terminal; the caller ignores
-/// SIGINT, SIGTERM and SIGHUP.
+/// Reads `input` to its end, then cleans up everything registered. Fails if reading fails, but only after the cleanup.
+/// Starts its own session, safe from Ctrl-C in the lab's terminal. Callers must ignore SIGINT, SIGTERM and SIGHUP.
 pub fn run(input: impl Read) -> io::Result<()> {
-    // Fails only for a group leader, which is not in the terminal's foreground group anyway.
+    // This fails only for a group leader, which is not in the terminal's foreground group anyway.
     let _ = setsid();
     let mut left = BTreeSet::new();
     let read = read(input, &mut left);
@@ -48,13 +47,13 @@ fn read(input: impl Read, left: &mut BTreeSet<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Group 0 would be our own; group 1 becomes `kill(-1)`, all processes (kill(2)).
+/// Parses a process group above 1. Group 0 would be our own, and group 1 becomes `kill(-1)`, all processes (kill(2)).
 fn group(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok().filter(|group| *group > 1)?)
 }
 
 fn remove_scratch(folder: &Path) {
-    // The processes that wrote there were killed but may take a moment to end.
+    // The killed processes that wrote there may take a moment to end.
     for _ in 0..100 {
         match std::fs::remove_dir_all(folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(Duration::from_millis(20)),
@@ -63,7 +62,7 @@ fn remove_scratch(folder: &Path) {
     }
 }
 
-/// Accepts only directories created by [`crate::supervised_processes::Supervisor::scratch`].
+/// Returns the path of a directory from [`crate::supervised_processes::Supervisor::scratch`]; `None` for any other.
 fn scratch(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(path);
     let is_ours = path.file_name()?.to_str()?.starts_with(SCRATCH);

@@ -1,4 +1,4 @@
-//! A flood of connections to the nodes' port. In its own binary, to count descriptors and threads.
+//! A flood of connections to the port of the nodes. The test has its own binary, to count descriptors and threads.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -40,9 +40,9 @@ fn flood_is_bounded_and_a_node_still_joins() {
     }
     let mut node = node.join().unwrap().unwrap();
     look(FLOOD);
-    // At most 64 half-open connections, one being accepted, the directory, and sockets and pipes of node and lab.
+    // At most 64 half-open connections, one being accepted, the directory, and the sockets and pipes of node and lab.
     assert!(worst.0 <= 64 + 16, "{worst:?}");
-    // The node, and the channel of each side.
+    // One thread for the node, and one for the channel of each side.
     assert!(worst.1 <= 3, "{worst:?}");
 
     let (mut told, mut lab) = (0, None);
@@ -58,7 +58,7 @@ fn flood_is_bounded_and_a_node_still_joins() {
     let mut order = String::new();
     node.input.read_to_string(&mut order).unwrap();
     assert_eq!(order, "order\n");
-    // Dropping it before the second node joins closes the port and all waiting connections.
+    // Dropping this value before the second node joins closes the port and all waiting connections.
     drop(joining);
     for mut stream in flood {
         let _ = stream.read(&mut [0]);

@@ -1,4 +1,4 @@
-//! Runs fuzz targets on their seeds, also truncated and mutated ones, on stable Rust.
+//! Runs fuzz targets on their seeds and on truncated and mutated seeds, on stable Rust.
 
 #[path = "../../../fuzz/cluster.rs"]
 mod cluster;

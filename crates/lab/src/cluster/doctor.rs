@@ -7,27 +7,27 @@ use study::record::{Finding, Node, Role};
 use crate::doctor::{Seen, findings, good, not_checked, warning};
 
 const CLOCK_ERROR_NS: u64 = 1_000_000;
-/// Drift between clocks that crystals cannot explain, parts per million.
+/// Maximum drift between clocks, in parts per million; their crystals cannot explain a larger one.
 const DRIFT_PPM: f64 = 100.0;
-/// A path slower than this share of the others' median is a different kind of path.
+/// Share of the other paths' median speed below which a path counts as a different kind.
 const SLOW: f64 = 0.1;
-/// MTU of Ethernet, bytes; a smaller one indicates a tunnel.
+/// MTU of Ethernet, bytes. A smaller MTU indicates a tunnel.
 const MTU_BYTES: u64 = 1500;
 
-/// A node and two readings of its clock.
+/// A node and the error and drift of its clock, from two readings.
 #[derive(Clone, Debug)]
 pub struct ExaminedNode {
-    /// The machine.
+    /// The machine of the node, as stored in records.
     pub node: Node,
-    /// Identifies the machine: [`study::node_messages::Hello::boot_id`].
+    /// Boot ID of the machine ([`study::node_messages::Hello::boot_id`]); nodes with equal IDs share one machine.
     pub boot_id: String,
-    /// Half of the shortest round trip, ns.
+    /// Error of the clock's offset in ns: half of the shortest round trip.
     pub clock_error_ns: u64,
-    /// Drift of its clock against the lab's, and its error, parts per million.
+    /// Drift of the node's clock relative to the lab's clock, and the error of the drift, both in parts per million.
     pub drift_ppm: (f64, f64),
 }
 
-/// Returns the findings for all machines.
+/// Returns one finding per check, each covering all machines.
 pub fn examine(all: &[ExaminedNode]) -> Vec<Finding> {
     let load = all.iter().filter(|looked| looked.node.role == Role::Load).collect::<Vec<_>>();
     findings([
@@ -55,7 +55,7 @@ fn machines(all: &[ExaminedNode]) -> Seen {
 
 fn clocks(all: &[ExaminedNode]) -> Seen {
     let error_ns = all.iter().map(|looked| looked.clock_error_ns).max().unwrap_or(0);
-    // A drift within its error counts as none.
+    // A drift smaller than its error counts as none.
     let drift = |looked: &ExaminedNode| looked.drift_ppm.0.abs() - looked.drift_ppm.1;
     let fastest = all.iter().max_by(|a, b| drift(a).total_cmp(&drift(b)));
     let text = format!("offsets known within {:.0} µs", error_ns as f64 / 1e3);

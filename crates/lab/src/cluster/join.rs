@@ -1,7 +1,7 @@
-//! Channels over TLS 1.3 for nodes that join over the network, as under mpirun. The lab creates a certificate and a
-//! ticket per run ([`Listener`]). The node's arguments have the public fingerprint, and the node ([`join`]) accepts
-//! only that certificate, so that no other machine can give it orders. The secret ticket authenticates the node. After
-//! joining, both sides have [`Pipes`], whose users do not handle TLS.
+//! Channels over TLS 1.3 for nodes that connect to the lab, as under mpirun. The lab creates a certificate and a ticket
+//! for each run ([`Listener`]). A node receives the public fingerprint in its arguments and accepts only that
+//! certificate ([`join`]), so that no other machine can give it orders. The secret ticket authenticates the node.
+//! Afterwards both sides use [`Pipes`] and need not know about TLS.
 
 mod certificate;
 mod handshake_and_first_line;
@@ -20,25 +20,25 @@ pub use handshake_and_first_line::Why;
 pub use listener::{Event, Joining, Listener, REFUSALS_TOLD};
 pub use node_side::{JoinError, join};
 
-/// Two pipes in place of a connection. Closing both, or `input`, ends the other side once everything written has been
-/// sent. If the other side ends or is unreachable for 5 s, `input` ends and writes to `output` fail.
+/// Two pipes that replace a connection. Closing both, or only `input`, ends the other side once all written data has
+/// been sent. If the other side ends or is unreachable for 5 s, `input` ends and writes to `output` fail.
 #[derive(Debug)]
 pub struct Pipes {
     /// Data from the other side.
     pub input: File,
-    /// Data to the other side. Closing only this ends the input of the other side.
+    /// Data to the other side. Closing only `output` ends the `input` of the other side.
     pub output: File,
 }
 
-/// Maximum length of a first line including its end, bytes.
+/// Maximum length of a first line in bytes, including its end.
 const LINE_MAX: usize = 1024;
 
-/// First line of a node. The lab's is a `Result`: the channel is open, or why the lab refuses the node.
+/// First line that a node sends. The lab replies with a `Result`; its error is the reason for refusing the node.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Join {
-    /// Its number in the cluster, from 0.
+    /// Number of the node in the cluster, from 0.
     rank: u32,
-    /// [`Listener::ticket`], which proves that the node belongs to the run.
+    /// Secret from [`Listener::ticket`], which proves that the node belongs to the run.
     ticket: String,
 }

@@ -1,4 +1,4 @@
-//! Nodes that one command (mpirun or the user's) starts on all machines; they join over TLS.
+//! Starts nodes on all machines with one command, mpirun or the user's; the nodes join over TLS.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,7 +15,7 @@ use crate::lab_clocks;
 use crate::supervised_processes::{Child, Exit, Launch, Supervisor, TICKET, capture};
 use crate::trial_end_reason::saying;
 
-/// Tested version of Open MPI. Version 5 has other names for the settings.
+/// Major version of Open MPI that is tested. Version 5 has other names for the settings.
 const TESTED: u32 = 4;
 const SETTINGS: &[(&str, &str)] = &[
     // Otherwise each node and its children are bound to one CPU.
@@ -29,15 +29,15 @@ const SETTINGS: &[(&str, &str)] = &[
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
     ),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
-    // Otherwise a disconnected machine is noticed after minutes; the lab must be first, as it names the machine.
+    // Otherwise a disconnected machine is noticed after minutes. The lab must be first, because it names the machine.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
 ];
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
-/// Variables of allocations that mpirun supports: Slurm, PBS, Grid Engine.
+/// Environment variables of the allocations that mpirun supports: Slurm, PBS and Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
-/// Time for the command to end by itself: mpirun crashes if it is stopped while it ends.
+/// Time for the command to end by itself, because mpirun crashes if it is stopped while it ends.
 const ENDING: Duration = Duration::from_secs(4);
 
 pub(super) struct Gang {
@@ -58,7 +58,7 @@ pub(super) fn is_better(machines: usize, reach: &Reach<'_>) -> bool {
     (allocated || machines > 2) && mpirun().is_ok()
 }
 
-/// Finds mpirun and returns its version. Fails with a sentence: it is missing, or its version is not supported.
+/// Finds mpirun and returns its version. Fails with one sentence if mpirun is missing or its version is not supported.
 pub(super) fn mpirun() -> Result<String, String> {
     let said = capture(&["mpirun", "--version"], Path::new("/")).ok_or("there is no `mpirun` here")?;
     let version = version(&said)
@@ -75,7 +75,7 @@ fn version(said: &str) -> Option<&str> {
     said.lines().next()?.split_once("(Open MPI) ").map(|(_, version)| version.trim())
 }
 
-/// Starts nodes by rank and waits until each has joined or cannot. Fails with one line.
+/// Starts the nodes and waits until each has joined or can no longer join. Fails with one line.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],
@@ -145,7 +145,7 @@ impl Gang {
                     return Ok(pipes.into_iter().map(|pipes| pipes.ok_or_else(late)).collect());
                 }
                 None if (reach.interrupted)() => return Err("interrupted".to_owned()),
-                // A command that only submits a job may exit successfully before the nodes join.
+                // A command that only submits a job may succeed before the nodes join.
                 None => match self.process.wait(Duration::ZERO) {
                     None | Some(Exit::Code(0)) => {}
                     Some(exit) => {
@@ -166,7 +166,7 @@ impl Gang {
     }
 }
 
-/// The address of this machine on the route to another.
+/// Returns this machine's own address on the route to `address`. Fails without a route.
 fn towards(address: IpAddr) -> std::io::Result<IpAddr> {
     let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
@@ -181,7 +181,7 @@ fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<Stri
             words.push(":".to_owned());
         }
         let name = host.ssh.as_ref().unwrap_or(&host.address);
-        // Passes the ticket by name, to hide its value from other users. Each context needs this.
+        // `-x` passes the ticket by name, which hides its value from other users. Every context needs the option.
         words.extend(["-np", "1", "--host", name, "-x", TICKET, "sh", "-c"].map(str::to_owned));
         words.push(format!("cd && exec {}", shell_words::join(node)));
     }
@@ -207,7 +207,7 @@ fn settings(reach: &Reach<'_>) -> impl Iterator<Item = (String, String)> {
     SETTINGS.iter().chain(root).filter(unset).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
 }
 
-/// Returns the rank of this process from Open MPI, PMIx (PRRTE), Slurm or Kubernetes variables.
+/// Returns the rank of this process from variables of Open MPI, PMIx (PRRTE), Slurm or Kubernetes; `None` without any.
 pub fn rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
     let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
     names.iter().find_map(|name| variable(name)?.parse().ok())

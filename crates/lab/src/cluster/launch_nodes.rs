@@ -21,14 +21,14 @@ use crate::trial_end_reason::{End, saying};
 use crate::{cpu_list, lab_clocks};
 
 const DEPLOY: Duration = Duration::from_secs(120);
-/// Directory of copies in the user's home there; each is named by its hash.
+/// Directory of copied binaries in the user's home on each machine; the hash of a binary is its file name.
 const DEPLOYED: &str = ".cache/quintain";
 
-/// The last part keeps the beats to the nodes going.
+/// The started nodes, the command that started them, if any, and a sender that keeps the beats going until dropped.
 type Started = (Vec<(Role, Member)>, Option<Gang>, mpsc::Sender<()>);
 
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
-    // Deadline for all nodes, whatever hangs.
+    // One deadline bounds the start of all nodes.
     let deadline = lab_clocks::now() + hosts.within;
     let addresses = hosts.hosts.iter().map(|host| address(&host.address)).collect::<Vec<_>>();
     let (gang, mut joined) = together(hosts, &addresses, deadline, reach, supervisor)?;
@@ -44,7 +44,7 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
         }?;
         Ok::<_, String>((host, address, link))
     });
-    // All must be started before the first is waited for.
+    // `collect` starts all nodes before the first one is waited for.
     let started = started.collect::<Vec<_>>();
     let links = started.iter().filter_map(|started| Some(&started.as_ref().ok()?.2));
     let beats = beats(links.map(|link| link.writer.clone()).collect());
@@ -70,12 +70,12 @@ fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
     let beat = move || {
         while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             for node in &nodes {
-                // An unreachable node is lost; the lab notices that when it reads from it.
+                // A failed write means that the node is lost, which the lab notices when it reads.
                 let _ = node.say(&Order::Alive {});
             }
         }
     };
-    // Without this thread, nodes end after a while and report why.
+    // If this thread cannot start, nodes end after a while and report why.
     let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
     sender
 }
@@ -94,7 +94,7 @@ fn together(
     if mine.is_empty() {
         return Ok((None, Vec::new()));
     }
-    // All or none: every machine needs an address.
+    // The command starts all nodes or none, so every machine needs an address.
     let wrong = mine.iter().filter_map(|(host, address)| Some(format!("{}: {}", label(host), address.as_ref().err()?)));
     let wrong = wrong.collect::<Vec<_>>();
     if !wrong.is_empty() {
@@ -113,7 +113,7 @@ fn together(
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
     let copy = |host: &HostPlan| {
         let (directory, file) = (DEPLOYED, &reach.build);
-        // A partial copy has its own name, even if two labs copy at the same time.
+        // Every partial copy has its own name, even if two labs copy at the same time.
         let script = format!(
             "mkdir -p {directory} && cd {directory} && {{ test -x {file} || {{ cat > {file}.$$ && chmod 755 {file}.$$ && mv {file}.$$ {file}; }}; }}"
         );
@@ -123,7 +123,7 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
         let mut child = supervisor.spawn(launch).map_err(|error| format!("cannot start `ssh`: {error}"))?;
         let mut binary = File::open(&reach.exe).map_err(|error| format!("cannot read this binary: {error}"))?;
         if let Some(mut input) = child.input.take() {
-            // A machine that has the binary does not read.
+            // A machine that has the binary does not read this input.
             std::thread::spawn(move || std::io::copy(&mut binary, &mut input));
         }
         Ok::<_, String>(child)
@@ -157,7 +157,7 @@ fn launcher(hosts: &Hosts, host: &HostPlan) -> Launcher {
     host.launcher.unwrap_or(hosts.launcher)
 }
 
-/// Resolves `auto`: mpirun in an allocation or for more than two machines, otherwise ssh.
+/// Resolves the launcher `auto`: mpirun, if it works, in an allocation or for over two machines; otherwise ssh.
 pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
     if hosts.launcher == Launcher::Auto {
         let remote = hosts.hosts.iter().filter(|host| launcher(hosts, host) == Launcher::Auto);

@@ -1,4 +1,4 @@
-//! Measures the network paths of a cluster with its server and generators before the first trial.
+//! Measures the network paths of a cluster before the first trial, with the server and generators of quintain.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,16 +16,16 @@ use crate::load_target::target;
 use crate::server_side::Side;
 use crate::trial_end_reason::{End, failed};
 
-/// Duration of one of the two measurements of a path, ms.
+/// Duration of each of the two measurements of a path, ms.
 const DURATION_MS: u64 = 200;
-/// Duration of a retry if nothing arrived in that time, for very long paths or busy machines, ms.
+/// Duration of a retry for very long paths or busy machines, if no response arrived within [`DURATION_MS`], ms.
 const LONG_MS: u64 = 3_000;
 /// Duration of the transfer to all generators at once, ms.
 const TOGETHER_MS: u64 = 400;
 const BODY_BYTES: u32 = 1 << 20;
-/// Connections that carry bodies: enough not to limit the throughput.
+/// Number of connections that carry bodies: enough not to limit the throughput.
 const STREAMS: u32 = 4;
-/// CPU share of server or generator above which the paths were not the limit of a transfer.
+/// CPU share of the server or a generator from which a transfer does not show the limit of the paths.
 const BUSY: f64 = 0.7;
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -96,7 +96,7 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// Explains why a path could not be measured. If nothing responded, the message asks about a firewall.
+/// Explains why a path could not be measured. If there was no response, the message asks about a firewall.
 fn question(kind: FailureKind, message: String, address: SocketAddr) -> String {
     match kind {
         FailureKind::Answers => format!("{message}: is {address} open to it, or is there a firewall?"),
@@ -110,7 +110,7 @@ fn worker_busy(measurement: &Measurement) -> f64 {
     measurement.workers.iter().map(share).fold(0.0, f64::max)
 }
 
-/// CPU share of the server during the last transfer, from samples of time and CPU time, both ns.
+/// Highest CPU share of the server during the last transfer, from samples of time and CPU time, both in ns.
 fn busiest(samples: &[(u64, u64)]) -> f64 {
     let Some(&(until, _)) = samples.last() else { return f64::INFINITY };
     let from = until.saturating_sub(TOGETHER_MS * 1_000_000);

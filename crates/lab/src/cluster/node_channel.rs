@@ -1,4 +1,4 @@
-//! The lab's channel to a node: orders, replies, pings, and the offset between the clocks of both.
+//! The lab's channel to a node: orders, replies, pings, and the offset between their clocks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,26 +17,26 @@ const LOOK: Duration = Duration::from_millis(50);
 const ENDED: &str = "its connection ended";
 /// Time to wait for the exit status of a lost node's process.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Number of round trips; the shortest determines the clock offset.
+/// Number of round trips per estimate of the clock offset. The shortest one determines it.
 const PINGS: u32 = 100;
 
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) writer: Writer,
     lines: RefCell<Lines>,
-    /// The same pipe as `lines`, for polling.
+    /// Handle of the pipe behind `lines`, for polling.
     handle: OwnedFd,
     said: RefCell<VecDeque<Said>>,
     heard: Cell<Instant>,
-    /// Process started here for the node: the node itself or the client that reaches its machine.
+    /// Local process of the node: the node itself or the ssh client; `None` if it joined over the network.
     process: Option<RefCell<Child>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offset {
-    /// The node's clock minus the lab's, ns.
+    /// Clock of the node minus clock of the lab, ns.
     pub(crate) ns: i64,
-    /// Half of the round trip, ns.
+    /// Maximum error of the offset: half of the round trip, ns.
     pub(crate) error_ns: u64,
 }
 
@@ -49,8 +49,8 @@ impl Offset {
         ns.saturating_add_signed(-self.ns)
     }
 
-    /// Computes the offset from a ping sent at `asked_ns` and heard at `heard_ns` (lab time); the node responded at
-    /// `there_ns` (node time).
+    /// Computes the offset from a ping sent at `asked_ns` and answered at `heard_ns`, both in the lab's time. The node
+    /// responded at `there_ns` in its own time.
     fn of(asked_ns: u64, there_ns: u64, heard_ns: u64) -> Self {
         let round_trip_ns = heard_ns.saturating_sub(asked_ns);
         let middle = i128::from(asked_ns) + i128::from(round_trip_ns / 2);
@@ -90,7 +90,7 @@ impl Link {
         self.handle.as_fd()
     }
 
-    /// Reads the available messages once; waits if there are none.
+    /// Reads the available messages once, and waits for one if there are none. Fails if the node is lost.
     fn read(&self) -> Result<(), End> {
         let said = self.lines.borrow_mut().read_parsed::<Said>().map_err(|text| self.lost(&text))?;
         let Some(said) = said else { return Err(self.lost(ENDED)) };
@@ -189,8 +189,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// Pings a node that is `ahead` at lab time 1000, over paths that take `there` and `back`: the
-    /// error covers the offset.
+    /// Pings a node whose clock is `ahead` of the lab's, over paths that take `there` and `back`, all in ns.
     #[test]
     fn offset_is_correct_within_its_error() {
         for (ahead, there, back) in [(0, 10, 10), (1_000_000_000_000, 30, 10), (-900, 0, 7), (5, 2_000_000, 0)] {

@@ -1,5 +1,5 @@
 //! `quintain node`: the process on each machine of a cluster. It carries out [`study::node_messages::Order`]s with the
-//! same code that a lab without a cluster runs. It ends, with everything it has started, once its lab is gone.
+//! code that a lab without a cluster runs. It ends, with everything that it has started, once its lab is gone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,27 +22,27 @@ use crate::supervised_processes::{Supervisor, wait_readable};
 use crate::trial_end_reason::End;
 use crate::{build_servers, lab_clocks, network_counters};
 
-/// Time to end children once the lab is gone. The watchdog and the kernel end the rest.
+/// Time for a node to end its children once the lab is gone. The watchdog and the kernel end the rest.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Settings of a node.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The quintain binary.
+    /// Path of the quintain binary.
     pub exe: PathBuf,
     /// Base of relative paths in commands.
     pub directory: PathBuf,
-    /// Measures the speed of CPUs: [`crate::cpu_probe::run`].
+    /// Function that measures the speed of CPUs: [`crate::cpu_probe::run`].
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
-/// Serves the lab until it ends the node or is gone. Call it from the main thread: the kernel kills a thread's children
-/// with it. Fails without a watchdog.
+/// Carries out the lab's orders until the lab is gone or ends the node. Must be called from the main thread, because
+/// the kernel kills a thread's children with it. Fails if the watchdog cannot be started.
 pub fn serve(lab: Lab, options: &Options, hello: Hello) -> io::Result<()> {
     let supervisor = Supervisor::start(&options.exe)?;
     lab.say(&Said::Hello(Box::new(hello)));
     let mut node = Node { lab, options, supervisor: &supervisor, kept: Kept::default(), spinner: None };
-    // However it ends, the lab is gone.
+    // Every result means that the lab is gone.
     let _ = node.work();
     Ok(())
 }
@@ -78,7 +78,7 @@ impl Node<'_> {
                 let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
                 self.lab.say(&Said::Built(built.unwrap_or_else(interrupted)));
             }
-            // The server or generator has already ended.
+            // These orders arrive after the server or generator has ended.
             Order::Unload { .. } => self.lab.say(&Said::Unloaded { network: NetworkCounters::default() }),
             Order::Stop { .. } => self.lab.say(&Said::Stopped(Box::default())),
             Order::Announced(_) | Order::Measured(_) | Order::Heard(_) => {}
@@ -86,7 +86,7 @@ impl Node<'_> {
                 self.lab.say(&Said::Refused(format!("{order:?} while another order is carried out")));
                 return Err(End::Interrupted);
             }
-            Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // Handled by the reader.
+            Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // The reader handles these.
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Node<'_> {
         let mut told = Seen::default();
         loop {
             let due = subject.prepare();
-            // The handle of an exited process would stay readable.
+            // The handle of an exited process would remain readable.
             let handles = if told.exited { Vec::new() } else { subject.handles() };
             let readable = self.lab.wait(&handles, due)?;
             self.tell(subject.look(&readable)?, &mut told);
@@ -186,7 +186,7 @@ impl Node<'_> {
         }
     }
 
-    /// Forwards a line of the generator unparsed, so that it arrives unchanged.
+    /// Forwards a line of the generator to the lab unparsed, so that it arrives unchanged.
     fn relay(&self, line: &[u8]) {
         let _ = self.lab.shared.writer.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
     }
@@ -197,11 +197,11 @@ impl Node<'_> {
     }
 }
 
-/// Channel to the lab. One thread reads orders and responds to pings; another sends beats and checks the lab's.
+/// Channel to the lab. One thread reads orders and answers pings; another sends beats and watches the lab's beats.
 pub struct Lab {
     shared: Arc<Shared>,
     orders: mpsc::Receiver<Order>,
-    /// Readable when there is an order or the lab is gone.
+    /// Pipe that is readable when there is an order or the lab is gone.
     wake: OwnedFd,
     _beats: mpsc::Sender<()>,
 }
@@ -214,15 +214,15 @@ struct Shared {
 }
 
 impl Lab {
-    /// Connects to the lab that writes to `input` and reads from `output`. Starts sending beats, so
-    /// the node can introduce itself later.
+    /// Opens the channel to the lab that writes to `input` and reads from `output`. Sends beats from now on, so that
+    /// the node can take its time before its first message. Fails if a pipe or thread cannot be created.
     pub fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         let (wake, waker) = io::pipe()?;
         let wake = OwnedFd::from(wake);
         rustix::fs::fcntl_setfl(&wake, rustix::fs::OFlags::NONBLOCK)?;
         let shared = Arc::new(Shared {
             writer: Writer::new(output, SILENCE_MAX)?,
-            // A full pipe wakes just as well, so lost bytes do not matter.
+            // Lost bytes do not matter: a full pipe is readable too.
             waker: Writer::new(waker, Duration::ZERO)?,
             is_gone: AtomicBool::new(false),
             heard_ns: AtomicU64::new(lab_clocks::monotonic_ns()),
@@ -251,7 +251,7 @@ impl Lab {
         if self.is_gone() { Err(End::Interrupted) } else { Ok(self.orders.try_recv().ok()) }
     }
 
-    /// Waits for `handles`, an order or the time `due`; returns one flag per handle.
+    /// Waits for `handles`, an order or the time `due`. Returns one flag per handle. Fails if the lab is gone.
     fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, End> {
         let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(lab_clocks::now()).min(BEAT));
         let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);
@@ -273,7 +273,7 @@ impl Shared {
         let _ = self.waker.line(b"");
     }
 
-    /// Ends this process if the lab is gone or silent, unless the node ends first and drops the sender of `stop`.
+    /// Sends beats until the sender of `stop` is dropped. Ends this process soon after the lab is gone or silent.
     fn beat(&self, stop: &mpsc::Receiver<()>) {
         while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             let silent = lab_clocks::monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));

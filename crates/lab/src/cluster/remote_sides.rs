@@ -134,7 +134,7 @@ impl Engine for RemoteGenerator<'_> {
                     self.has_measured |= matches!(told, Told::Measurement(_));
                     all.push(self.here(told));
                 }
-                // A generator exits after its measurement; that is not an error.
+                // The exit of a generator after its measurement is not an error.
                 Said::Broken(text) if !self.has_measured => {
                     return Err(broken(format!("{}: {text}", self.member.name)));
                 }

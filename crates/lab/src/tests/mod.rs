@@ -1,4 +1,4 @@
-//! The lab with real processes: `examples/stand_in_quintain.rs` replaces the quintain binary.
+//! Tests of the lab with real processes; `examples/stand_in_quintain.rs` replaces the quintain binary.
 
 mod companions;
 mod processes;

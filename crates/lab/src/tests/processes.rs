@@ -79,7 +79,7 @@ fn process_that_ignores_sigterm_is_killed() {
 #[test]
 fn stopped_process_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    // It has a handler; otherwise SIGTERM would end even a stopped process.
+    // The trap is a handler. Without one, SIGTERM would end even a stopped process.
     let mut child = spawn(&supervisor(folder.path()), "/bin/sh -c 'trap \"exit 0\" TERM; echo up; kill -STOP $$'");
     let stat = format!("/proc/{}/stat", child.pid());
     assert!(eventually(|| std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))));

@@ -87,7 +87,7 @@ fn successful_trial_leaves_a_complete_record() {
     assert!(!alive_on(subject.port.unwrap()));
 }
 
-/// Probes run before the server starts and after it ends. Trials without one are valid.
+/// Probes run before the server starts and after it ends. A trial without probes is valid.
 #[test]
 fn probes_cpus_around_a_trial() {
     let folder = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ fn abandons_a_hung_load() {
     let trial = Trial { bench, point: 0, block: 0, order: 0, step: None, revision: None, perf: None };
     let record = trial.run(0, &mut |_| {}).unwrap();
     let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
-    // It reported no responses and nothing since, so the server is at fault.
+    // The generator reported no responses, then nothing, so the server is at fault.
     assert_eq!(failure.kind, FailureKind::Hung, "{failure:?}");
     assert!(failure.message.contains("after 0 requests"), "{failure:?}");
 }
@@ -252,7 +252,7 @@ fn failures_end_the_point_but_not_the_run() {
     assert!(loads.iter().any(|live| live.load.requests > 1 && live.server.is_some_and(|used| used.at_ns > 0)));
 }
 
-/// For example, a missing interpreter or kernel feature would fail every trial in the same way.
+/// A missing interpreter or kernel feature, for example, would fail every trial in the same way.
 #[test]
 fn unrunnable_server_is_started_only_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ fn resumed_run_continues_unfinished_points() {
     assert_eq!((blocks(0), blocks(1)), (vec![0], vec![0, 1, 2]));
 }
 
-/// Three steps of a search at point 1, then two trials of point 0 at half of the last rate.
+/// Runs three steps of a search at point 1, then two trials of point 0 at half of the last rate.
 fn search_first(point: usize, records: &[Record]) -> Next {
     let of = |point: usize| records.iter().filter(move |record| record.point == point);
     let step = |purpose, rate_per_s| Next::Trial(Some(Step { purpose, rate_per_s }));
@@ -494,7 +494,7 @@ fn runs_each_build_once_and_classifies_failures() {
     assert_eq!(build_all(&slow, &options, &mut |_| {}, &interrupted).unwrap(), [], "interrupted at once");
 }
 
-/// Kills a lab during its second trial without any chance to clean up.
+/// Kills the lab during its second trial, which leaves it no chance to clean up.
 #[test]
 fn killed_lab_leaves_records_but_no_processes() {
     let folder = tempfile::tempdir().unwrap();
@@ -503,7 +503,7 @@ fn killed_lab_leaves_records_but_no_processes() {
     let mut slow = point(&format!("quintain serve with-stray {{port}} {}", file("stray").display()));
     slow.load.stop = study::spec::Stop::Duration { duration_ns: 60_000_000_000 };
     let plan = plan(vec![point("quintain serve well {port}"), slow], 2);
-    // A seed that runs the successful point first.
+    // This seed runs the successful point first.
     let plan = (0..).map(|seed| Plan { seed, ..plan.clone() }).find(|plan| plan.order_of_block(0) == [0, 1]).unwrap();
     std::fs::write(file("plan"), serde_json::to_string(&plan).unwrap()).unwrap();
     let mut lab = command(&exe).arg("lab").arg(file("plan")).arg(file("records")).spawn().unwrap();

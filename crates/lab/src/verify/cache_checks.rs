@@ -1,6 +1,6 @@
-//! Cases for caches: memcached, Redis and HTTP (subjects/REQUIREMENTS.md, "Caches"). The server's implementation and
-//! protocols are detected; conversations in others are skipped. If memcached or Redis is known to respond differently,
-//! the row has that response and why it is acceptable.
+//! Cases for caches: memcached, Redis and HTTP (subjects/REQUIREMENTS.md, "Caches"). The implementation and the
+//! protocols of the server are detected; conversations in other protocols are skipped. If memcached or Redis is known
+//! to respond differently, the row has that response and the reason why it is acceptable.
 
 mod conversation_table;
 
@@ -46,7 +46,7 @@ fn detect(server: &Server<'_>) -> Result<Detected, String> {
         let mut client = server.connect()?;
         client.send(words)?;
         let mut room = [0; 256];
-        // A server without this protocol may close instead of responding.
+        // A server without this protocol may close the connection instead of responding.
         let bytes = client.read(&mut room).unwrap_or(0);
         Ok(room[..bytes].to_vec())
     };
@@ -86,7 +86,7 @@ fn check_row(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> 
         if index > 0 {
             thread::sleep(Duration::from_millis(1));
         }
-        // A server that closes early may do so before the rest is sent.
+        // If the server closes early, sending the rest may fail.
         if client.send(piece).is_err() && !closes {
             return Err("the connection was closed".to_owned());
         }
@@ -164,7 +164,7 @@ fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// `set` and `get` in a protocol that the server supports, and the responses to both.
+/// Builds a `set` and a `get` in a protocol that the server supports, each followed by its response.
 fn compose(known: &Detected, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     let (bytes, length) = (value.len(), key.len());
     let [set, stored, get, front, back] = match known.speaks.contains(&Speech::Text) {
@@ -209,7 +209,7 @@ fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
     exchange(&mut client, &set, &stored)?;
     exchange(&mut client, &get.repeat(3), &hit.repeat(3))?;
     if !known.speaks.contains(&Speech::Text) {
-        return Ok(()); // Redis stores up to 512 MB.
+        return Ok(()); // Redis stores values of up to 512 MB.
     }
     let mut over = b"set large 0 0 2000000\r\n".to_vec();
     over.resize(over.len() + 2_000_000, b'x');
@@ -249,7 +249,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Bytes of responses that exceed the buffers of both sides of a connection.
+    /// Size of responses that exceeds the buffers of both sides of a connection, in bytes.
     const ENOUGH: usize = 24 << 20;
     let known = detect(server)?;
     let mut slow = server.connect()?;

@@ -9,10 +9,10 @@ use super::server_under_test::Server;
 pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
 
 pub(super) struct Check {
-    /// Name in the table and for `--case`.
+    /// Name in the table and in `--case`.
     pub(super) name: String,
     pub(super) promise: String,
-    /// Whether the server has ended after a successful check.
+    /// Whether a successful check ends the server.
     pub(super) ends: bool,
     pub(super) needs_process: bool,
     pub(super) run: Run,

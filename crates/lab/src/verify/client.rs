@@ -13,7 +13,7 @@ use crate::lab_clocks;
 
 /// Time limit of every connect, read and write of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Time limit of a case, however slowly the server responds.
+/// Time limit of a whole case, however slowly the server responds.
 pub(super) const CASE: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
@@ -25,13 +25,13 @@ pub(super) enum Speech {
 }
 
 impl Speech {
-    /// A request that every server of this protocol can answer, distinguished by its number (from 1) if possible.
+    /// Builds a request that every server of this protocol can answer, distinguished by `number` (from 1) if possible.
     pub(super) fn question(&self, number: u32) -> Vec<u8> {
         match self {
             Speech::None => Vec::new(),
             Speech::Pingpong => number.to_be_bytes().to_vec(),
             Speech::Http(page) => page.request(),
-            // A miss, in one line that both memcached and Redis understand.
+            // This key is never found. memcached and Redis both understand the line.
             Speech::Cache => format!("get nothing-{number}\r\n").into_bytes(),
         }
     }
@@ -48,7 +48,7 @@ impl Speech {
 
 pub(super) struct Client {
     pub(super) stream: TcpStream,
-    /// Bytes received ahead of the next request. Unused by ping-pong, which reads whole words.
+    /// Bytes that arrived ahead of the next request. Unused by ping-pong, which reads whole words.
     pub(super) received: Vec<u8>,
     pub(super) speech: Speech,
     pub(super) until: Instant,
@@ -56,10 +56,10 @@ pub(super) struct Client {
     pub(super) is_closing: bool,
 }
 
-/// Responses after which a server may end a connection: `Connection: close`. Apache's default is 100, nginx's 1,000.
+/// Minimum number of responses before `Connection: close` is allowed. Apache's default is 100, nginx's 1,000.
 const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
 
-/// Enforces the deadline of the case.
+/// Reads from the socket; fails after the deadline of the case.
 impl Read for Client {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if lab_clocks::now() >= self.until { Err(io::Error::other(late())) } else { self.stream.read(bytes) }
@@ -85,7 +85,7 @@ impl Client {
         self.expect_answer(number)
     }
 
-    /// Whether keep-alive has ended as RFC 9112 section 9.6 allows: no more responses.
+    /// Whether the server has ended keep-alive as RFC 9112, section 9.6 allows, so that no more responses follow.
     pub(super) fn has_ended_keep_alive(&self) -> bool {
         self.is_closing && self.responses >= KEEP_ALIVE_RESPONSES_MIN
     }
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Reads until all expected bytes or another one have arrived. Returns the bytes and why reading ended before.
+    /// Reads until all expected bytes or a wrong one have arrived. Returns the bytes, and why reading ended early.
     pub(super) fn receive_like(&mut self, expected: &[u8]) -> (Vec<u8>, Option<String>) {
         let (mut received, mut got, mut end) = (vec![0; expected.len()], 0, None);
         let mut is_equal = true;
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// Expects silence for `moment`; the error is the event that broke it.
+    /// Waits for `moment`. Fails with the event if data arrives or the connection ends.
     pub(super) fn expect_silence(&mut self, moment: Duration) -> Result<(), Noise> {
         if !self.received.is_empty() {
             return Err(Noise::Bytes(excerpt(&self.received)));
@@ -160,7 +160,7 @@ impl Client {
         }
     }
 
-    /// Closes with a reset; unread and unsent bytes are lost.
+    /// Closes the connection with a reset, which discards unread and unsent bytes.
     pub(super) fn reset(self) -> Result<(), String> {
         rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
             .map_err(|error| format!("cannot set SO_LINGER: {error}"))

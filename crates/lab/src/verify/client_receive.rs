@@ -1,4 +1,4 @@
-//! Reads responses on the connection of a client and compares them with expectations.
+//! Reads the responses to a client's requests and compares them with expectations.
 
 use std::io::Read;
 
@@ -7,13 +7,13 @@ use super::expected_page::Page;
 use super::http_response_parser::{BODY_MAX, Framing, HEAD_MAX, Response, parse, quoted};
 
 impl Client {
-    /// Reads a response, to HEAD if `head`. `None` if closed before it began.
+    /// Reads a response; `head` is whether the request was HEAD. `None` if the connection closed before a first byte.
     pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
         loop {
             let Some(bytes) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
             let (mut response, framing) = parse(&bytes, head)?;
             if response.status < 200 {
-                continue; // an interim response: RFC 9110 section 15.2
+                continue; // an interim response: RFC 9110, section 15.2
             }
             response.body = match framing {
                 Framing::Length(length) => self.receive_exactly(length)?,
@@ -40,7 +40,7 @@ impl Client {
         Ok(got)
     }
 
-    /// Reads `mark` and returns the bytes before it; `None` if the end came before any byte.
+    /// Reads up to and including `mark`. `None` if the connection ended before any byte; fails beyond `limit` bytes.
     fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<Vec<u8>>, String> {
         let mut looked = 0;
         loop {
@@ -71,7 +71,7 @@ impl Client {
         Ok(self.received.drain(..length).collect())
     }
 
-    /// Reads a chunked body (RFC 9112 section 7.1).
+    /// Reads a chunked body (RFC 9112, section 7.1).
     fn receive_chunks(&mut self) -> Result<Vec<u8>, String> {
         let mut body = Vec::new();
         loop {

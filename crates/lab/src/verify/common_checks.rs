@@ -42,7 +42,7 @@ fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
         clients.push(server.connect().map_err(|why| format!("connection {}: {why}", index + 1))?);
     }
     for round in [1_u32, 1 << 16] {
-        // All requests are sent before the first response is read.
+        // Every request is sent before the first response is read.
         for (index, client) in clients.iter_mut().enumerate() {
             client.send(&client.speech.clone().question(round + index as u32))?;
         }
@@ -65,7 +65,7 @@ fn reset(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Resets one connection in each possible state.
+/// Resets one connection in each state that it can be in.
 fn reset_once(server: &Server<'_>) -> Result<(), String> {
     server.connect()?.reset()?; // nothing was sent
     let mut idle = server.connect()?;
@@ -75,7 +75,7 @@ fn reset_once(server: &Server<'_>) -> Result<(), String> {
     let beginning = begun.speech.begun();
     begun.send(beginning)?;
     begun.reset()?;
-    // Responses are in transit, or about to be written to a closed socket.
+    // The server may be sending responses, or be about to write to a closed socket.
     let mut busy = server.connect()?;
     let questions = (1..2000).flat_map(|number| busy.speech.question(number)).collect::<Vec<_>>();
     busy.send(&questions)?;
@@ -84,7 +84,7 @@ fn reset_once(server: &Server<'_>) -> Result<(), String> {
 }
 
 fn churn(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Number of extra sockets that are not a leak: a runtime's own, or closing connections.
+    /// Number of additional sockets that do not count as a leak, because a runtime may own them or they may be closing.
     const SLACK: usize = 10;
     let come_and_go = |count: usize| -> Result<(), String> {
         for index in 0..count {
@@ -128,7 +128,7 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
         };
         let peer = rustix::net::getpeername(&socket).ok().flatten();
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-        // A runtime may use an IPv6 socket for IPv4, as Java does.
+        // A runtime may use IPv6 sockets for IPv4, as Java does.
         if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback() && ports.contains(&peer.port())) {
             continue;
         }

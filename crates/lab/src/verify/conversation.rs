@@ -13,7 +13,8 @@ use super::failure::{Trouble, excerpt};
 use super::http_response_parser::Response;
 use super::server_under_test::Server;
 
-/// Silence required after a piece and after the last response; then shorter after the first connection of a case.
+/// Silence required between the pieces of a request. It is [`BEHIND`] after the last response, and [`BEHIND_LATER`]
+/// from the second connection of a case.
 const BETWEEN: Duration = Duration::from_millis(3);
 const BETWEEN_BYTES: Duration = Duration::from_millis(1);
 const BEHIND: Duration = Duration::from_millis(20);
@@ -26,7 +27,7 @@ struct Question<'c> {
     bytes: Vec<u8>,
     is_head: bool,
     values: Values,
-    /// `request 2 of 3`; empty if there is only one.
+    /// Position such as `request 2 of 3`; empty if there is only one request.
     place: String,
     is_first: bool,
 }
@@ -48,7 +49,7 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
             let asked = compose(of, values, server, place)?;
             Ok(Question { is_first: number == 0, ..asked })
         };
-        // To cut at every position, the length of the longest request is needed.
+        // Cutting at every position needs the length of the longest request.
         let mut length = 0;
         for number in (0..questions.len()).filter(|_| matches!(case.split, Split::All)) {
             let bytes = question(number)?.bytes.len();
@@ -98,7 +99,7 @@ type Ask<'q, 'c> = &'q dyn Fn(usize) -> Result<Question<'c>, Trouble>;
 impl Talk<'_, '_> {
     fn in_turn(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut client = self.server.dial()?;
-        // Whether the server may have closed the connection after its last response.
+        // The server may have closed the connection after its last response.
         let mut may_be_closed = false;
         for number in 0..count {
             let asked = question(number)?;
@@ -110,7 +111,7 @@ impl Talk<'_, '_> {
             may_be_closed = asked.of.connection == Connection::MayClose;
             match done {
                 Ok(()) => {}
-                // A server may reject a request before it is complete, which breaks the write.
+                // A server may reject an incomplete request, which then breaks the write.
                 Err((_, true)) if asked.of.connection == Connection::Abandoned => {}
                 Err((trouble, _)) => return Err(with_request(trouble, &asked)),
             }
@@ -130,7 +131,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Sends all requests, then reads. If cut, it reads responses to complete requests before it sends the next piece.
+    /// Sends all requests before it reads. A cut case reads the responses to complete requests before the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut all = Vec::with_capacity(count);
         for number in 0..count {
@@ -143,7 +144,7 @@ impl Talk<'_, '_> {
         let first = all.first().map_or(0, |one| one.bytes.len());
         let mut client = self.server.dial()?;
         let ends = self.cut.ends(bytes.len());
-        // Pieces that end within the first request must not be answered.
+        // A piece that ends within the first request must not be answered.
         let mut begin = 0;
         for &end in ends.iter().filter(|end| **end < first) {
             client.send(&bytes[begin..end])?;
@@ -161,7 +162,7 @@ impl Talk<'_, '_> {
             // Complete requests must be answered before the next piece is sent.
             let whole = request_ends.partition_point(|request| *request <= end);
             let half_close = self.case.half_close && end == bytes.len();
-            // The writer does not wait for responses, so the reader must not wait for the writer.
+            // The writer does not wait for responses, so another thread must read them.
             thread::scope(|scope| {
                 let sent = scope.spawn(|| {
                     writer.send(&bytes[begin..end])?;
@@ -184,7 +185,7 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Sends a request and checks the response; an error has whether the connection was closed.
+    /// Sends a request and checks the response. The error includes whether the connection was closed.
     fn exchange(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), (Trouble, bool)> {
         self.send(client, asked).map_err(|trouble| (trouble, true))?;
         self.answer(client, asked).map_err(|trouble| {
@@ -213,7 +214,7 @@ impl Talk<'_, '_> {
         Ok(client.expect_silence(moment).map_err(|noise| noise.miss("response", "before the request was complete"))?)
     }
 
-    /// Expects no bytes after the last response, or the end after a half-close.
+    /// Checks that no bytes follow the last response, or that the connection ends after a half-close.
     fn end(&self, client: &mut Client, may_close: bool) -> Result<(), Trouble> {
         if self.case.half_close {
             return Ok(client.expect_end()?);
@@ -310,7 +311,7 @@ fn check_header(response: &Response, name: &str, expected: &str, fits: impl Fn(&
     Err(miss(format!("header `{name}`"), expected, values.join("`, `")))
 }
 
-/// Whether two JSON values are equal; 1 equals 1.0.
+/// Whether two JSON values are equal. Numbers are compared by value, so 1 equals 1.0.
 fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     match (one.as_f64(), other.as_f64()) {
         (Some(left), Some(right)) => one == other || left == right && !(one.is_i64() && other.is_i64()),
@@ -331,7 +332,7 @@ fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
     trouble
 }
 
-/// Reads exactly these bytes and stops at the first difference.
+/// Reads as many bytes as `expected` has. Fails at the first difference.
 fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
     let (received, end) = client.receive_like(expected);
     let Some(why) = end else { return Ok(differ("bytes", expected, &received)?) };

@@ -1,15 +1,15 @@
-//! A page that a server returned, as the expectation of later requests to its path.
+//! A page that a server returned, which later responses for its path must match.
 
 use study::verification::Miss;
 
 use super::failure::excerpt;
 use super::http_response_parser::Response;
 
-/// A path with the properties that its responses share.
+/// A path and the properties that its responses share.
 pub(super) struct Page {
     path: String,
     pub(super) status: u16,
-    /// Body of both responses; `None` if they differed.
+    /// Body of the first two responses; `None` if they differed.
     body: Option<Vec<u8>>,
 }
 
@@ -18,7 +18,7 @@ pub(super) fn get(path: &str) -> Vec<u8> {
 }
 
 impl Page {
-    /// Common properties of two responses to GET. Fails if they violate the contract.
+    /// Compares two responses to GET and returns their common properties. Fails if they violate the contract.
     pub(super) fn of(path: &str, [first, second]: [Response; 2]) -> Result<Page, Miss> {
         // The contract requires N bytes of `/bytes/N` (subjects/REQUIREMENTS.md).
         let wanted = path.split('?').next().and_then(|path| path.strip_prefix("/bytes/")?.parse::<usize>().ok());
@@ -32,7 +32,7 @@ impl Page {
         Ok(Page { path: path.to_owned(), status: first.status, body })
     }
 
-    /// A short request such as browsers and load generators send.
+    /// Builds a short request such as browsers and load generators send.
     pub(super) fn request(&self) -> Vec<u8> {
         get(&self.path)
     }
@@ -45,7 +45,7 @@ impl Page {
         }
         let Some(body) = &self.body else { return Ok(()) };
         if head {
-            // A server may omit the length here, but a wrong one is an error: RFC 9110 section 8.6.
+            // A server may omit the length here, but a wrong one is an error (RFC 9110, section 8.6).
             let length = body.len().to_string();
             return match response.header("content-length").into_iter().find(|is| *is != length) {
                 Some(is) => Err(miss(format!("`Content-Length` of HEAD {path}, unlike that of GET"), length, is)),

@@ -4,16 +4,16 @@ use study::verification::Miss;
 
 pub(super) const END: Duration = Duration::from_secs(1);
 
-/// A server that could not be started, so nothing was checked.
+/// Why a server could not be started, so that nothing was checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotStarted {
-    /// It reported that this machine cannot run it.
+    /// The server reported that this machine cannot run it.
     #[error("cannot run here: {0}")]
     Unrunnable(String),
-    /// Any other reason.
+    /// The server did not start for any other reason.
     #[error("{0}")]
     Failed(String),
-    /// The caller interrupted it.
+    /// The caller interrupted the start.
     #[error("interrupted")]
     Interrupted,
 }

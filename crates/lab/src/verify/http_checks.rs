@@ -1,4 +1,4 @@
-//! Cases for HTTP servers that a conversation of one client cannot express: subjects/REQUIREMENTS.md, "HTTP".
+//! Cases for HTTP servers that one client's conversation cannot express (subjects/REQUIREMENTS.md, "HTTP").
 
 use std::thread;
 use std::time::Duration;
@@ -19,10 +19,10 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Bytes of responses that exceed the buffers of both sides of a connection.
+    /// Size of responses that exceeds the buffers of both sides of a connection, in bytes.
     const ENOUGH: usize = 12 << 20;
     let mut slow = server.connect()?;
-    // Large responses fill the buffers with few requests; a server may finish small ones before it blocks.
+    // Large responses fill the buffers with few requests. A server may finish small ones before it blocks.
     let mut page = server.page("/bytes/65536")?;
     if page.status != 200 {
         page = server.page(&server.path)?;

@@ -1,4 +1,4 @@
-//! Reads HTTP/1.1 as strictly as RFC 9112 allows, without the generator's codec: it also judges quintain's server.
+//! Parses HTTP/1.1 as strictly as RFC 9112 allows, without the generator's codec, because it also judges quintain.
 
 use super::failure::excerpt;
 
@@ -8,13 +8,13 @@ pub(super) const BODY_MAX: usize = 16 << 20;
 #[derive(Debug, PartialEq)]
 pub(super) struct Response {
     pub(super) status: u16,
-    /// Names in lower case.
+    /// Header fields, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
     pub(super) head_bytes: usize,
 }
 
-/// How the end of a body is determined: RFC 9112 section 6.3.
+/// How the end of a body is determined (RFC 9112, section 6.3).
 #[derive(Debug, PartialEq)]
 pub(super) enum Framing {
     Length(usize),
@@ -33,7 +33,7 @@ impl Response {
     }
 }
 
-/// Parses a head without its final empty line, and no body. `head` is whether the request was HEAD.
+/// Parses a head without its final empty line or a body. `head` is whether the request was HEAD.
 pub(super) fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), String> {
     let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is not text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");
@@ -53,7 +53,7 @@ pub(super) fn parse(bytes: &[u8], head: bool) -> Result<(Response, Framing), Str
     Ok((response, framing))
 }
 
-/// Parses a status line (RFC 9112 section 4).
+/// Parses a status line (RFC 9112, section 4); `None` if invalid.
 fn status(line: &str) -> Option<u16> {
     let rest = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
     let (code, reason) = rest.split_once(' ')?;
@@ -65,7 +65,7 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// Determines the framing (RFC 9112 section 6.3), without any repair of errors.
+/// Determines the framing of the body (RFC 9112, section 6.3). Fails on any error instead of repairing it.
 fn framing(response: &Response, head: bool) -> Result<Framing, String> {
     let (codings, lengths) = (response.header("transfer-encoding"), response.header("content-length"));
     let length = match lengths[..] {

@@ -1,4 +1,4 @@
-//! Cases for ping-pong servers that a conversation of one client cannot express: subjects/REQUIREMENTS.md, "Ping-pong".
+//! Cases for ping-pong servers that one client's conversation cannot express (subjects/REQUIREMENTS.md, "Ping-pong").
 
 use std::thread;
 
@@ -25,7 +25,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
         client.send(&to_bytes(words.clone()))?;
         expect_words(&mut client, words)?;
     }
-    // More than all buffers on the way can hold, so the reader must keep up with the writer.
+    // The buffers on the way cannot hold this many words, so the reader must keep up with the writer.
     let words = 1..1 + (1_u32 << 20);
     let mut writer = client.second_handle()?;
     let bytes = to_bytes(words.clone());
@@ -42,7 +42,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// Exceeds the buffers of both sides; a server that buffers responses accepts it all.
+    /// Number of words that exceeds the buffers of both sides. A server that buffers responses accepts all of them.
     const ENOUGH: u32 = 4 << 20;
     let mut slow = server.connect()?;
     let bytes = to_bytes(1..1 + ENOUGH);

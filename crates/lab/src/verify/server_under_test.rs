@@ -1,4 +1,4 @@
-//! A server process under verification: starts, watches and ends it, and connects clients to it.
+//! A server process under verification: starts, watches and ends it, and connects clients.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::{lab_clocks, ports_and_readiness, procfs};
 /// The server to verify, and how to start it.
 pub(super) struct Home<'a> {
     pub(super) target: Target<'a>,
-    /// Supervises the server; `None` if it runs already.
+    /// Supervisor of the server; `None` if the server was already running.
     pub(super) supervisor: Option<Supervisor>,
     pub(super) kept: Kept,
     pub(super) interrupted: &'a dyn Fn() -> bool,
@@ -54,7 +54,7 @@ impl<'a> Server<'a> {
         Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: RefCell::default() })
     }
 
-    /// Starts the same command on the same port; the previous process must have ended.
+    /// Starts the command again on its port. The previous process must have ended. Fails if the server does not start.
     pub(super) fn start_again(&mut self) -> Result<(), NotStarted> {
         self.child = None;
         self.child = Some(start_on(self.home, Some(self.address.port()))?.0);
@@ -95,7 +95,7 @@ impl<'a> Server<'a> {
         Ok(Client { speech, ..self.dial()? })
     }
 
-    /// The expected response to GET of a path. The first call requests it twice.
+    /// Returns the expected response to GET of a path. The first call requests the path twice.
     pub(super) fn page(&self, path: &str) -> Result<Arc<Page>, String> {
         if let Some(page) = self.pages.borrow().get(path) {
             return Ok(page.clone());
@@ -110,7 +110,7 @@ impl<'a> Server<'a> {
         Ok(page)
     }
 
-    /// Fails unless it still runs and serves a new connection.
+    /// Fails unless the server is still running and serves a new connection.
     pub(super) fn check_alive(&mut self) -> Result<(), String> {
         if let Some(exit) = self.child.as_mut().and_then(|child| child.wait(Duration::ZERO)) {
             return Err(format!("the server ended ({exit})"));
@@ -121,7 +121,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Fails if its port accepts connections although it has ended.
+    /// Fails if the server's port still accepts connections. The server must have ended.
     pub(super) fn check_deaf(&self) -> Result<(), String> {
         match TcpStream::connect_timeout(&self.address, PATIENCE) {
             Ok(_) => Err("its port still accepts connections".to_owned()),
@@ -129,10 +129,9 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Sends as much of `asked` as the server accepts unread and returns the length. Other clients must be served while
-    /// it waits.
+    /// Sends as much of `asked` as the server accepts unread, and returns the length. Fails if it then neglects others.
     pub(super) fn fill(&self, slow: &mut Client, asked: &[u8]) -> Result<usize, String> {
-        // A write that makes no progress for this long means that the server accepts no more.
+        // A write without progress for this long means that the server accepts no more.
         let io_error = |error: io::Error| format!("cannot send: {}", reason(&error));
         slow.stream.set_write_timeout(Some(Duration::from_millis(150))).map_err(io_error)?;
         let mut sent = 0;
@@ -140,12 +139,12 @@ impl<'a> Server<'a> {
             match slow.stream.write(&asked[sent..]) {
                 Ok(taken) => sent += taken,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The server may have ended keep-alive; the responses show it to the caller.
+                // The server may have ended keep-alive, which the caller sees in the responses.
                 Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => break,
                 Err(error) => return Err(io_error(error)),
             }
         }
-        // Enough that some share a thread with the slow one; repeated, as it may not be stuck yet.
+        // Some of 16 clients share a thread with the slow one. They ask repeatedly, because it may not block at once.
         let mut others = (0..16).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
         for _ in 0..4 {
             for (index, other) in others.iter_mut().enumerate() {
@@ -164,13 +163,13 @@ impl<'a> Server<'a> {
         Ok(clients)
     }
 
-    /// Sends SIGTERM and waits for the end of the server and of all it has started.
+    /// Sends SIGTERM and waits until the server and all processes that it has started have ended. Fails after [`END`].
     pub(super) fn terminate(&mut self) -> Result<(), Trouble> {
         self.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
         Ok(self.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?)
     }
 
-    /// Process ID and descriptor of each open socket of its processes.
+    /// Process ID and descriptor of each open socket of the server's processes.
     pub(super) fn sockets(&self) -> Vec<(Pid, i32)> {
         let of_process = |pid: u32| {
             let process = pid_of(pid);
@@ -183,7 +182,7 @@ impl<'a> Server<'a> {
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        // Ends it as the lab ends a trial. Cases that check how it ends have done so before.
+        // The server ends as in a trial. Cases about its end have finished by now.
         if let (Some(child), Target::Command { plan, .. }) = (&mut self.child, self.home.target) {
             child.stop(Duration::from_nanos(plan.process.stop_timeout_ns));
         }

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Serve
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
 
-/// Name in the certificate. It is not checked, because nodes compare the fingerprint.
+/// Name in the certificate. Nodes do not check it, because they compare the fingerprint.
 pub(super) const NAME: &str = "quintain";
 
 pub(super) fn make() -> io::Result<(Arc<ServerConfig>, String)> {
@@ -19,7 +19,7 @@ pub(super) fn make() -> io::Result<(Arc<ServerConfig>, String)> {
         .with_protocol_versions(&[&TLS13])
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key))
         .map_err(io::Error::other)?;
-    // Disables session resumption.
+    // Without tickets, sessions cannot be resumed.
     config.send_tls13_tickets = 0;
     Ok((Arc::new(config), fingerprint(made.cert.der())))
 }
@@ -40,7 +40,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// SHA-256, hexadecimal.
+/// SHA-256 of `bytes`, in hexadecimal.
 pub(crate) fn fingerprint(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
@@ -49,7 +49,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Trusts one certificate. Names and dates are ignored: it is new, perhaps from a machine with a wrong clock.
+/// Verifier that trusts one certificate. It ignores names and dates, because the lab's clock may be wrong.
 #[derive(Debug)]
 struct Only {
     fingerprint: String,
@@ -81,7 +81,7 @@ impl ServerCertVerifier for Only {
         verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
-    /// Verifies the signature. The certificate is public, so only this proves that the other side has its key.
+    /// Verifies the signature, the only proof that the other side has the key of the public certificate.
     fn verify_tls13_signature(
         &self,
         message: &[u8],

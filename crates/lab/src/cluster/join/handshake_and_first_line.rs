@@ -1,4 +1,4 @@
-//! A connection up to its first line: the handshake, then that line. Nothing blocks.
+//! A connection during the TLS handshake and its first line. No function blocks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ pub(super) struct Opening {
 /// Why a connection was refused or could not be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// No node is expected from its address, or a different one.
+    /// The lab expects no node from its address, or expects this one elsewhere.
     #[error("no such node is expected from this address")]
     Address,
     /// The node did not join in time.
@@ -47,7 +47,7 @@ pub enum Why {
     /// A node of this rank has joined already.
     #[error("rank {0} has joined already")]
     Twice(u32),
-    /// An error on this machine.
+    /// An operation failed on this machine, for this reason.
     #[error("{0}")]
     Machine(String),
 }
@@ -62,7 +62,7 @@ impl Opening {
     pub(super) fn new(stream: TcpStream, tls: impl Into<Connection>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        // A disconnected machine is noticed after 5 s.
+        // These settings reveal a disconnected machine after 5 s.
         sockopt::set_socket_keepalive(&stream, true)?;
         sockopt::set_tcp_keepidle(&stream, Duration::from_secs(2))?;
         sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(1))?;
@@ -76,7 +76,7 @@ impl Opening {
         self.tls.writer().write_all(&text)
     }
 
-    /// Proceeds as far as possible without waiting; returns the line once complete.
+    /// Proceeds without waiting; `None` until the line is complete. Fails if it is invalid or the connection ended.
     pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Why> {
         loop {
             self.send().map_err(|_| Why::Ended)?;
@@ -112,7 +112,7 @@ impl Opening {
                 return Err(error.into());
             }
         }
-        // Data after the line stays in the buffer for the pump.
+        // The pump delivers data after the first line from this buffer.
         let mut buffer = [0; LINE_MAX];
         let room = LINE_MAX.saturating_sub(self.text.len());
         match self.tls.reader().read(&mut buffer[..room]) {
@@ -132,7 +132,7 @@ impl Opening {
         (self.stream.as_fd(), PollFlags::IN | write)
     }
 
-    /// Closes the connection. Sends a last line before if it is encrypted and there is room.
+    /// Closes the connection. Sends `line` first if the handshake is complete and the socket accepts it.
     pub(super) fn close(mut self, line: &impl Serialize) {
         if !self.tls.is_handshaking() && self.say(line).is_ok() {
             self.tls.send_close_notify();

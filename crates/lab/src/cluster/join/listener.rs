@@ -16,32 +16,31 @@ use crate::lab_clocks;
 
 pub(super) const HALF_OPEN_MAX: usize = 64;
 const OPENING_MAX: Duration = Duration::from_secs(2);
-/// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may be dropped: silent ones
-/// must not keep nodes out.
+/// Age at which the oldest of [`HALF_OPEN_MAX`] half-open connections may be dropped to make room for nodes.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Interval between checks of the times above.
+/// Interval between checks of [`OPENING_MAX`] and [`PATIENCE`].
 const TICK: Duration = Duration::from_millis(50);
-/// Backlog of the socket: a thousand nodes can connect at once without having to retry.
+/// Backlog of the socket: 1,024 nodes can connect at once without a retry.
 const BACKLOG: i32 = 1024;
-/// Refusals that are reported one by one; further ones are only counted.
+/// Maximum number of refusals that are reported one by one; the rest are only counted.
 pub const REFUSALS_TOLD: usize = 8;
 
-/// A port that nodes join, with the certificate and ticket of one run.
+/// A listening port for nodes, with the certificate and ticket of one run.
 #[derive(Debug)]
 pub struct Listener {
-    /// Address that nodes join.
+    /// Address to which nodes connect.
     pub address: SocketAddr,
-    /// SHA-256 of the certificate, hexadecimal; not a secret.
+    /// SHA-256 of the certificate, in hexadecimal. It is not a secret.
     pub fingerprint: String,
-    /// Secret that nodes present to join. It is passed in their environment, never in arguments.
+    /// Secret that a node presents to join. Nodes receive it in their environment, never in arguments.
     pub ticket: String,
     socket: TcpListener,
     config: Arc<ServerConfig>,
 }
 
 impl Listener {
-    /// Listens on `address`, preferably the one that leads to the nodes; its port may be 0. Connections wait until
-    /// [`Listener::accept`]. Fails if it cannot listen there, or the kernel has no random bytes.
+    /// Listens on `address`, which should be the one that leads to the nodes; port 0 lets the kernel choose.
+    /// Connections wait until [`Listener::accept`]. Fails if the address is unusable or the kernel has no random bytes.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -52,8 +51,8 @@ impl Listener {
         Ok(Self { address: socket.local_addr()?, socket, config, fingerprint, ticket: hex(&ticket) })
     }
 
-    /// Lets nodes join, in a new thread: one per entry of `expected`. The index is the rank; the entry is the only
-    /// address allowed, `None` allows any. Fails if the thread or the pipe that ends it cannot be created.
+    /// Lets nodes join in a new thread, until `window` has passed. `expected` has the address of each node by rank;
+    /// `None` allows any. Fails if the thread or the pipe that ends it cannot be created.
     pub fn accept(self, expected: Vec<Option<IpAddr>>, window: Duration) -> io::Result<Joining> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.map_err(|_| io::Error::other("no random bytes from the kernel"))?;
@@ -77,7 +76,7 @@ impl Listener {
     }
 }
 
-/// Nodes that are joining. Dropping it closes the port.
+/// Nodes that are joining. Dropping this value closes the port.
 #[derive(Debug)]
 pub struct Joining {
     events: mpsc::Receiver<Event>,
@@ -85,29 +84,29 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// Waits for the next event. `None` if there is none within `timeout` or after [`Event::Over`].
+    /// Waits up to `timeout` for the next event. `None` after the timeout or after [`Event::Over`].
     pub fn next(&self, timeout: Duration) -> Option<Event> {
         self.events.recv_timeout(timeout).ok()
     }
 }
 
-/// Event at the port.
+/// An event at the port of a [`Listener`].
 #[derive(Debug)]
 pub enum Event {
-    /// The node of this rank has joined from this address; the channel to it.
+    /// The node of this rank joined from this address and has this channel.
     Joined(u32, SocketAddr, Pipes),
-    /// A second connection with the ticket, from this address, claimed this rank, so one is an intruder. Once per rank.
+    /// A second connection with the ticket, from this address, claimed this rank: one of the two is an intruder.
     Twice(u32, SocketAddr),
     /// A connection from this address was refused. Only the first [`REFUSALS_TOLD`] are reported.
     Refused(SocketAddr, Why),
-    /// The port is closed: the number of refused connections, including reported ones.
+    /// The port is closed. The value counts all refused connections, including reported ones.
     Over(u64),
 }
 
 struct Rank {
     address: Option<IpAddr>,
     is_here: bool,
-    /// Whether [`Event::Twice`] was sent.
+    /// Whether [`Event::Twice`] was sent for this rank.
     is_told: bool,
 }
 
@@ -120,14 +119,14 @@ struct HalfOpen {
 struct Door {
     socket: TcpListener,
     config: Arc<ServerConfig>,
-    /// Random key: tickets are compared by their codes under it, so that timing reveals nothing.
+    /// Random key of the HMACs that tickets are compared by, so that timing reveals nothing about the ticket.
     key: hmac::Key,
     tag: hmac::Tag,
     ranks: Vec<Rank>,
     deadline: Instant,
     /// Connections that have not joined yet, oldest first.
     half_open: Vec<HalfOpen>,
-    /// Time before which nothing is accepted, for lack of file descriptors.
+    /// Time until which no connection is accepted, because file descriptors ran out.
     paused: Option<Instant>,
     refused: u64,
     events: mpsc::Sender<Event>,
@@ -149,7 +148,7 @@ impl Door {
         let _ = events.send(Event::Over(refused));
     }
 
-    /// Polls the socket and all half-open connections. `None` if the lab has given up.
+    /// Polls the socket and all half-open connections; returns one flag each. `None` if the lab has stopped waiting.
     fn wait(&self) -> Option<Vec<bool>> {
         let now = lab_clocks::now();
         let is_open = self.has_room(now) && self.paused.is_none_or(|paused| paused <= now);
@@ -173,7 +172,7 @@ impl Door {
     }
 
     fn accept(&mut self) {
-        // Bounded, so that half-open connections are served in between.
+        // The bound lets half-open connections be served in between.
         for _ in 0..HALF_OPEN_MAX {
             if !self.has_room(lab_clocks::now()) {
                 return;
@@ -237,14 +236,14 @@ impl Door {
         match half_open.opening.say(&Ok::<(), String>(())).and_then(|()| half_open.opening.pipes()) {
             Ok(pipes) => {
                 self.ranks[rank as usize].is_here = true;
-                // Fails if the lab no longer listens; it has then closed the pipe that ends us.
+                // Sending fails if the lab no longer listens. It has then also closed the pipe that ends this thread.
                 let _ = self.events.send(Event::Joined(rank, from, pipes));
             }
             Err(error) => self.refuse(from, error.into()),
         }
     }
 
-    /// Whether a node may join. The ticket comes first, so that ranks cannot be probed.
+    /// Checks whether a node may join. The ticket is checked first, so that intruders cannot probe ranks.
     fn check(&mut self, number: u32, ticket: &str, from: SocketAddr) -> Result<(), Why> {
         hmac::verify(&self.key, ticket.as_bytes(), self.tag.as_ref()).map_err(|_| Why::Ticket)?;
         let rank = self.ranks.get_mut(number as usize).ok_or(Why::Rank(number))?;
@@ -260,7 +259,7 @@ impl Door {
         Ok(())
     }
 
-    /// Refuses a connection, with the reason if the channel is already encrypted.
+    /// Refuses a connection, and sends the reason if the handshake is complete.
     fn turn_away(&mut self, half_open: HalfOpen, why: Why) {
         half_open.opening.close(&Err::<(), _>(why.to_string()));
         self.refuse(half_open.from, why);

@@ -20,7 +20,7 @@ pub enum JoinError {
     /// The fingerprint is malformed.
     #[error("`{0}` is not a fingerprint (expected 64 hexadecimal digits)")]
     Fingerprint(String),
-    /// The certificate is not the lab's, which has this fingerprint.
+    /// The certificate does not have this fingerprint, so it is not the lab's.
     #[error(
         "the certificate at {0} does not match this run's `{1}`: another run listens there, or something intercepts the connection to the lab"
     )]
@@ -31,12 +31,12 @@ pub enum JoinError {
     /// The lab refused the node, for this reason.
     #[error("the lab at {0} refused this node: {1}")]
     Refused(SocketAddr, String),
-    /// All attempts failed until the timeout, the last for this reason.
+    /// No attempt succeeded within this time; the last one failed for this reason.
     #[error("cannot join the lab at {0} within {1:?}: {2}")]
     Late(SocketAddr, Duration, String),
 }
 
-/// Joins the lab as node `rank`. Temporary errors, as in a flood, are retried until `timeout`.
+/// Joins the lab as node `rank`. Retries temporary errors, such as those under a flood of connections, until `timeout`.
 pub fn join(
     lab: SocketAddr,
     fingerprint: &str,
@@ -59,7 +59,7 @@ pub fn join(
         match attempt(lab, &config, &Join { rank, ticket: ticket.to_owned() }, deadline) {
             Ok((opening, Ok(()))) => match opening.pipes() {
                 Ok(pipes) => return Ok(pipes),
-                // The lab regards this node as joined and would refuse another attempt.
+                // The lab regards this node as joined and would refuse a second attempt.
                 Err(error) => return Err(JoinError::Late(lab, timeout, error.to_string())),
             },
             Ok((_, Err(reason))) => return Err(JoinError::Refused(lab, reason)),
@@ -83,7 +83,7 @@ fn attempt(
     let stream = TcpStream::connect_timeout(&lab, left)?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
     let mut opening = Opening::new(stream, ClientConnection::new(Arc::clone(config), name)?)?;
-    // Sent only after the handshake has verified the lab.
+    // TLS sends this line only after the handshake, which verifies the lab.
     opening.say(join)?;
     loop {
         if let Some(answer) = opening.line()? {

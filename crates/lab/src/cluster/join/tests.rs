@@ -1,4 +1,4 @@
-//! Nodes and intruders on loopback. All waits are bounded; assertions do not depend on timing.
+//! Nodes and intruders on loopback. All waits are bounded, and no assertion depends on timing.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -181,7 +181,7 @@ fn lost_connection_ends_both_sides() {
     }
 }
 
-/// The lab's reason for refusing an intruder. The node must then join normally.
+/// Returns the lab's reason for refusing an intruder, and checks that a node can then join.
 fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
     let (known, joining) = lab(&[None]);
     let held = knocks(&known);
@@ -190,7 +190,7 @@ fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
     let _node = known.join(0).unwrap();
     assert_eq!(joined(&joining).0, 0);
     assert_eq!(over(&joining), 1);
-    // A process that another test is starting has a copy of the socket until it executes its program.
+    // A process that another test is starting holds a copy of the socket until exec.
     let deadline = crate::lab_clocks::now() + LONG;
     while TcpStream::connect(known.address).is_ok() {
         assert!(crate::lab_clocks::now() < deadline, "the port is closed");
@@ -234,7 +234,7 @@ fn refuses_older_tls_versions() {
     assert!(matches!(why, Why::Tls(_)), "{why:?}");
 }
 
-/// All connections stay silent. The lab holds a bounded number, and a later node still joins.
+/// The lab keeps a bounded number of silent connections, so a later node can still join.
 #[test]
 fn node_joins_during_a_flood() {
     let (known, joining) = lab(&[None]);
@@ -263,7 +263,7 @@ fn refuses_connections_that_stall() {
             stream
         }
     };
-    // Each case waits for the timeout, so they run in parallel.
+    // The cases run in parallel, because each one waits for the timeout.
     std::thread::scope(|scope| {
         scope.spawn(|| assert_eq!(stranger(|known| says(known, b"")), Why::Slow));
         scope.spawn(|| assert_eq!(stranger(|known| says(known, &hello(known)[..50])), Why::Slow));
@@ -335,7 +335,7 @@ fn node_joins_only_from_its_own_address() {
     let told = known.join(1).unwrap_err().to_string();
     assert!(told.ends_with("no such node is expected from this address"), "{told}");
     assert_eq!(refused(&joining), Why::Address);
-    // From unexpected addresses, not even a handshake is accepted.
+    // The lab closes connections from unexpected addresses before the handshake.
     let (known, joining) = lab(&[Some(ELSEWHERE)]);
     let late = join(known.address, &known.fingerprint, 0, &known.ticket, Duration::from_millis(300)).unwrap_err();
     assert!(matches!(late, JoinError::Late { .. }), "{late}");

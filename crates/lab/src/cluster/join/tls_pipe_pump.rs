@@ -1,4 +1,4 @@
-//! Copies between an encrypted connection and two pipes, with about 100 KiB per direction at most.
+//! Copies between an encrypted connection and two pipes, and buffers at most about 100 KiB per direction.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,7 +13,7 @@ use rustls::Connection;
 use super::Pipes;
 use crate::lab_clocks;
 
-/// Time for our last bytes to be sent and for the other side to end.
+/// Time limit for sending the last bytes and for the other side to end.
 const LINGER: Duration = Duration::from_secs(2);
 const CHUNK: usize = 64 * 1024;
 
@@ -22,7 +22,7 @@ pub(super) fn start(stream: TcpStream, mut tls: Connection, pending: Vec<u8>) ->
     let (from, output) = pipe()?;
     ioctl_fionbio(&to, true)?;
     ioctl_fionbio(&from, true)?;
-    // Memory is bounded because nothing is read from our side until everything before is sent.
+    // Nothing is read from our side until all earlier data has been sent, which bounds the memory.
     tls.set_buffer_limit(None);
     let pump = Pump {
         stream,
@@ -72,22 +72,22 @@ struct Pump {
     tls: Connection,
     pending: Vec<u8>,
     written: usize,
-    /// Our side's input; `None` once closed at either end.
+    /// Pipe that our side reads from; `None` once either end is closed.
     to: Option<File>,
-    /// Our side's output; `None` once closed at either end.
+    /// Pipe that our side writes to; `None` once either end is closed.
     from: Option<File>,
     chunk: Vec<u8>,
     peer: Peer,
-    /// Whether the other side was notified of the end.
+    /// Whether the other side has been told that our side has finished.
     is_shut: bool,
-    /// Latest end of the thread, set when our side stops reading.
+    /// Deadline for the end of the thread; `None` until our side stops reading.
     until: Option<Instant>,
 }
 
 impl Pump {
     fn run(mut self) {
         loop {
-            // Checked each turn: a side that writes without pause would keep us moving forever.
+            // Every turn checks the end: a side that writes without pause would keep this loop moving forever.
             let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
@@ -138,11 +138,11 @@ impl Pump {
         }
         match from.read(&mut self.chunk) {
             Ok(count) if count > 0 => {
-                // Cannot fail: the buffer has no limit.
+                // This write cannot fail, because the buffer has no limit.
                 let _ = self.tls.writer().write_all(&self.chunk[..count]);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // If our side has stopped reading, it has also finished writing.
+            // A side that has stopped reading has also finished writing.
             Err(error) if error.kind() == ErrorKind::WouldBlock && self.until.is_none() => return false,
             _ => {
                 self.from = None;
@@ -166,7 +166,7 @@ impl Pump {
         }
         if self.tls.wants_read() {
             match self.tls.read_tls(&mut self.stream) {
-                // No close_notify of TLS: the peer was killed or the connection was cut.
+                // Without close_notify, the peer was killed or the connection was cut.
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => moved = true,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -191,13 +191,13 @@ impl Pump {
         self.peer == Peer::Writes && self.pending.is_empty()
     }
 
-    /// Sends the last output of our side, which has stopped reading, then ends.
+    /// Stops writing to our side, which no longer reads, and limits the time for its last output to [`LINGER`].
     fn leave(&mut self) {
         self.to = None;
         self.until = Some(lab_clocks::now() + LINGER);
     }
 
-    /// Delivers only data already received, since the other side is gone.
+    /// Marks the other side as gone. Only data that has already arrived is still delivered.
     fn lose(&mut self) {
         self.peer = Peer::Gone;
         self.from = None;
@@ -209,7 +209,7 @@ impl Pump {
         let of = |is_wanted, flag| if is_wanted { flag } else { none };
         let mut polled = Vec::with_capacity(3);
         let stream = of(self.wants_more(), PollFlags::IN) | of(self.tls.wants_write(), PollFlags::OUT);
-        // Without a reader here, polling for the peer's end would wake us forever.
+        // Polling an idle stream for its end would wake this thread forever while data is pending.
         let is_heard = self.peer != Peer::Gone && (!stream.is_empty() || self.pending.is_empty());
         if is_heard {
             polled.push(PollFd::from_borrowed_fd(self.stream.as_fd(), stream));

@@ -1,4 +1,4 @@
-//! The conversations in `rows.toml`.
+//! Conversations with caches, parsed from `rows.toml`.
 
 use serde::Deserialize;
 
@@ -42,7 +42,7 @@ pub(super) struct Answer {
     pub(super) reason: Option<String>,
 }
 
-/// Requests in HTTP, and the statuses of the responses.
+/// HTTP requests and the status of each response.
 #[derive(Deserialize)]
 pub(super) struct HttpRow {
     pub(super) name: String,
