@@ -1,4 +1,4 @@
-//! Packs the studies and the files that they name into the binary, so that it works on its own.
+//! Packs the studies and the files that they name into the binary, so that it needs no other files.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,10 +12,10 @@ const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts
 /// Seed of the hash that names the packed files.
 const SEED: u64 = 0;
 
-/// Directories of build results below `subjects`, as listed in its `.gitignore`.
+/// Directories of build results in `subjects`, as listed in its `.gitignore`.
 const BUILT: [&str; 7] = ["__pycache__", "classes", "lib", "node_modules", "run", "target", "venv"];
 
-/// Adds the text of every file below `folder`, by its path from `root`, except build results.
+/// Adds the content of every text file in `folder`, keyed by its path from `root`. Skips build results.
 fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> Result<(), Box<dyn Error>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -27,11 +27,11 @@ fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -
                 add_files(root, &path, files)?;
             }
         } else if !is_executable {
-            // List files one by one: for a directory, Cargo would also watch build results.
+            // Each file is listed: for a directory, Cargo would also watch build results.
             println!("cargo::rerun-if-changed={}", path.display());
             match std::fs::read_to_string(&path) {
                 Ok(text) => drop(files.insert(path.strip_prefix(root)?.display().to_string(), text)),
-                Err(error) if error.kind() == ErrorKind::InvalidData => (), // a result: sources are text
+                Err(error) if error.kind() == ErrorKind::InvalidData => (), // a build result, because sources are text
                 Err(error) => return Err(format!("{}: {error}", path.display()).into()),
             }
         }
@@ -39,7 +39,7 @@ fn add_files(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -
     Ok(())
 }
 
-/// Hash of the sources that turn trials into findings. Results cached in a store belong to one hash.
+/// Hash of the sources that turn trials into findings. A store caches findings under this hash.
 fn analysis_hash(root: &Path) -> Result<u64, Box<dyn Error>> {
     let mut files = BTreeMap::new();
     for name in ["analysis", "stats", "study"] {
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));
     println!("cargo::rustc-env=BUILT_IN_HASH={hash:016x}");
     println!("cargo::rustc-env=ANALYSIS_HASH={:016x}", analysis_hash(&root)?);
-    // Without a time and a file name in the header, equal sources give equal bytes.
+    // A header without time and file name makes equal sources give equal bytes.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(&text)?;
     let out = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;

@@ -1,6 +1,6 @@
-//! A cache with the one defect that its first argument names, or without defects (`none`). The
-//! requirements are in subjects/REQUIREMENTS.md. It has a few commands of memcached's text protocol
-//! and a blocking thread per connection, so that each defect takes one line.
+//! A cache with the one defect that its first argument names, or without defects (`none`). The requirements are in
+//! subjects/REQUIREMENTS.md. It supports a few commands of memcached's text protocol and uses a blocking thread per
+//! connection, so that each defect takes one line.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,7 +20,7 @@ fn main() {
     }
 }
 
-/// Responds to commands until the client disconnects. No defect concerns disconnecting.
+/// Responds to commands until the client disconnects. No defect changes how the connection ends.
 fn serve(defect: &str, stream: TcpStream) -> std::io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 20, stream.try_clone()?);
     let mut output = stream;

@@ -51,7 +51,7 @@ fn main() {
 struct Connection {
     defect: &'static str,
     stream: TcpStream,
-    /// Received bytes without a response yet.
+    /// Received bytes that have no response yet.
     bytes: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ struct Request {
 
 struct Garbage;
 
-/// Held by `sends-under-one-lock` while it sends a response.
+/// Lock that the defect `sends-under-one-lock` holds while it sends a response.
 static LOCK: Mutex<()> = Mutex::new(());
 
 impl Connection {
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// Closes without a reset if a further request arrives.
+    /// Waits for further requests before closing, so that they do not cause a reset.
     fn linger(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let _ = self.stream.set_read_timeout(Some(Duration::from_millis(200)));
@@ -215,7 +215,7 @@ impl Connection {
         self.send(status, &body, head, close) && !close
     }
 
-    /// Returns whether the client is still connected.
+    /// Sends a response. Returns whether the client is still connected.
     fn send(&mut self, status: u16, body: &[u8], head: bool, close: bool) -> bool {
         let length = if self.is("lies-to-head") && head { 0 } else { body.len() };
         let mut bytes = format!("HTTP/1.1 {status} Whatever\r\n").into_bytes();

@@ -1,4 +1,4 @@
-//! `quintain adapter`: runs a proxy next to one party, which checks messages against contracts.
+//! `quintain adapter`: runs a proxy beside one party and checks its messages against contracts.
 
 use std::fs::File;
 use std::io::Write;
@@ -31,7 +31,7 @@ pub(crate) fn adapter(path: &Path, only_check: bool) -> Result<()> {
     };
     let (ends, asked) = channel();
     let reloads = ends.clone();
-    // A send error means that the end has already been requested.
+    // Sending fails only if the end has already been requested.
     signals::on_end(move |_| drop(ends.send(Asked::End)))?;
     signals::on_hangup(move || drop(reloads.send(Asked::Reload)))?;
     let running = ::adapter::start(config, checked, out).map_err(wrong)?;

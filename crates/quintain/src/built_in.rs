@@ -1,5 +1,5 @@
-//! The studies embedded in the binary with the servers, contracts and files that they name (see
-//! `build.rs`), and the cache directory that they are unpacked to.
+//! The studies embedded in the binary, with the servers, contracts and files that they name (see `build.rs`), and the
+//! cache directory to which they are unpacked.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -15,10 +15,10 @@ use crate::output;
 
 pub(crate) const STUDIES: &str = "studies";
 
-/// Placeholder for the unpacked archive in commands of nodes, which have caches of their own.
+/// Placeholder for the directory of the unpacked files in commands of nodes, whose cache directories differ.
 pub(crate) const DIRECTORY: &str = "@built-in";
 
-/// Hash of the packed files. Each version is unpacked to its own directory.
+/// Hash of the packed files. Each hash has its own directory in the cache.
 pub(crate) const HASH: &str = env!("BUILT_IN_HASH");
 
 const LOCK: &str = ".lock";
@@ -40,7 +40,7 @@ pub(crate) fn study(name: &str) -> Option<&'static str> {
     Some(FILES.get(&format!("{STUDIES}/{name}.toml"))?)
 }
 
-/// Unpacks the files to the cache directory and returns it. Build results are kept there as well.
+/// Unpacks the files to the cache directory, which also keeps build results, and returns it. Fails without `HOME`.
 pub(crate) fn unpack() -> Result<PathBuf> {
     let variable = |name| output::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
@@ -58,11 +58,11 @@ fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
         let new = tempfile::Builder::new().prefix(".new-").tempdir_in(caches).with_context(cannot)?;
         let made = FILES.iter().try_for_each(|(path, file)| write(&new.path().join(path), file));
         let moved = made.and_then(|()| std::fs::rename(new.path(), &root));
-        // If another process was first, the content is the same.
+        // A process that was faster has unpacked equal content.
         let moved = moved.or_else(|error| if root.is_dir() { Ok(()) } else { Err(error) });
         moved.with_context(cannot)?;
     }
-    // The cache may have been pruned or edited, so restore any file that differs from the archive.
+    // Files of the cache may have been deleted or edited, so each one that differs from the archive is restored.
     for (path, file) in FILES.iter() {
         let place = root.join(path);
         if !is_whole(&place, file) {
@@ -90,8 +90,8 @@ pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
     std::fs::write(place, packed)
 }
 
-/// Locks the unpacked files for a build until dropped, because one run may build what another is
-/// about to start. `None` if interrupted.
+/// Locks the unpacked files for a build, because two runs may build the same server. Dropping the file unlocks them.
+/// `None` if interrupted.
 pub(crate) fn lock(root: &Path, interrupted: &dyn Fn() -> bool) -> Result<Option<File>> {
     let path = root.join(LOCK);
     let failed = cannot(Exit::Machine, "lock", &path);

@@ -13,7 +13,7 @@ use crate::collected_mistakes::Mistakes;
 use crate::command_result::usage;
 use crate::output;
 
-/// The default workload: a fixed population lets the hit ratio settle; its lengths are measured.
+/// Default workload. Its population is fixed, so that the hit ratio settles, and its lengths are measured.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
 /// Default warm-up for servers that are not caches.
 const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);
@@ -37,7 +37,7 @@ pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Work
     Some(workload)
 }
 
-/// Returns the workload of a trace. Lengths missing from the trace come from another workload.
+/// Workload of a trace. Lengths that the trace lacks come from the workload `named`. `None` after an error.
 fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
     let trace = Trace { file: file.to_owned(), format, gaps: Gaps::None, speed: 1.0 };
     if let Some(named) = named {
@@ -49,7 +49,7 @@ fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistak
         mistakes.add(usage(text).hint("add `--workload`, e.g. `--workload etc-2012`"));
         return None;
     }
-    // A study with a trace has defaults for the other keys.
+    // A study with a trace has defaults for all other keys.
     let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
     let workload = study::parse_workload(&text).expect("a trace with sizes needs nothing else");
     Some(Workload { trace: Some(trace), ..workload })

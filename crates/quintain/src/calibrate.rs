@@ -1,6 +1,6 @@
 //! `quintain calibrate`: measures the limits of the generator on this machine with a null server.
 //!
-//! It runs as a study, so that the null server is started, pinned and watched like any other.
+//! The calibration is a study, so that the null server is started, pinned and watched like any other.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -18,8 +18,8 @@ use crate::load_progress_and_errors::Live;
 use crate::run::{cpus_of, run_once};
 use crate::{output, signals, start_cluster};
 
-/// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
-/// latency, more clients show the peak rate.
+/// Text of the study of one protocol. The null server gets half of the CPUs. One client shows the lowest latency, more
+/// clients show the peak rate.
 fn study_of((protocol, command): NullServer) -> String {
     let workload = if command.starts_with("serve cache") { WORKLOAD } else { "" };
     format!(
@@ -46,10 +46,10 @@ stop = {{ min = 1, max = 1 }}
     )
 }
 
-/// Workload for the null caches, small enough that nothing is evicted.
+/// Workload for null caches, small enough that they evict nothing.
 const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
-/// How long other processes are observed before measuring.
+/// Time for which other processes are observed before measuring.
 const WATCHED: Duration = Duration::from_millis(500);
 
 pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
@@ -110,7 +110,7 @@ fn busy(labs: &[lab::other_labs::Lab], users: &[lab::other_processes::User]) -> 
     Some(format!("another lab is running: {labs}"))
 }
 
-/// Runs the steps of one protocol; `None` if interrupted.
+/// Measures the steps of one protocol and returns their records; `None` if interrupted.
 fn measure(
     args: &CalibrateArgs,
     server: NullServer,
@@ -156,7 +156,7 @@ fn measure(
     Ok(Some((calibration, records)))
 }
 
-/// Takes the lowest latency from the trial with one client, and the rate from the best trial.
+/// Takes latencies from the trial with one client and the rate from the fastest trial. Fails if any trial failed.
 fn calibration(records: &[Record], idle: IdlePolicy, server: NullServer) -> Result<Calibration> {
     for record in records {
         if let Outcome::Failed(failure) = &record.outcome {

@@ -64,7 +64,7 @@ fn stop_text(plan: &Plan) -> String {
     }
 }
 
-/// Describes the omissions of a page with this many design points; `None` if it is complete.
+/// Describes what the report omits with this number of design points; `None` if it omits nothing.
 fn page_text(plan: &Plan) -> Option<String> {
     let (points, limit) = (plan.points.len(), report::PAGE_LIMIT / 1_000_000);
     (points > report::PAGE_POINTS).then(|| {
@@ -75,7 +75,7 @@ fn page_text(plan: &Plan) -> Option<String> {
     })
 }
 
-/// The number of blocks needed to detect differences, given the number of comparisons.
+/// Describes how many blocks it takes to detect differences, which depends on the number of comparisons.
 fn claims_text(plan: &Plan) -> String {
     let (tests, needed) = analysis::blocks_needed(plan);
     let most = plan.trials.max.max(plan.trials.min);

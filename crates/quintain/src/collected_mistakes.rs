@@ -1,4 +1,4 @@
-//! Errors in a command line and in files, collected so that all are reported at once.
+//! Errors in a command line and in its files, collected so that the user sees all of them at once.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -13,12 +13,12 @@ use study::Diagnostic;
 use crate::command_result::{Exit, Problem, Result, usage};
 
 thread_local! {
-    /// Invalid values of flags that clap has parsed on this thread.
+    /// Errors in the values of flags that clap has parsed on this thread.
     static INVALID_FLAGS: RefCell<Vec<Problem>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A value parser for clap that never fails, so that an invalid flag does not hide the errors of others. It keeps the
-/// error for [`Mistakes::of_flags`] and returns a default, which [`Mistakes::end`] keeps from being used.
+/// Value parser for clap that never fails, so that an invalid flag does not hide errors in others. It keeps the error
+/// for [`Mistakes::of_flags`] and returns a default, which no command uses because [`Mistakes::end`] fails.
 #[derive(Clone)]
 pub(crate) struct Collected<F>(pub(crate) F);
 
@@ -62,17 +62,17 @@ impl Mistakes {
         self.count += 1;
     }
 
-    /// Returns the value; adds an error.
+    /// Returns the value of `result`. If it is an error, adds the error and returns `None`.
     pub(crate) fn ok<T, E: Into<Problem>>(&mut self, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Returns the value of a flag, if given; adds an error.
+    /// Parses the value of a flag. `None` if the flag is missing or invalid; adds the error.
     pub(crate) fn flag<T>(&mut self, flag: &str, text: &Option<String>, parse: fn(&str) -> Parsed<T>) -> Option<T> {
         self.ok(parse(text.as_ref()?).map_err(|error| error.of(flag)))
     }
 
-    /// Returns the value; adds errors under `flag`.
+    /// Returns the value of `result`. If it has errors, adds each under `flag` and returns `None`.
     pub(crate) fn all_ok<T>(&mut self, flag: &str, result: Result<T, Vec<Invalid>>) -> Option<T> {
         result.map_err(|errors| errors.into_iter().for_each(|error| self.add(error.of(flag)))).ok()
     }

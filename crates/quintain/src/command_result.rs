@@ -1,4 +1,4 @@
-//! The result of a command: an exit code, or an error with a hint.
+//! Result of a command: an exit code, or an error with a hint.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -11,9 +11,9 @@ pub(crate) enum Exit {
     Usage = 2,
     Subject = 3,
     Machine = 4,
-    /// No result; the caller should skip this revision, as `git bisect run` does.
+    /// No result: the caller should skip this revision, as `git bisect run` does on this code.
     Skip = 125,
-    /// Interrupted by a signal, as a shell reports it.
+    /// Interrupted by a signal; shells report SIGINT with this code.
     Interrupted = 130,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Problem {
     pub(crate) exit: Exit,
     pub(crate) error: anyhow::Error,
     pub(crate) hint: Option<String>,
-    /// Whether the text is complete: several errors, rendered with their locations.
+    /// Whether `error` is complete: several errors, rendered with their locations.
     pub(crate) rendered: bool,
 }
 
@@ -44,7 +44,7 @@ impl Problem {
         Self::new(exit, anyhow::anyhow!("{text}"))
     }
 
-    /// Text rendered elsewhere, which needs no `error:` prefix.
+    /// Creates a problem whose text is already rendered and needs no `error:` prefix.
     pub(crate) fn rendered(exit: Exit, text: String) -> Self {
         Self { exit, error: anyhow::Error::msg(text), hint: None, rendered: true }
     }
@@ -61,7 +61,7 @@ impl Problem {
         self.hint_if(Some(hint))
     }
 
-    /// The text for stderr, with the hint on its own line.
+    /// Formats the problem for stderr, with the hint on its own line.
     pub(crate) fn shown(&self) -> String {
         let error = if self.rendered { "" } else { "error: " };
         let hint = self.hint.iter().map(|hint| format!("\n  = help: {hint}")).collect::<String>();
@@ -69,7 +69,7 @@ impl Problem {
     }
 }
 
-/// Adds what failed to an error.
+/// Returns a function that turns an error into a problem with `what` as its context.
 pub(crate) fn because<E>(exit: Exit, what: impl Display) -> impl Fn(E) -> Problem
 where
     E: std::error::Error + Send + Sync + 'static,
@@ -77,7 +77,7 @@ where
     move |error| Problem::new(exit, anyhow::Error::new(error).context(what.to_string()))
 }
 
-/// Builds the error `cannot read \`FILE\`` for a failed operation on a file or directory.
+/// Returns a function that turns an I/O error into a problem such as `cannot read \`FILE\``.
 pub(crate) fn cannot(exit: Exit, doing: &str, path: &Path) -> impl Fn(std::io::Error) -> Problem {
     because(exit, format!("cannot {doing} `{}`", path.display()))
 }

@@ -1,5 +1,5 @@
-//! `quintain compare`: runs two servers in pairs until the result is known. The flags become a
-//! study with a `[gate]`, which runs like any other.
+//! `quintain compare`: runs two servers in pairs until the result is known. Its flags become a study with a `[gate]`,
+//! which runs like any other.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const BASE: &str = "base";
 const HEAD: &str = "head";
 const AGAIN: &str = "base again";
 
-/// Precision of the ratio at which a comparison ends by default.
+/// Default precision of the ratio at which a comparison ends, as a fraction.
 const WITHIN: f64 = 0.02;
 
 pub(crate) fn compare(mut args: CompareArgs) -> Done {
@@ -68,7 +68,7 @@ pub(crate) fn compare(mut args: CompareArgs) -> Done {
     }
 }
 
-/// `--resume URL` means `--resume latest URL`: if an operand is missing, `--resume` took it.
+/// Restores an operand that clap took as the value of `--resume`: `--resume URL` means `--resume latest URL`.
 fn return_operand(args: &mut CompareArgs) {
     let operands = if args.base.is_some() || args.base_rev.is_some() { 1 } else { 3 };
     if args.what.len() + 1 == operands
@@ -89,7 +89,7 @@ struct Side {
     name: Option<String>,
 }
 
-/// Converts text to an integer if it parses as one, because study keys expect numbers.
+/// Converts a string to an integer if it is one, because some study keys expect numbers.
 fn value(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)
 }
@@ -168,13 +168,13 @@ fn text(args: &CompareArgs, url: &str, sides: &[Side; 2], mistakes: &mut Mistake
     toml::to_string(&study).expect("every key is text")
 }
 
-/// The window length for trials too short for two windows of the default length.
+/// Window length for a trial too short for two windows of the default length; `None` for a longer trial.
 fn window(duration: &str) -> Option<String> {
     let ns = units::duration_ns(duration).ok()?;
     (ns < 2 * study::limits::WINDOW_NS).then(|| format!("{}us", (ns / 2_000).max(1_000)))
 }
 
-/// Protocol and path of a URL without host and port.
+/// Splits a URL without host and port into protocol and path; the path is `None` if the protocol has none.
 fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) {
     let Some((scheme, rest)) = url.split_once("://") else {
         let problem = usage(format!("`{url}` is not a URL without host and port"));
@@ -275,7 +275,7 @@ fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes:
             (Some(metric), _) => vec![metric.clone()],
             (None, Some(gate)) => gate.metrics,
             (None, None) => {
-                // The metric that the study chose comes first.
+                // The study's own metric comes first.
                 let own = Some(plan.trials.metric.as_str()).filter(|own| *own != "latency_mean");
                 let others = COMPARED.into_iter().filter(|name| Some(*name) != own);
                 own.into_iter().chain(others).map(str::to_owned).collect()
@@ -301,7 +301,7 @@ fn of_study(args: &CompareArgs, study: &str, levels: [&String; 2], mut mistakes:
 struct Trees {
     worktrees: Worktrees,
     commits: [String; 2],
-    /// Whether both revisions are rebuilt, each time in another directory.
+    /// Whether every round rebuilds both revisions, each time in a new directory.
     again: bool,
 }
 
@@ -314,12 +314,12 @@ impl From<WorktreeError> for Problem {
 }
 
 impl Trees {
-    /// The name of a side's directory, or of the link to it.
+    /// Name of a side's directory, or of the symbolic link to it.
     fn name(&self, side: usize) -> String {
         format!("{}-{}", SIDES[side], self.commits[side])
     }
 
-    /// Checks out both revisions for the `round`th time and returns the directories where their commands start.
+    /// Checks out both revisions for round `round` and returns the directories in which their commands start.
     fn check_out(&self, round: usize) -> Result<[String; 2]> {
         let folder = &self.worktrees.folder;
         let check_out = |side: usize| {
@@ -327,7 +327,7 @@ impl Trees {
             if !self.again {
                 return Ok(self.worktrees.check_out(&name, commit)?);
             }
-            // Paths that a compiler writes into a binary shift its layout, so the directory names differ in length.
+            // Compilers write paths into a binary, which shifts its layout, so the directory names differ in length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
             let directory = self.worktrees.check_out(&real, commit)?;
             let link = folder.join(&name);
@@ -381,8 +381,8 @@ fn of_revisions(args: &CompareArgs, url: &str, (base, head): (&str, &str), mut m
     of_text(args, text, Some(&trees), owner)
 }
 
-/// The worktree directory of the run to resume, and the right to add to that run. Fails if another
-/// process works on the run, or it compares other commits.
+/// Finds the worktree directory of the run to resume and takes the right to add to that run. `None` without such a run.
+/// Fails if another process works on it or its commits differ.
 fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Owner)>> {
     let Some(name) = &args.resume else { return Ok(None) };
     let store = Store::open_existing(&args.how.store.store)?;
@@ -489,7 +489,7 @@ fn build(plan: &Plan, options: &lab::Options) -> Result<()> {
     }
 }
 
-/// Compares two stored runs. They ran at different times, so there is no verdict.
+/// Compares two stored runs. There is no verdict, because they ran at different times.
 fn stored(args: &CompareArgs) -> Done {
     let store = Store::open_existing(&args.how.store.store)?;
     let read = |name: &String| -> Result<_> {

@@ -54,7 +54,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
     })
 }
 
-/// Explains the blame of each report. Reads the output of an adapter with `format = "json"`.
+/// Explains the blame of each report in the output of an adapter with `format = "json"`. Fails if a report is invalid.
 fn explain(reports: &Path, clause: Option<&str>, call: Option<u64>) -> Done {
     let text = if reports.as_os_str() == "-" {
         let read = std::io::read_to_string(std::io::stdin());
@@ -68,7 +68,7 @@ fn explain(reports: &Path, clause: Option<&str>, call: Option<u64>) -> Done {
             usage(format!("line {} is not valid JSON: {error}", number + 1))
                 .hint("an adapter writes JSON lines with `[reports] format = \"json\"`")
         })?;
-        // The output also has notes between the reports.
+        // The output also contains notes, which are not reports.
         let Ok(report) = serde_json::from_value::<Report>(value.clone()) else { continue };
         let is_asked =
             clause.is_none_or(|clause| *clause == report.clause) && call.is_none_or(|call| value["call"] == call);

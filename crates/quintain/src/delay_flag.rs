@@ -1,13 +1,13 @@
-//! Delay distributions of servers, parsed from flags.
+//! Distributions of delays, parsed from flags of servers.
 
 use config::Invalid;
 use stats::Distribution;
 
-/// A random delay, in ns; `None` for no delay.
+/// Distribution of a random delay in ns; `None` for no delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Law(pub(crate) Option<Distribution>);
 
-/// Parses `null` or a law in the syntax of [`study::time_law::parse`].
+/// Parses `null` (no delay) or a distribution in the syntax of [`study::time_law::parse`].
 pub(crate) fn law(text: &str) -> Result<Law, Invalid> {
     match text {
         "null" => Ok(Law(None)),

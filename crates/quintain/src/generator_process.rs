@@ -1,5 +1,5 @@
-//! The generator process of the lab, `quintain load --spec`: reads a specification and writes JSON
-//! lines in the format of [`study::generator_messages`].
+//! `quintain load --spec`: the generator process of the lab. It reads a specification and writes JSON lines in the
+//! format of [`study::generator_messages`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -38,7 +38,7 @@ pub(crate) fn generator(path: &str) -> Done {
         return Ok(Exit::Machine);
     }
     signals::watch_interrupts()?;
-    // The thread ends with its input, or with the process. There is no lab if the specification comes from a file.
+    // The thread ends with its input or with the process. A specification from a file means that there is no lab.
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {
@@ -63,10 +63,10 @@ pub(crate) fn generator(path: &str) -> Done {
     }
     let mut tell = |told: Told| {
         let is_over = matches!(told, Told::Measured(_));
-        // If the lab is gone, so is the need for output; this process ends with it.
+        // A failed write means that the lab is gone, and this process ends with it.
         let _ = output::json_line(told.to_json());
         if is_over {
-            // Connections close when the lab has read the line or is gone, or after the timeout.
+            // Connections stay open until the lab has read the line, is gone, or the timeout has passed.
             let _ = read.recv_timeout(HOLD_MAX);
         }
     };

@@ -10,7 +10,7 @@ use crate::cli::Cli;
 use crate::command_result::{Exit, Result, because, usage};
 use crate::output;
 
-/// Topics other than commands: files, with their keys and the headings of their tables.
+/// Topic that is not a command but a kind of file: its name, its keys and a function for the headings of its tables.
 type OfFile = (&'static str, &'static Keys, fn(&Keys) -> String);
 static FILES: [OfFile; 2] = [
     ("study", &study::keys::STUDY, study::keys::heading),
@@ -105,7 +105,7 @@ mod tests {
                         `quintain help COMMAND` prints the same with\nlonger descriptions.\n"
             .to_owned();
         add(&mut page, "quintain", &mut cli);
-        // Help pads with spaces up to the description, also before one that is empty.
+        // clap pads each line up to its description, even if the description is empty.
         let page = page.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>();
         if std::env::var_os("WRITE_COMMANDS").is_some() {
             std::fs::write(PAGE, &page).unwrap();

@@ -1,5 +1,5 @@
-//! Hidden commands that the lab starts from this binary: the step that becomes a server, the
-//! watchdog, spinners, and the node that works for a lab on another machine.
+//! Hidden commands that the lab starts from this binary: the step that becomes a server, the watchdog, spinners, and
+//! the node that works for a lab on another machine.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -19,23 +19,22 @@ pub(crate) fn exec(cpus: Option<Cpus>, parent: Option<u32>, command: &[OsString]
     let cpus = cpus.map(|cpus| cpus.0).unwrap_or_default();
     let error = lab::exec::become_command(&cpus, parent, command);
     let name = command[0].to_string_lossy().into_owned();
-    // A program searched for in `PATH` belongs to the machine. The lab reads this line and marks
-    // the row as not runnable instead of failed.
+    // The lab reads this line and marks the row as not runnable: programs from `PATH` belong to the machine.
     if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {
         output::message(&format!("cannot run here: `{name}` is not installed"));
     }
     Err(because(Exit::Machine, format!("cannot start `{name}`"))(error))
 }
 
-/// Kills the processes left behind by a lab that died.
+/// Kills the processes of a lab once the lab dies.
 pub(crate) fn watchdog() -> Done {
-    // Signals that end the lab must not end its cleanup.
+    // The signals that end the lab must not end its cleanup.
     signals::ignore()?;
     lab::watchdog::run(std::io::stdin().lock()).map_err(machine)?;
     Ok(Exit::Fine)
 }
 
-/// Keeps CPUs awake at the lowest priority, until killed.
+/// Keeps CPUs awake at the lowest priority until killed.
 pub(crate) fn spin(cpus: Cpus) -> Done {
     let spinners = cpus.0.into_iter().map(|cpu| {
         std::thread::spawn(move || -> std::io::Result<()> {
@@ -54,13 +53,13 @@ pub(crate) fn spin(cpus: Cpus) -> Done {
     Ok(Exit::Fine)
 }
 
-/// Time limit for joining, after which no lab can still be listening.
+/// Time limit for joining. A lab does not listen for longer.
 const JOINING: Duration = Duration::from_secs(60);
 
-/// Works for a lab until it is gone.
+/// Carries out the orders of a lab until the lab is gone.
 pub(crate) fn node(args: &NodeArgs) -> Done {
     let exe = exe()?;
-    // Connect first, before slower work, because the lab is waiting.
+    // The lab is waiting, so connecting comes before slower work.
     let (input, output, rank): (OwnedFd, OwnedFd, _) = match (&args.join, &args.lab) {
         (Some(address), Some(fingerprint)) => {
             let (rank, pipes) = join(args, *address, fingerprint)?;

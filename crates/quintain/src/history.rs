@@ -1,4 +1,4 @@
-//! `quintain history`: the runs of a study by revision and time. Shows steps without a verdict.
+//! `quintain history`: shows the runs of a study by revision and time, and steps between them without a verdict.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(crate) fn history(args: HistoryArgs) -> Result<()> {
     output::json_or(args.store.json, &history, || report::history_terminal(&history, &output::style(false)))
 }
 
-/// The build that made a digest: another version may find something else in the same trials.
+/// Hash of the build that made a digest. A different build may find other results in equal trials.
 const MAKER: &str = env!("ANALYSIS_HASH");
 
 fn cached(store: &Store, run: &Run) -> Result<Option<Digest>> {
@@ -66,7 +66,7 @@ fn cached(store: &Store, run: &Run) -> Result<Option<Digest>> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Reads the trials of `runs`, several runs at a time, and hands over each digest once it is stored.
+/// Reads the trials of several runs at a time. Stores the digest of each and passes it to `each` with the run's index.
 fn read_digests<'r>(store: &Store, runs: &[&'r Run], mut each: impl FnMut(usize, Digest)) -> Result<()> {
     let (path, threads) = (&store.path, readers().min(runs.len()));
     let read = |_: &mut Option<()>, run: &&'r Run| {
@@ -82,10 +82,10 @@ fn read_digests<'r>(store: &Store, runs: &[&'r Run], mut each: impl FnMut(usize,
     })
 }
 
-/// Stores the digest of a run, which histories need, with its number of trials.
+/// Stores the digest of a run and its number of trials, unless the run is still running. Histories read digests.
 pub(crate) fn keep(store: &Store, run: &Run, digest: &Digest, trials: u64) {
     if let (false, Ok(text)) = (run.state == Some(RunState::Running), serde_json::to_string(digest)) {
-        // A read-only store is not an error.
+        // A failure to store is ignored, because the store may be read-only.
         let _ = store.put_digest(&run.id, MAKER, trials, &text);
     }
 }
@@ -95,8 +95,8 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
     Ok((analysis.finish(), trials))
 }
 
-/// Analyzes the trials of a stored run point by point and counts them. Each of the `threads` holds
-/// one design point in memory at a time.
+/// Analyzes the trials of a stored run point by point, and returns their number. Each of the `threads` holds the trials
+/// of one design point in memory.
 fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
     let (points, path) = (store.points(&run.id)?, &store.path);
     let read = |store: &mut Option<Store>, point: &Option<usize>| {
@@ -120,12 +120,12 @@ fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analy
     Ok((analysis, trials))
 }
 
-/// Threads that read trials: at most four, because each holds the trials of one design point.
+/// Number of threads that read trials: at most four, because each holds the trials of one design point.
 fn readers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
-/// Skips runs that a newer quintain has stored, with a note, to show the others.
+/// Returns `None` with a note for a run that a newer quintain has stored, so that the others are still shown.
 fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),

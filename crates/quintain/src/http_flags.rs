@@ -32,8 +32,8 @@ impl Asked {
     }
 }
 
-/// Reads the URL, the file of URLs and the flags. Returns `None` if errors leave no target; `Some`
-/// does not rule out errors.
+/// Reads the URL, the file of URLs and the flags, and adds errors to `mistakes`. `None` if errors leave no target;
+/// `Some` may still have errors.
 pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let entries = match (&args.urls, url) {
         (Some(path), _) => entries(path, mistakes),
@@ -112,7 +112,7 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, caches: &CacheArgs, mist
     })
 }
 
-/// Turns the URL of a cache and its flags into a target.
+/// Builds the target from the URL of a cache and the flags; `None` if errors prevent it.
 fn of_cache(
     url: &Url,
     dialect: Dialect,
@@ -139,7 +139,7 @@ fn refuse(flags: &[&str], why: &str, hint: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// The address of `--unix-socket` or `--connect-to`, and how the name of the load ends.
+/// Address of `--unix-socket` or `--connect-to`, and the suffix for the name of the load; `None` without either.
 fn elsewhere(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<(String, String)> {
     if let Some(text) = &args.connect_to {
         let address = mistakes.ok(connect_to(text))?;
@@ -263,7 +263,7 @@ pub(crate) fn certificates(args: &HttpArgs, mistakes: &mut Mistakes) -> (Option<
     (ca_file, client)
 }
 
-/// Parses header fields, `Name: value`.
+/// Parses header fields of the form `Name: value`. Adds an error for each invalid one.
 pub(crate) fn fields(texts: &[String], mistakes: &mut Mistakes) -> Vec<(String, String)> {
     let fields = texts.iter().map(|text| validate_http::field(text).map_err(|error| error.of("`--header`")));
     fields.filter_map(|field| mistakes.ok(field)).collect()
@@ -286,7 +286,8 @@ impl Parts {
         Self { method, headers, body, from_file: args.urls.is_some(), is_grpc: args.grpc }
     }
 
-    /// One request per entry. A single URL always takes the body; entries of a file do unless they are `GET` or `HEAD`.
+    /// Builds one request per entry. A single URL always takes the body; entries of a file only without `GET` or
+    /// `HEAD`.
     fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
         let has_body = self.is_grpc || self.body.is_some() && !self.from_file;
         let default = if has_body { "POST" } else { "GET" };
@@ -389,7 +390,7 @@ mod tests {
         format!("{:?}", mistakes.end().unwrap_err())
     }
 
-    /// The request as it will be sent, without the headers that the generator adds.
+    /// Formats the request without the headers that the generator adds.
     fn text(request: &HttpRequest) -> String {
         let fields = request.headers.iter().map(|(name, value)| format!("|{name}: {value}")).collect::<String>();
         format!("{} {}{fields}|{}", request.method, request.target, String::from_utf8_lossy(&request.body))

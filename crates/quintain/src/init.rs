@@ -1,4 +1,4 @@
-//! `quintain init`: writes a study of the user's own server, after one trial request has succeeded.
+//! `quintain init`: writes a study of the user's server after a trial request has succeeded.
 
 mod ask_missing_flags;
 mod journey_from_har;
@@ -18,23 +18,23 @@ use crate::run::run_once;
 use crate::study_file;
 use crate::{http_flags, output, signals};
 
-/// Timeout of the one request of a trial.
+/// Time limit of the one request that `init` sends to each server, in ns.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
 #[derive(Clone, Debug, PartialEq)]
 struct Draft {
     kind: InitKind,
-    /// Command of the server; the first of two versions.
+    /// Command of the server, or of the first of two versions.
     command: String,
     head: String,
     proxy: String,
     protocol: Protocol,
-    /// A fixed port; `None` uses a free one.
+    /// Fixed port of the server; `None` for a free port.
     port: Option<u16>,
     path: String,
     request: HttpArgs,
     objective: String,
-    /// Whether server and generator must share one CPU.
+    /// Whether the server and the generator must share one CPU.
     share_cpus: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     let plan = study::parse(&text)
         .and_then(|study| study::expand(&study, &options))
         .map_err(|found| study_file::mistaken(&place, &text, &found))?;
-    // Commands start in this directory. It is removed again if no study is written.
+    // Commands start in this directory, so it must exist. It is removed again if no study is written.
     let new = !directory.exists();
     output::folder(&directory)?;
     let tried = try_once(&plan, &directory, &cpus);
@@ -199,7 +199,7 @@ fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mista
     }
 }
 
-/// The flags of the commands of a kind, in the order of [`commands`].
+/// Flags for the commands of this kind of study, in the order of [`commands`].
 fn command_flags(kind: InitKind) -> &'static [&'static str] {
     match kind {
         InitKind::Versions => &["--base", "--head"],
@@ -213,8 +213,8 @@ fn commands(draft: &Draft) -> impl Iterator<Item = (&'static str, &str)> {
     command_flags(draft.kind).iter().copied().zip([draft.command.as_str(), second])
 }
 
-/// Checks that a program with a path exists relative to the directory where the study's commands
-/// start, which may differ from the working directory.
+/// Adds an error if the program in `command` has a path that does not exist in the directory where the study's commands
+/// start.
 fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mistakes) {
     let program = shell_words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
     if !program.contains('/') || program.contains('{') || directory.join(&program).exists() {
@@ -227,7 +227,7 @@ fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mis
     mistakes.add(usage(format!("`{flag}`: no file `{}`", there.display())).hint_if(hint));
 }
 
-/// The study file to write: the given file, or a file with the default name in the given directory.
+/// Path of the study file to write: the given file, or a default name in the given directory. It must not exist.
 fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathBuf {
     let name = if kind == InitKind::One { "server.toml".to_owned() } else { format!("{}.toml", kind.name()) };
     let place = match given {
@@ -248,8 +248,8 @@ fn runnable(place: &Path) -> String {
     shell_words::join(&[place.with_extension("").display().to_string()])
 }
 
-/// Starts each server of a plan once, with its proxies, sends one request, and returns a
-/// description of each response. `None` if interrupted.
+/// Starts each server of a plan once, with its proxies, and sends one request. Returns a description of each response;
+/// `None` if interrupted. Fails if a server fails.
 fn try_once(plan: &Plan, directory: &Path, cpus: &[u32]) -> Result<Option<Vec<String>>> {
     let mut plan = plan.clone();
     let mut tried: Vec<Point> = Vec::new();

@@ -14,7 +14,7 @@ use crate::command_result::{Result, usage};
 use crate::http_flags::{self, Asked};
 use crate::output;
 
-/// Reads the journeys and their flags; `None` if errors prevent a target.
+/// Builds the target from the journeys and their flags; `None` if errors prevent it.
 pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {
@@ -51,8 +51,7 @@ pub(crate) fn asked(args: &JourneyArgs, flags: &HttpArgs, mistakes: &mut Mistake
     Some(Asked::new(target, name))
 }
 
-/// Rejects flags that are only valid for journeys. Clap's `requires` is not enough: it ignores
-/// requirements that conflict with the URL.
+/// Rejects flags that only journeys accept. Clap's `requires` would ignore those that conflict with the URL.
 pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
     let all = [
         ("--target", !args.targets.is_empty()),
@@ -82,8 +81,8 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     Some(journey)
 }
 
-/// Writes the timing of every call as CSV. Times count from the start of measuring; `right` is
-/// whether the reply was correct.
+/// Writes the timing of every call as CSV. Times are in ns since measuring began; `right` is whether the reply was
+/// correct.
 pub(crate) fn write_calls(path: &Path, measurement: &Measurement, target: &Target) -> Result<()> {
     let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
     let mut calls = measurement.log.iter().collect::<Vec<_>>();

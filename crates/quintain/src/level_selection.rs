@@ -1,4 +1,4 @@
-//! Levels on the command line, `server=go,clients=40`, and the two levels of a comparison.
+//! Selection of levels on the command line, such as `server=go,clients=40`, and of the two levels to compare.
 
 use analysis::history::Levels;
 use study::{Level, Plan};
@@ -33,11 +33,11 @@ fn level<'l>(side: &'l Levels, factor: &str) -> Option<&'l String> {
     side.iter().find(|(name, _)| name == factor).map(|(_, level)| level)
 }
 
-/// Name of the factor that replaces several; its levels describe the design points.
+/// Name of the factor that replaces several factors. Its levels describe whole design points.
 const DESIGN_POINT: &str = "design point";
 
-/// Keeps only the design points at `base` and `head`. Returns the factor that distinguishes them
-/// and its two levels; if several factors differ, one new factor replaces them.
+/// Keeps only the design points at `base` and `head`. Returns the factor that distinguishes them and its two levels; a
+/// new factor if they differ in several. Fails if a level is unknown.
 pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Result<(String, [Level; 2])> {
     let sides = [known(plan, base)?, known(plan, head)?];
     for side in &sides {
@@ -63,7 +63,7 @@ pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Resul
     }
     plan.factors.retain(|name| !is_gone(name));
     plan.factors.insert(0, DESIGN_POINT.to_owned());
-    // Figures over a removed factor have no axis.
+    // A figure over a removed factor would have no axis.
     plan.figures.retain(|figure| ![&figure.x, &figure.series, &figure.facet].into_iter().flatten().any(is_gone));
     Ok((DESIGN_POINT.to_owned(), levels))
 }

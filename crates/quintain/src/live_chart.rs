@@ -1,4 +1,4 @@
-//! Live view of a load below its status line: rate and latencies over time, and CPU use of server and generator.
+//! Live view of a load, below its status line: rate and latencies over time, and CPU use of server and generator.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use console::{Color, Style};
 use study::generator_messages::{LATENCY_BOUNDS_NS, Phase, Progress};
 use study::record::Sample;
 
-/// Maximum number of reports kept, enough for a wide terminal.
+/// Maximum number of reports kept, enough for the width of a wide terminal.
 const COLUMNS_MAX: usize = 200;
 const HEAT_ROWS: usize = 5;
 const LABEL: usize = 10;
 const HEIGHTS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const DENSITIES: [&str; 5] = ["·", "░", "▒", "▓", "█"];
 
-/// Responses by latency class; the bounds between classes are [`LATENCY_BOUNDS_NS`].
+/// Numbers of responses by latency class. [`LATENCY_BOUNDS_NS`] has the bounds between classes.
 type Counts = [u64; LATENCY_BOUNDS_NS.len() + 1];
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strip {
     columns: VecDeque<(f64, Counts)>,
     before: Counts,
-    /// CPUs in use in the last interval: the generator's, and the server's if known.
+    /// CPUs that the generator used in the last interval, and those of the server if known.
     cpus: Option<(f64, Option<f64>)>,
     used_before: Option<(Progress, Option<Sample>)>,
 }
 
 impl Strip {
-    /// Adds a report. Starts over for another load or a phase other than measuring.
+    /// Adds a report. Clears the view first if the load is a new one or the phase is not measuring.
     pub(crate) fn add(&mut self, progress: &Progress, server: Option<Sample>) {
         let now = progress.latencies.counts;
         let is_other = now.iter().zip(&self.before).any(|(now, before)| now < before);
@@ -60,7 +60,7 @@ impl Strip {
         self.cpus = of_generator.map(|generator| (generator, of_server)).or(self.cpus);
     }
 
-    /// Groups the observed latency classes in rows, longest first; each row is a range of classes.
+    /// Groups the observed latency classes into ranges, one per row, longest latencies first.
     fn rows(&self) -> Vec<(usize, usize)> {
         let seen = |class: &usize| self.columns.iter().any(|(_, counts)| counts[*class] > 0);
         let mut classes = 0..=LATENCY_BOUNDS_NS.len();
@@ -72,7 +72,7 @@ impl Strip {
         rows
     }
 
-    /// Renders at most `columns` columns; no lines before the first report. With `coloured`, denser cells are redder.
+    /// Renders at most `columns` columns; empty before the first report. `coloured` makes denser cells redder.
     pub(crate) fn lines(&self, columns: usize, coloured: bool) -> Vec<String> {
         let width = columns.saturating_sub(LABEL + 2);
         if self.columns.is_empty() || width == 0 {
@@ -96,7 +96,7 @@ impl Strip {
                 if count == 0 {
                     return " ".to_owned();
                 }
-                // The square root keeps rare latencies visible next to frequent ones.
+                // The square root keeps rare latencies visible beside frequent ones.
                 let at = step((count as f64 / all as f64).sqrt(), DENSITIES.len());
                 let colours = [Color::Blue, Color::Cyan, Color::Green, Color::Yellow, Color::Red];
                 paint(DENSITIES[at], Style::new().fg(colours[at]))
@@ -112,7 +112,7 @@ impl Strip {
     }
 }
 
-/// Truncates a line, because one that the terminal wraps cannot be redrawn in place.
+/// Truncates a line to `columns`, because a line that the terminal wraps cannot be redrawn in place.
 pub(crate) fn clipped(text: &str, columns: usize) -> String {
     console::truncate_str(&analysis::visible(text), columns, "…").into_owned()
 }
@@ -121,7 +121,7 @@ fn step(fraction: f64, steps: usize) -> usize {
     ((fraction * steps as f64).ceil() as usize).clamp(1, steps) - 1
 }
 
-/// Formats a class bound, for example `200 µs`; bounds have one significant digit.
+/// Formats a bound between classes, such as `200 µs`. Every bound has one significant digit.
 fn bound_words(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{} µs", ns / 1_000),

@@ -25,17 +25,17 @@ use crate::{
     start_cluster,
 };
 
-/// How long the open loop polls before each intended send, in ns.
+/// Time for which the open loop polls before each intended send, in ns.
 const SPIN_NS: u64 = 100_000;
-/// `--until` gives up after this many times `--duration`.
+/// Multiple of `--duration` after which `--until` gives up.
 const UNTIL_DURATIONS: u64 = 10;
-/// Default measurement time, in ns.
+/// Default time of measuring, in ns.
 const DURATION_NS: u64 = 5_000_000_000;
-/// `-n`, and a trace without `-d`, give up after this time, in ns.
+/// Time after which `-n`, and a trace without `-d`, give up, in ns.
 const REQUESTS_MAX_NS: u64 = 600_000_000_000;
-/// Constants from volley: requests per round, half-width, maximum time.
+/// Constants of volley: requests per round, half-width of the interval, maximum time.
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
-/// Maximum number of windows; longer loads get longer windows.
+/// Maximum number of windows. Longer loads have longer windows.
 const WINDOWS_MAX: u64 = 36_000;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     signals::watch_interrupts()?;
     let (Prepared { spec, name, search, metrics, fail_if }, generators) = if args.cluster.is_given() {
-        // Report errors in the flags before connecting to other machines.
+        // Errors in the flags must be reported before connecting to other machines.
         let (prepared, notes) = read(&args)?;
         let generators = start_cluster::generators(&args.cluster, &prepared.spec)?;
         tell(&args, &notes);
@@ -66,7 +66,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     let has_free_port = metrics.is_some_and(|address| address.port() == 0);
     let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
-    // With `--quiet` the address is only printed if the port was chosen here.
+    // With `--quiet`, the address is only printed if the kernel chose the port.
     if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet || has_free_port) {
         output::message(&format!("metrics: http://{}/metrics", metrics.address));
     }
@@ -99,7 +99,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         request_log::write(path, &measurement, &spec.target)?;
     }
     if let Some((path, kind)) = &args.hdr {
-        // The measurement has just ended.
+        // The measurement has just ended, so it began its duration ago.
         let start_s = lab::lab_clocks::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
         let start = Duration::from_secs(start_s);
         match report::exports::latency_file(&measurement, *kind, &name, start) {
@@ -121,7 +121,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         Exit::Fine
     };
     if let (true, Some(journey)) = (args.journey.trace_session, measurement.journeys.first()) {
-        // Output of a server must not control the terminal.
+        // The output of a server must not control the terminal.
         let lines = journey.transcript.lines().map(|line| analysis::visible(line) + "\n");
         output::text(&lines.collect::<String>())?;
         if journey.completed == 0 {
@@ -217,7 +217,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
         None => Arrivals::Closed { think_ns: nanos(args.think) },
     };
     let warmup = match args.warmup {
-        // A trace is measured from its first operation, and journeys and `-n` are counted as a whole.
+        // No warm-up: a trace is measured from its first operation, and journeys and `-n` include every request.
         None if trace.is_some() || is_journey || (args.requests.is_some() && is_cache == Some(false)) => {
             Warmup::DurationNs(0)
         }
@@ -262,7 +262,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>)> {
     Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics, fail_if }, asked.notes))
 }
 
-/// The default window length, or the multiple that keeps the number of windows within the limit.
+/// Window length in ns: the default, or the smallest multiple of it that keeps to [`WINDOWS_MAX`].
 fn window_ns(longest_ns: u64) -> u64 {
     longest_ns.div_ceil(WINDOWS_MAX).next_multiple_of(WINDOW_NS).max(WINDOW_NS)
 }

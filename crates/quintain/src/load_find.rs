@@ -12,7 +12,7 @@ use crate::command_result::{Done, Exit, usage};
 use crate::load_progress_and_errors::{Live, live, problem};
 use crate::{output, signals};
 
-/// Reads the search from the flags; `None` without one or after errors. Trials last `duration_ns`.
+/// Reads the search with trials of `duration_ns` from the flags. `None` without `--find`; adds errors to `mistakes`.
 pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -> Option<SearchPlan> {
     let (from_per_s, to_per_s) = (args.find_from, args.find_to);
     if from_per_s.zip(to_per_s).is_some_and(|(from, to)| from > to) {
@@ -37,9 +37,9 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     let mut line = Live::new(!args.quiet);
     while let Some(step) = search.next(false).filter(|_| !signals::is_interrupted()) {
         let mut trial = spec.clone();
-        // Each trial has its own schedule, reproducible from the seed.
+        // Each trial has its own schedule, which the seed makes reproducible.
         trial.seed = spec.seed.wrapping_add(search.trials() as u64);
-        // A search uses rates of requests, a load rates of sessions.
+        // The rates of a search are requests per second, those of a load sessions per second.
         let asked = step.rate_per_s.map(|rate_per_s| rate_per_s / spec.target.requests_per_session());
         match (asked, &mut trial.arrivals) {
             (None, arrivals) => {
@@ -61,7 +61,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             Ok(_) if signals::is_interrupted() => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,
-            // A server that becomes unreachable broke under the load, unless it never responded.
+            // A server that becomes unreachable broke under the load, unless it has never responded.
             Err(error @ LoadError::Unreachable { .. }) if search.trials() > 0 => search.broke(step, &error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };

@@ -9,7 +9,7 @@ use crate::command_result::{Exit, Problem};
 use crate::live_chart::{Strip, clipped};
 use crate::output;
 
-/// Why a load has no measurement, with a hint.
+/// Explains why a load has no measurement, with a hint.
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let (exit, hint) = match error {
         LoadError::Unreachable { has_responded: true, .. } => (Exit::Subject, None),
@@ -67,7 +67,7 @@ impl Live {
     }
 }
 
-/// The status line of a load, most important values first: narrow terminals cut the rest.
+/// Status line of a load. The most important values come first, because narrow terminals cut off the rest.
 pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
     match progress.phase {
         Phase::Connect => "connecting".to_owned(),

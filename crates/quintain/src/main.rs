@@ -1,6 +1,6 @@
-//! Command-line interface: flags, messages, exit codes and one module per command.
+//! Command-line interface: flags, messages, exit codes and a module for each command.
 //!
-//! `run.rs` is the best place to start reading.
+//! `run.rs` is the best file to read first.
 
 mod adapter;
 mod built_in;

@@ -15,9 +15,9 @@ use study::generator_messages::LATENCY_BOUNDS_NS;
 
 use crate::command_result::{Exit, Problem, Result, machine};
 
-/// Time limit for a scraper's request and response. Other scrapers wait.
+/// Time limit for the request and response of one scraper, because the others have to wait.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Pause after each scrape, so that endless requests use little of a CPU.
+/// Pause after each scrape, so that endless requests take little CPU time.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Maximum size of a request head, in bytes.
 const HEAD_MAX: usize = 8 << 10;
@@ -30,7 +30,7 @@ struct Snapshot {
     progress: Progress,
 }
 
-/// Serves scrapers from its own thread until the process ends, shortly after the load.
+/// Endpoint for scrapers, which its own thread serves until the process ends.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     pub(crate) address: SocketAddr,
@@ -38,7 +38,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens at `address`. The thread avoids the CPUs of `measuring` if there are others.
+    /// Listens on `address`; fails if it cannot. The thread avoids the CPUs in `measuring` if there are others.
     pub(crate) fn start(address: SocketAddr, clients: u32, measuring: &[u32]) -> Result<Self> {
         let listener = TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = listener.map_err(|error| {
@@ -56,11 +56,11 @@ impl Metrics {
             let others = net::thread_and_process::affinity().unwrap_or_default();
             let others = others.into_iter().filter(|cpu| !measuring.contains(cpu)).collect::<Vec<_>>();
             if !measuring.is_empty() && !others.is_empty() {
-                // If the kernel refuses, the thread stays on any CPU.
+                // If this fails, the thread may run on any CPU.
                 let _ = net::thread_and_process::set_affinity(&others);
             }
             for stream in listener.incoming() {
-                // Errors of a scraper do not affect the load.
+                // Errors of a scraper must not affect the load.
                 let _ = stream.and_then(|stream| answer(stream, &shared));
                 std::thread::sleep(PAUSE);
             }
@@ -75,7 +75,7 @@ impl Metrics {
 }
 
 fn lock(snapshot: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
-    snapshot.lock().unwrap_or_else(PoisonError::into_inner) // The value is only ever replaced as a whole.
+    snapshot.lock().unwrap_or_else(PoisonError::into_inner) // The value is always replaced as a whole.
 }
 
 fn answer(mut stream: TcpStream, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {
@@ -125,7 +125,7 @@ fn answer_to(head: &[u8], snapshot: &Mutex<Snapshot>) -> Option<String> {
 }
 
 impl Snapshot {
-    /// Formats all metrics. Source: OpenMetrics 1.0.0.
+    /// Formats all metrics as specified by OpenMetrics 1.0.0.
     fn text(self) -> String {
         let mut registry = Registry::with_prefix("quintain_load");
         registry.register_collector(Box::new(self));

@@ -6,33 +6,33 @@ use study::spec::Connection;
 
 use crate::command_result::{Exit, Problem, Result};
 
-/// Descriptors per worker in addition to its connections: the backend's, timers, temporary files.
+/// Number of descriptors per worker in addition to connections, for the backend, timers and temporary files.
 const FILES_A_WORKER: u64 = 8;
 const FILES_SPARE: u64 = 16;
-/// A load that uses more than this share of the ports gets a warning.
+/// Share of the local ports above which a load gets a warning.
 const PORTS_SHARE: f64 = 0.8;
 
-/// Raises the limits for a load, or fails. Returns warnings of one sentence each.
+/// Raises the limits of this process for a load; fails if they remain too low. Returns warnings, one sentence each.
 pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>> {
     let others = net::thread_and_process::open_files().unwrap_or(FILES_SPARE)
         + FILES_SPARE
         + FILES_A_WORKER * u64::from(spec.threads);
     if spec.connection != Connection::KeepAlive {
-        // Best effort: a connection may be closed a moment after the next one opens.
+        // More is better but not required: a connection may be closed just after the next one opens.
         let _ = net::thread_and_process::raise_open_files(others + 2 * u64::from(spec.clients));
     }
     if let Err(most) = net::thread_and_process::raise_open_files(others + u64::from(spec.clients)) {
         return Err(too_many_files(u64::from(spec.clients), others, most));
     }
-    // The clients of journeys connect to several addresses.
+    // Unix sockets use no ports, and clients of journeys connect to several addresses.
     if spec.target.address().starts_with("unix:") || matches!(spec.target, study::spec::Target::Journey { .. }) {
         return Ok(Vec::new());
     }
     ports_here().map_or(Ok(Vec::new()), |range| enough_ports(spec.clients, spec.target.address(), &range))
 }
 
-/// Why the connections of a design point cannot be opened on this machine; `None` if they can or if
-/// it is unknown. Changes no limits: the generator raises its own.
+/// Explains why a design point cannot open its connections on this machine; `None` if it can or if that is unknown.
+/// Changes no limits, because the generator raises its own.
 pub(crate) fn obstacle(load: &LoadPlan) -> Option<String> {
     obstacle_of(load.clients, load.threads.unwrap_or(1), most_files(), ports_here())
 }
@@ -47,7 +47,7 @@ fn obstacle_of(clients: u32, threads: u32, most: Option<u64>, ports: Option<Port
     Some(format!("needs {clients} local ports, has {count} (net.ipv4.ip_local_port_range is {first} to {last})"))
 }
 
-/// Maximum number of open files that a process can get here; `None` without a limit.
+/// Maximum number of open files that a process can have here; `None` without a limit.
 fn most_files() -> Option<u64> {
     let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum?;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -58,7 +58,7 @@ fn most_files() -> Option<u64> {
     Some(most.unwrap_or(hard).max(hard))
 }
 
-/// Whether the process with this `/proc/self/status` may raise its hard limits: CAP_SYS_RESOURCE (capabilities(7)).
+/// Whether the process with this `/proc/self/status` may raise its hard limits (CAP_SYS_RESOURCE, capabilities(7)).
 fn may_raise(status: &str) -> bool {
     const CAP_SYS_RESOURCE: u32 = 24;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -95,7 +95,7 @@ impl Ports {
     }
 }
 
-/// Parses `ip_local_port_range` and `ip_local_reserved_ports` (kernel: ip-sysctl), if valid.
+/// Parses `ip_local_port_range` and `ip_local_reserved_ports` (kernel documentation: ip-sysctl); `None` if invalid.
 fn ports(range: &str, reserved: &str) -> Option<Ports> {
     let mut bounds = range.split_whitespace().map(str::parse::<u16>);
     let (first, last) = (bounds.next()?.ok()?, bounds.next()?.ok()?);

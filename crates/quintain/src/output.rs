@@ -1,4 +1,4 @@
-//! The only module that writes to stdout (data) and stderr (everything else).
+//! Writes to stdout (data) and stderr (everything else). No other module does.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -7,10 +7,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::command_result::{Done, Exit, Result, cannot, machine, usage};
 
-/// Number of output lines shown for a failed server.
+/// Number of lines that are shown from the output of a failed server.
 pub(crate) const LAST_WORDS: usize = 10;
 
-/// Colors and width for text on stdout, or plain text for a file.
+/// Colors and width for a report on stdout; plain text if the report goes to a file.
 pub(crate) fn style(into_file: bool) -> report::Style {
     if into_file {
         return report::Style::PLAIN;
@@ -20,17 +20,17 @@ pub(crate) fn style(into_file: bool) -> report::Style {
 
 const DRAWS_HZ: u8 = 5;
 
-/// Writes text for people to stdout. Escapes terminal control sequences except our own colors.
+/// Writes text for people to stdout. Escapes control sequences of terminals except colors of reports.
 pub(crate) fn text(text: &str) -> Result<()> {
     write(&printable(text, stdout_is_coloured()))
 }
 
-/// Writes data for a program to stdout. The data is escaped only if stdout is a terminal.
+/// Writes data for a program to stdout. Escapes it only if stdout is a terminal.
 pub(crate) fn data(data: &str) -> Result<()> {
     if std::io::stdout().is_terminal() { text(data) } else { write(data) }
 }
 
-/// Escapes everything that would control a terminal; with `coloured`, the colors of reports stay.
+/// Escapes everything that would control a terminal. `coloured` keeps the colors of reports.
 fn printable(text: &str, coloured: bool) -> String {
     let mut pieces = text.split('\x1b');
     let mut out = analysis::visible(pieces.next().unwrap_or_default()).into_owned();
@@ -42,7 +42,7 @@ fn printable(text: &str, coloured: bool) -> String {
     out
 }
 
-/// Writes to stdout, adding a newline if there is none. A closed pipe (`| head`) is not an error.
+/// Writes to stdout and adds a newline if there is none. A closed pipe, as with `| head`, is not an error.
 fn write(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.is_empty() || text.ends_with('\n') { b"" } else { b"\n" };
@@ -61,24 +61,24 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
     if std::io::stdout().is_terminal() {
         return data(&pretty(value)?);
     }
-    // Stream large findings instead of building the whole text in memory.
+    // Large findings are streamed, so that their text does not have to fit in memory.
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     unless_closed(write_pretty(value, &mut out).and_then(|()| writeln!(out)).and_then(|()| out.flush()))
 }
 
-/// Writes `value` as JSON, or `text` for people.
+/// Writes `value` as JSON if `wants_json`, and otherwise `text` for people.
 pub(crate) fn json_or(wants_json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<()> {
     if wants_json { json(value) } else { self::text(&text()) }
 }
 
-/// Indented JSON.
+/// Formats a value as indented JSON. Fails if it cannot be serialized.
 pub(crate) fn pretty(value: &impl serde::Serialize) -> Result<String> {
     let mut text = Vec::new();
     write_pretty(value, &mut text).map_err(machine)?;
     String::from_utf8(text).map_err(machine)
 }
 
-/// `dyn`, so that serde's code for a type is compiled once.
+/// Writes indented JSON. `dyn` lets serde's code for a type be compiled only once.
 fn write_pretty(value: &impl serde::Serialize, out: &mut dyn Write) -> std::io::Result<()> {
     Ok(serde_json::to_writer_pretty(out, value)?)
 }
@@ -87,12 +87,12 @@ pub(crate) fn json_line(json: serde_json::Result<String>) -> Result<()> {
     data(&config::printable::text(&json.map_err(machine)?))
 }
 
-/// Writes a message to stderr, with control characters escaped. Write errors are ignored.
+/// Writes a message to stderr with control characters escaped. Ignores write errors.
 pub(crate) fn message(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", analysis::visible(text));
 }
 
-/// Reports the problem, if any, and returns the exit code.
+/// Reports the problem of a command, if any, on stderr and returns the exit code.
 pub(crate) fn end(done: Done) -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
@@ -124,7 +124,7 @@ pub(crate) fn stderr_is_coloured() -> bool {
     coloured(std::io::stderr().is_terminal(), variable)
 }
 
-/// Follows no-color.org and bixense.com/clicolors; an empty variable counts as unset.
+/// Whether output is colored, as defined by no-color.org and bixense.com/clicolors. An empty variable counts as unset.
 fn coloured(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     if variable("NO_COLOR").is_some() {
@@ -142,13 +142,13 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Columns and rows of stderr, few enough for redrawing in place.
+/// Columns and rows of stderr, each less one, so that text can be redrawn in place. 80 by 24 if unknown.
 pub(crate) fn room_on_stderr() -> (usize, usize) {
     let (columns, rows) = size_of(&std::io::stderr()).unwrap_or((80, 24));
     (columns.saturating_sub(1), rows.saturating_sub(1))
 }
 
-/// Columns and rows; `None` if the stream is not a terminal.
+/// Columns and rows of a terminal; `None` if the stream is not one or its size is unknown.
 fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())?;
     Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, rows)| *columns > 0 && *rows > 0)
@@ -173,7 +173,7 @@ pub(crate) fn read(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
-/// Reads the file that a flag names in place of something built in, such as a preset.
+/// Reads the file `name` that a flag gives instead of something built in, such as a preset. Fails if it is neither.
 pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -> Result<String> {
     if !std::path::Path::new(name).exists() && !name.contains(['/', '.']) {
         return Err(usage(format!("`{flag}`: no {built_in} or file named `{name}`")).hint(hint));
@@ -181,7 +181,7 @@ pub(crate) fn read_named(flag: &str, built_in: &str, name: &str, hint: String) -
     std::fs::read_to_string(name).map_err(|error| usage(format!("`{flag}`: cannot read `{name}`: {error}")))
 }
 
-/// Writes a file, creates its directory if needed, and prints its path followed by `note`.
+/// Writes a file, creating its directory if needed, and reports its path followed by `note`.
 pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         self::folder(folder)?;
@@ -191,7 +191,7 @@ pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &st
     Ok(())
 }
 
-/// A duration rounded for people: `45 s`, `8 min`.
+/// Formats seconds for people: `45 s`, `8 min` or `1.5 h`.
 pub(crate) fn time_words(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),

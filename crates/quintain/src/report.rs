@@ -1,4 +1,4 @@
-//! `quintain report`: renders a stored run again, from the store only.
+//! `quintain report`: renders a stored run again, using only the store.
 
 use std::path::Path;
 
@@ -25,9 +25,9 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
-    // The process that works on a running run will complete it.
+    // The process of a running run completes it itself.
     if run.state != Some(RunState::Running) && simulated_policies::complete(&mut run, &records) {
-        // Stored to avoid computing it again; a read-only store is not an error.
+        // Storing saves the computation next time. It may fail, because the store may be read-only.
         let _ = store.update_run(&run);
     }
     let findings = analysis::analyze(&run, &records);
@@ -48,7 +48,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     written.map(|()| exit)
 }
 
-/// Whether the report needs records, whose histograms and windows must then fit in memory.
+/// Whether the report needs records. Their histograms and windows must then fit in memory.
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
     let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
     is_of_records || args.raw.is_some() || simulated_policies::may_have(run)
@@ -109,8 +109,7 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<()> 
     files.into_iter().try_for_each(|(place, text)| output::saved(&folder.join(place), text, ""))
 }
 
-/// Writes an SVG and a PNG file for each figure. If a PNG cannot be made, this is reported and the
-/// other files are still written.
+/// Writes an SVG and a PNG file for each figure. Reports a PNG that cannot be made and writes the other files.
 fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
     let mut exit = Exit::Fine;
     for (name, svg) in report::figure_svgs(findings, background) {
@@ -134,7 +133,7 @@ fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
     Ok(exit)
 }
 
-/// Writes the files of an export: a single file to `--out` or stdout, several to the directory `--out`.
+/// Writes an export: a single file to `--out` or stdout, several files to the directory `--out`.
 fn write_export(export: &Export, args: &ReportArgs, source: &Source<'_>) -> Result<()> {
     if args.trial.is_some() && !export.is_of_a_trial {
         return Err(trial_of_no_trace());
@@ -158,7 +157,7 @@ fn trial_of_no_trace() -> Problem {
     problem.hint("drop it, or add `--format trace`")
 }
 
-/// Findings of runs of the same study, machine and profile up to the chosen one, oldest first.
+/// Findings of runs of the same study, profile and machine, up to `newest`, oldest first.
 fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Findings>> {
     let mut history = Vec::new();
     for summary in store.runs()?.iter().rev() {

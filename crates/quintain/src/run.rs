@@ -1,5 +1,5 @@
-//! `quintain run`: opens a study, runs its plan in the lab, and writes the page and the summary.
-//! `quintain compare` uses the same path.
+//! `quintain run`: opens a study, runs its plan in the lab, and writes the report and the summary. `quintain compare`
+//! also uses this module.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -23,24 +23,24 @@ use crate::run_progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
 use crate::{built_in, doctor, history, output, signals, simulated_policies, start_cluster, wait_until_quiet};
 
-/// Called before each block with the block's number.
+/// Callback before a block, which receives the number of the block.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<()>;
 
-/// The run name that stands for the latest run of a study.
+/// Name that stands for the latest run of a study.
 pub(crate) const LATEST: &str = "latest";
 
 pub(crate) struct Job<'a> {
     pub(crate) opened: Opened,
     pub(crate) how: &'a HowArgs,
-    /// The run to resume, or [`LATEST`]; `None` starts a new one.
+    /// Name of the run to resume, or [`LATEST`]; `None` starts a new run.
     pub(crate) resume: Option<&'a str>,
-    /// The exclusive right to add to that run, if the caller has taken it.
+    /// Exclusive right to add to the run to resume; `None` if the caller has not taken it.
     pub(crate) owner: Option<Owner>,
-    /// Whether this is a comparison, which can only resume a run that has the same plan.
+    /// Whether this is a comparison, which can only resume a run with an equal plan.
     pub(crate) is_compare: bool,
     pub(crate) host_cpus: Vec<u32>,
     pub(crate) cluster: Option<Rc<Cluster>>,
-    /// Called before each block except the first.
+    /// Callback before each block except the first; `None` for no callback.
     pub(crate) before_block: Option<BeforeBlock<'a>>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let how = &args.how;
     let mut there: Option<PathBuf> = None;
     if how.cluster.is_given() {
-        // Report errors in the study before connecting to other machines.
+        // Errors in the study must be reported before connecting to other machines.
         let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
         check_page(&page_path(&args, &opened.plan))?;
         there = Some(if opened.source.is_built_in { built_in::DIRECTORY.into() } else { opened.source.directory });
@@ -72,14 +72,14 @@ pub(crate) fn run(args: RunArgs) -> Done {
     exit(&carried)
 }
 
-/// Starts the cluster if one is requested, and returns the CPUs to expand the plan for.
+/// Starts the cluster if the flags ask for one. Returns it and the CPUs for which to expand the plan.
 pub(crate) fn machine_of(how: &HowArgs, directory: Option<&Path>) -> Result<(Option<Rc<Cluster>>, Vec<u32>)> {
     let cluster = start_cluster::start(&how.cluster, directory)?;
     let host_cpus = cpus_of(cluster.as_deref(), how.cpus.as_ref())?;
     Ok((cluster, host_cpus))
 }
 
-/// The CPUs of the server's machine, or the requested ones of this machine.
+/// CPUs of the server's machine in a cluster; without one, those in `asked` or all of this machine.
 pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result<Vec<u32>> {
     match cluster {
         None => cpus(asked),
@@ -87,7 +87,7 @@ pub(crate) fn cpus_of(cluster: Option<&Cluster>, asked: Option<&Cpus>) -> Result
     }
 }
 
-/// Runs a study: expands it into a plan, has the lab make records, and analyzes them into findings.
+/// Runs a study: expands it into a plan, lets the lab make records, and analyzes them into findings.
 pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
     let Job { opened, how, resume: resumed, owner, is_compare, host_cpus, cluster, mut before_block } = job;
     refuse_without_points(&opened.plan)?;
@@ -181,7 +181,7 @@ pub(crate) fn carry_out(job: Job<'_>) -> Result<Carried> {
         let mut show = |progress: &_| bar.borrow_mut().show(progress);
         match lab::profile(&plan, &store.records(&run.id)?, &options, &mut show, &signals::is_interrupted) {
             Ok(profiles) => run.cpu_profiles = profiles,
-            // A failed profile does not affect the measurements.
+            // A failed profile must not affect the measurements.
             Err(error) => bar.borrow().note(&format!("warning: no CPU profile: {error}")),
         }
         store.update_run(&run)?;
@@ -231,14 +231,14 @@ pub(crate) fn run_once(
     Ok((ended.cause != lab::Cause::Interrupted).then_some(records))
 }
 
-/// Adds the bottleneck of a trial and its warnings.
+/// Adds the bottleneck of a trial to its record, and warnings.
 fn judge(record: &mut Record, calibration: Option<&Calibration>, nodes: &[Node]) {
     let (verdict, warnings) = analysis::judge(record, calibration, nodes);
     record.verdict = verdict;
     record.warnings.extend(warnings);
 }
 
-/// Announces this run to other labs. If that fails, the run continues with a note.
+/// Announces this run to other labs and warns about them. If announcing fails, prints a note and returns `None`.
 fn present(work: &str) -> Option<std::os::unix::net::UnixListener> {
     if let Some(warning) = other_labs() {
         output::message(&format!("warning: {warning}"));
@@ -257,7 +257,7 @@ fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
     args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", plan.study)))
 }
 
-/// Checks that the page can be written before the run spends any time.
+/// Checks that the report can be written, before the run takes any time.
 fn check_page(page: &Path) -> Result<()> {
     let other = "choose another file with `--html FILE`";
     let folder = folder_of(page);
@@ -273,7 +273,7 @@ fn check_page(page: &Path) -> Result<()> {
     rustix::fs::access(target, rustix::fs::Access::WRITE_OK).map_err(failed)
 }
 
-/// The command line that resumes this run, without the flags whose values the run has stored.
+/// Command line that resumes this run, without flags whose values are stored with the run.
 fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
     const KEPT: [&str; 3] = ["--set", "--seed", "--backend"];
     let (mut words, mut all) = (Vec::new(), std::env::args().peekable());
@@ -286,7 +286,7 @@ fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
         }
     }
     words.extend(["--resume".to_owned(), run.to_owned()]);
-    // A study from standard input must be given again.
+    // A study on standard input must be provided again.
     let input = if !is_compare && words.iter().any(|word| word == "-") { " < STUDY" } else { "" };
     study::shell_words::join(&words) + input
 }
@@ -380,14 +380,14 @@ fn resume(
     Ok((run, owner, records))
 }
 
-/// Takes the exclusive right to add to a run. Fails if another process holds it.
+/// Takes the exclusive right to add to a run. Fails if another process has it.
 pub(crate) fn own(store: &Store, run: &str) -> Result<Owner> {
     store
         .own(run)
         .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))
 }
 
-/// Describes how the original plan of a comparison differs from the one that the flags make now.
+/// Describes how the original plan of a comparison differs from the current one; `None` if it does not.
 fn changed(before: &Plan, now: &Plan) -> Option<&'static str> {
     let runnable = |plan: &Plan| {
         let points = plan.points.iter().cloned().map(|point| study::Point { unrunnable: None, ..point });
@@ -413,7 +413,7 @@ fn machines(nodes: &[Node]) -> String {
     nodes.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-/// Warns about disturbances before the run spends any time; the report has the details.
+/// Warns about disturbances before the run takes any time. The report has the details.
 fn warn_of(findings: &[Finding]) {
     let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
     let names = findings.iter().filter(grave).map(|finding| finding.check.as_str()).collect::<Vec<_>>();
@@ -436,7 +436,7 @@ fn refuse_without_points(plan: &Plan) -> Result<()> {
 fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<()> {
     let Carried { run, findings, .. } = carried;
     show(how, carried)?;
-    // The run is already stored and printed, so a failure here is only a warning.
+    // The run is already stored and printed, so an error here is only a warning.
     let written = report::html(findings).map_err(machine).and_then(|text| output::file(page, text));
     let written = written.map(|()| page.display().to_string()).unwrap_or_else(|problem| {
         output::message(&format!("\nwarning: {problem}"));
@@ -446,7 +446,7 @@ fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A run in JSON.
+/// JSON of a run, its records and its findings.
 #[derive(Serialize)]
 pub(crate) struct Stored<'a> {
     pub(crate) run: &'a Run,
@@ -461,7 +461,7 @@ pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<()> {
     output::json_or(how.store.json, &stored, || report::terminal(findings, &output::style(false)))
 }
 
-/// The line with the run's id, its store and the command that renders it again.
+/// Line with the run's ID, its store and the command that renders it again.
 pub(crate) fn where_it_is(how: &HowArgs, run: &Run) -> String {
     let (id, store) = (&run.id, how.store.store.display());
     format!("run     {id} in {store}   (quintain report {id} --format md, csv, json, html)")

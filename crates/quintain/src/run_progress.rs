@@ -1,4 +1,4 @@
-//! Progress of a run on stderr. A terminal shows a bar, one estimate per contender and the current load, redrawn in
+//! Progress of a run on stderr. A terminal shows a bar, an estimate per contender and the current load, redrawn in
 //! place. Other outputs get one line per block.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,16 +21,16 @@ pub(crate) struct Bar {
     plan: Plan,
     bar: ProgressBar,
     moves: bool,
-    /// Values of the stop rule's metric, by point.
+    /// Values of the metric of the stop rule, by design point.
     values: BTreeMap<usize, Vec<f64>>,
     done: usize,
     failed: usize,
     block: Option<u32>,
-    /// Estimate of each design point as text; a comparison has a single one, at 0.
+    /// Estimate of each design point as text. A comparison has a single estimate, at 0.
     estimates: BTreeMap<usize, String>,
     estimate: String,
     strip: Strip,
-    /// Design points whose last output has been shown.
+    /// Design points for which the output of a failed server was shown.
     failures: BTreeSet<usize>,
     pairs: Option<analysis::gate::Live>,
 }
@@ -90,7 +90,7 @@ impl Bar {
         let searching = self.plan.points[progress.point].load.search.is_some();
         if self.block != Some(progress.block) && !searching {
             if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
-                // A run that has just resumed has no estimate yet.
+                // A run that has just been resumed has no estimate yet.
                 let estimate = if self.estimate.is_empty() { String::new() } else { format!("; {}", self.estimate) };
                 self.note(&format!("block {} done: {} trials, {} failed{estimate}", block + 1, self.done, self.failed));
             }
@@ -134,10 +134,10 @@ impl Bar {
         let before = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
         if let Outcome::Failed(failure) = &record.outcome {
             self.failed += 1;
-            // Later failures of the same server add no information.
+            // Later failures of the server at this point add no information.
             let is_first = self.failures.insert(record.point);
             let words = if is_first { record.subject.stderr_tail.trim() } else { "" };
-            // The message about a server that exited already has its last output.
+            // The message about a server that exited already includes its last output.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
             let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
             self.note(&format!("failed: {before}{}{words}", failure.message));
@@ -165,7 +165,7 @@ impl Bar {
             let unit = study::Metric::named(&rule.metric).map_or("", |metric| metric.unit);
             let value = analysis::number::quantity(estimate.point, unit);
             let mut words = format!("{before}{} {value}", rule.metric);
-            // An interval of two trials is often wider than its value, and a quick run claims none.
+            // The interval of two trials is often wider than the value. A quick run claims no interval.
             if n >= TRIALS_FOR_INTERVAL && !rule.quick {
                 words += &format!(" ±{:.1} %", estimate.relative_half_width() * 100.0);
             }

@@ -74,14 +74,14 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
             state.to_owned(),
             run.study.clone(),
         ];
-        // Imported text must not control the terminal.
+        // Text from imported runs must not control the terminal.
         cells.into_iter().chain(host).map(|cell| analysis::visible(&cell).replace(['\n', '\t'], " ")).collect()
     }));
     rows
 }
 
-/// Whether a run is listed under a state. A finished run without a single measured trial counts as
-/// failed, whatever its stored state.
+/// Whether a run is listed under a state. A finished run without any measured trial counts as failed, whatever its
+/// stored state.
 fn is_in(run: &RunSummary, state: State) -> bool {
     let has_ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
     let has_failed = has_ended && run.trials > 0 && run.failed == run.trials;
@@ -94,7 +94,7 @@ fn is_in(run: &RunSummary, state: State) -> bool {
     }
 }
 
-/// Formats `15`, or `5 of 15` if trials are missing.
+/// Formats the number of trials, such as `15`, or `5 of 15` if an unfinished run has too few.
 fn trials(run: &RunSummary) -> String {
     let [least, _] = run.planned.unwrap_or_default();
     let ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
@@ -105,14 +105,14 @@ fn size(bytes: u64) -> String {
     quantity(bytes as f64, "bytes")
 }
 
-/// The earliest start to list, in the format of runs, from a time ago (`7d`) or a date.
+/// Parses a date, or an age such as `7d`, into the earliest start to list, in the format of stored runs.
 pub(crate) fn since(text: &str) -> Result<String> {
     let digits = |text: &str, shape: &str| {
         text.len() == shape.len()
             && text.chars().zip(shape.chars()).all(|(c, s)| if s == '0' { c.is_ascii_digit() } else { c == s })
     };
     if digits(text, "0000-00-00") || digits(text, "0000-00-00T00:00:00Z") {
-        // Dates in this format compare as text.
+        // Dates in this format sort as strings.
         return Ok(text.to_owned());
     }
     match config::units::long_duration_ns(text) {
@@ -179,7 +179,7 @@ fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Result<(
         return Err(Problem::from(StoreError::Owned { run, pid: None }).hint("export it when it has ended"));
     }
     let file = out.unwrap_or_else(|| PathBuf::from(format!("{}.jsonl.gz", run.replace('/', "_"))));
-    // Write to a temporary name first, so that the file is either unchanged or complete.
+    // Writing to a temporary name first leaves the file either unchanged or complete.
     let part = PathBuf::from(format!("{}.part", file.display()));
     let problem = cannot(Exit::Usage, "write", &file);
     let out = BufWriter::new(File::create(&part).map_err(&problem)?);

@@ -18,9 +18,9 @@ use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Exit, Problem, Result, machine, usage};
 use crate::{output, signals};
 
-/// Default connection limit of `serve http`, if descriptors allow it.
+/// Default connection limit of `serve http`, unless descriptors are fewer.
 const CONNECTIONS: u32 = 65_536;
-/// Descriptors other than connections: standard streams, listener, event loops and connections about to be refused.
+/// Descriptors that are not connections: standard streams, listener, event loops, and connections being refused.
 const OTHER_DESCRIPTORS: u64 = 512;
 
 pub(crate) fn serve(kind: ServeKind) -> Result<()> {
@@ -136,12 +136,12 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
     Ok(())
 }
 
-/// The address with a number of connections: the requested one, or as many as descriptors allow.
+/// Adds the connection limit: `asked`, or as many as descriptors allow. Fails if there are fewer than `asked`.
 fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Listen> {
     Ok(Listen { connections: Some(connections(asked)? as usize), drain_ns: nanos(drain), ..listen.into() })
 }
 
-/// A random number unknown to clients, so that they cannot choose keys with equal hashes.
+/// Random number that clients do not know, so that they cannot choose keys with equal hashes.
 fn drawn() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
@@ -161,7 +161,7 @@ fn connections(asked: Option<u32>) -> Result<u32> {
     Ok(wanted.min(room).max(1))
 }
 
-/// Service times that `serve calibrate` and `serve http` measured themselves, the ground truth.
+/// Service times that `serve calibrate` and `serve http` measured, as the ground truth for a generator.
 #[derive(serde::Serialize)]
 struct TrueTimes {
     requests: u64,
@@ -180,7 +180,7 @@ fn true_times<'a>(threads: impl Iterator<Item = &'a Histogram>) -> serde_json::R
 
 fn ready(address: &net::Address) {
     let place = address.inet().map_or_else(|| address.to_string(), |inet| inet.port().to_string());
-    // A write error only means that no process waits for the port.
+    // A failed write only means that no process waits for the port.
     let _ = output::data(&format!("ready {place}"));
 }
 
@@ -205,7 +205,7 @@ impl From<ServeError> for Problem {
     }
 }
 
-/// Serves the services of a mock, one per port.
+/// Serves the services of a mock, one per port, until `shutdown`. Fails if it cannot listen.
 fn serve_services(
     args: &MockArgs,
     tls: Option<MockTlsArgs>,
@@ -238,7 +238,7 @@ fn mock_listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
     }
 }
 
-/// Prints the first port, the one that clients connect to first.
+/// Prints the first port, to which clients connect first.
 fn ready_first(bound: &[SocketAddr]) {
     if let Some(first) = bound.first() {
         let _ = output::data(&format!("ready {}", first.port()));

@@ -10,7 +10,7 @@ use crate::command_result::{Exit, Result, because};
 
 const FAILED: &str = "cannot watch for signals";
 
-/// Set by Ctrl-C, SIGTERM or a closed terminal, once [`watch_interrupts`] was called.
+/// Whether SIGINT, SIGTERM or SIGHUP has arrived since [`watch_interrupts`] was called.
 pub(crate) static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 pub(crate) fn is_interrupted() -> bool {
@@ -38,7 +38,7 @@ fn register(flag: &Arc<AtomicBool>) -> Result<()> {
     Ok(())
 }
 
-/// Calls `ask` on every SIGINT or SIGTERM, and passes whether an earlier one arrived.
+/// Calls `ask` at every SIGINT or SIGTERM. Its argument is whether an earlier one has arrived.
 pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<()> {
     watch(&[SIGINT, SIGTERM], move |count| ask(count > 0))
 }
@@ -47,7 +47,7 @@ pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<()> {
     watch(&[SIGHUP], move |_| ask())
 }
 
-/// Calls `ask` on every signal, with the number of earlier ones.
+/// Calls `ask` at every signal, with the number of earlier ones, in a new thread. Fails if it cannot watch.
 fn watch(signals: &[i32], ask: impl Fn(usize) + Send + 'static) -> Result<()> {
     let mut signals = Signals::new(signals).map_err(because(Exit::Machine, FAILED))?;
     let wait = move || signals.forever().enumerate().for_each(|(count, _)| ask(count));

@@ -1,7 +1,5 @@
-//! Simulated eviction policies for comparison: regenerates the operations of a run's trials and replays them.
-//!
-//! Both halves are pure: `load` generates the operations of a seed, `cache` replays them. `report`
-//! gets the result as data and depends on neither; the store keeps it with the run.
+//! Simulated eviction policies for comparison with the server. Regenerates the operations of a run's trials from their
+//! seeds (`load`) and replays them (`cache`). The result is stored with the run, so `report` depends on neither.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -15,14 +13,14 @@ use study::spec::{Arrivals, Dialect, Protocol, even_share};
 
 use crate::parallel_work::in_parallel;
 
-/// Trials per design point replayed with its own policy: enough for an interval, since the differences vary little.
+/// Number of trials per design point replayed with its own policy: enough for an interval, as differences vary little.
 const TRIALS: usize = 3;
 
 pub(crate) fn may_have(run: &Run) -> bool {
     run.plan.figures.iter().any(|figure| figure.kind == FigureKind::MissRatio)
 }
 
-/// Computes the missing references on all CPUs and returns whether there were any.
+/// Computes the missing references of a run on all CPUs. Returns whether any were missing.
 pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
     let jobs = jobs(run, records);
     if jobs.is_empty() {
@@ -43,13 +41,13 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
         Ok::<_, Infallible>(())
     });
     run.references.extend(done);
-    // Threads finish in any order; sorting makes the stored run the same every time.
+    // Threads finish in any order; sorting makes the stored run reproducible.
     run.references.sort_by(|a, b| (a.point, a.block, &a.policy).cmp(&(b.point, b.block, &b.policy)));
     true
 }
 
-/// The missing references of a run, without results: several trials per design point with its own
-/// policy, and one trial per memory limit with every policy.
+/// Missing references of a run, without results: up to [`TRIALS`] trials per design point for its own policy, and one
+/// trial per memory limit for every policy.
 fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
     let mut jobs = Vec::new();
     for figure in run.plan.figures.iter().filter(|figure| figure.kind == FigureKind::MissRatio) {
@@ -61,7 +59,7 @@ fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
             let trials = records.iter().filter(|record| record.point == index && has_cache(record));
             let trials = trials.take(TRIALS).collect::<Vec<_>>();
             let own = own_policy(figure, figure.series.as_ref().and_then(|series| point.factors.get(series)));
-            // If the load differs between points, so do the curves of policies.
+            // If the load differs between points, the curves of policies differ too.
             let rest = point.factors.iter().filter(|(name, _)| Some(*name) != figure.series.as_ref());
             let is_first = !trials.is_empty()
                 && drawn.insert(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>());
@@ -84,13 +82,13 @@ fn jobs<'r>(run: &Run, records: &'r [Record]) -> Vec<(Reference, &'r Record)> {
     jobs
 }
 
-/// The policy that a series is compared with: its own, or the first one that is not clairvoyant.
+/// Policy that a series is compared with: its own, or else the first that is not clairvoyant.
 fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Option<&'a str> {
     let first = || figure.policies.iter().find(|policy| policy.parse::<cache::Evictor>().is_ok());
     figure.policy_of(series).or_else(|| first().map(String::as_str))
 }
 
-/// Replays the operations of a trial. Returns GETs and misses.
+/// Replays the operations of a trial and returns the numbers of GETs and misses. Fails if they cannot be simulated.
 fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u64), String> {
     let (Some(workload), Some(measurement)) = (&load.workload, record.measurement()) else {
         return Err("the trial has no workload".to_owned());
@@ -115,7 +113,7 @@ fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u
             clairvoyant(operations, job.capacity_bytes, 0, by_size, rules)
         }
         evictor => {
-            // The defaults of `quintain serve cache`: all memory counts, and items have versions.
+            // Defaults of `quintain serve cache`: all memory counts, and items have versions.
             let evictor = evictor.parse()?;
             let config = cache::Config { evictor, versions: true, ..cache::Config::new(job.capacity_bytes) };
             let cache = cache::Cache::new(config).map_err(|error| error.to_string())?;
@@ -125,8 +123,7 @@ fn replayed(job: &Reference, load: &LoadPlan, record: &Record) -> Result<(u64, u
     Ok((ratio.requests, ratio.requests - ratio.hits))
 }
 
-/// Number of clients that take turns: all requests that may be in flight in a closed loop, the mean
-/// in flight in an open one.
+/// Number of clients that take turns: the maximum in flight in a closed loop without think time, the mean otherwise.
 fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
     let in_flight = measurement.clients as usize * measurement.pipeline as usize;
     match load.arrivals {
@@ -135,11 +132,11 @@ fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
     }
 }
 
-/// The operations of all workers, taken in turn.
+/// Operations of all workers, which take turns.
 struct Operations {
     streams: Vec<Stream>,
     texts: Texts,
-    /// Operations left per worker, in the warm-up and in the measurement.
+    /// Number of operations left per worker, in the warm-up and in the measurement.
     left: [Vec<u64>; 2],
     turn: usize,
 }
@@ -205,7 +202,7 @@ mod tests {
             let operation = stream.next_operation();
             assert_eq!((found.request.id, found.request.value_bytes), (operation.key, operation.value_bytes));
         }
-        // Each of three workers has its share of both parts: 4, 3, 3 and 2, 2, 1.
+        // Three workers share both parts: 4, 3 and 3 operations of the warm-up, and 2, 2 and 1 of the measurement.
         let streams = (0..3).map(|worker| Stream::new(&workload, 7, worker, 3).unwrap());
         let mut streams = streams.collect::<Vec<_>>();
         let counted = of(3, [10, 5]).collect::<Vec<_>>();

@@ -13,8 +13,8 @@ use crate::command_result::{Exit, Problem, Result, cannot, exe, machine, usage};
 use crate::study_file::mistaken;
 use crate::{built_in, output, signals};
 
-/// Starts a node on each machine that the flags name; `None` without such flags. Commands start in
-/// `directory`, or in the working directory if `None`.
+/// Starts a node on each machine that the flags name; `None` without such flags. Commands start in `directory`, or in
+/// the working directory if `None`.
 pub(crate) fn start(args: &ClusterArgs, directory: Option<&Path>) -> Result<Option<Rc<Cluster>>> {
     let Some(hosts) = hosts(args, file::STUDY)? else { return Ok(None) };
     let cluster = reach(directory, |reach| Cluster::start(&hosts, reach))?;
@@ -22,7 +22,7 @@ pub(crate) fn start(args: &ClusterArgs, directory: Option<&Path>) -> Result<Opti
     Ok(Some(Rc::new(cluster)))
 }
 
-/// Starts generators on the machines that the flags name, for a load on a running server; `None` without such flags.
+/// Starts generators on the machines that the flags name, to load a running server; `None` without such flags.
 pub(crate) fn generators(args: &ClusterArgs, spec: &LoadSpec) -> Result<Option<Generators>> {
     let Some(hosts) = hosts(args, file::LOAD)? else { return Ok(None) };
     let mut load = hosts.hosts.iter().filter(|host| host.role == Role::Load);
@@ -61,7 +61,7 @@ fn reach<T>(directory: Option<&Path>, start: impl FnOnce(&Reach<'_>) -> Result<T
     })
 }
 
-/// The machines that the flags name. Fails if there is none for a needed role.
+/// Machines that the flags name; `None` without such flags. Fails if a role in `needed` has no machine.
 fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>> {
     let hosts = match (&args.cluster, &args.hosts) {
         (Some(path), _) => {
@@ -80,8 +80,8 @@ fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>> {
     Ok(Some(Hosts { deploy: hosts.deploy || args.deploy, ..hosts }))
 }
 
-/// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh`, with
-/// warnings about the machines.
+/// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh`, followed by warnings about
+/// the machines.
 fn words(cluster: &Cluster) -> String {
     let nodes = cluster.nodes();
     let of = |role: Role| {

@@ -12,14 +12,14 @@ use crate::cli::StudiesVerb;
 use crate::command_result::{Exit, Result, cannot, machine, usage};
 use crate::output;
 
-/// CPUs of a machine large enough for every level of every built-in study, to find all programs.
+/// Number of CPUs of a machine that can run every built-in study in full, so that all programs are found.
 const LARGE: u32 = 256;
 
 #[derive(Debug, Serialize)]
 struct Listed {
     name: &'static str,
     question: String,
-    /// Programs needed for less than a full run. Without one, the rows that need it report that.
+    /// Programs that a full run needs. Rows that lack one report that.
     needs: BTreeSet<String>,
     profiles: Vec<Time>,
 }
@@ -90,7 +90,7 @@ fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan> {
     plan.map_err(|mistakes| crate::study_file::mistaken(Path::new(name), text, &mistakes))
 }
 
-/// The programs that a plan needs: those in its commands, and toolchains that builds of built-in servers check for.
+/// Programs that a plan needs: those in its commands, and the toolchains that builds of built-in servers check for.
 fn programs(plan: &Plan) -> BTreeSet<String> {
     let mut programs = BTreeSet::new();
     for point in &plan.points {
@@ -105,15 +105,15 @@ fn programs(plan: &Plan) -> BTreeSet<String> {
             programs.extend(toolchains(command));
         }
     }
-    // Omit `go` if `go 1.22` is listed.
+    // `go` is omitted if `go 1.22` is listed.
     let is_said = |program: &String| programs.iter().any(|other| other.starts_with(&format!("{program} ")));
     programs.iter().filter(|program| !is_said(program)).cloned().collect()
 }
 
-/// Extracts toolchains from a build's error messages: `missing toolchain: go 1.22 or newer`.
+/// Extracts toolchains from messages in a build command, such as `missing toolchain: go 1.22 or newer`.
 fn toolchains(build: &str) -> Vec<String> {
     let said = build.split("missing toolchain: ").skip(1).filter_map(|rest| rest.split(['"', '\'']).next());
-    // Packages that a package manager could not fetch are not programs.
+    // The message about packages that could not be fetched names no programs.
     let programs = said.filter(|said| !said.contains(':') || said.contains("(Debian:"));
     let named = programs.map(|said| {
         let end = [" (", " of ", " with ", " or newer"].iter().filter_map(|end| said.find(end)).min();
@@ -147,8 +147,7 @@ fn copy(name: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The packed files of a study: its own file, every file that one of its plans names, and the
-/// directory of every server.
+/// Paths of a study's packed files: the study, the files that its plans name, and the directories of its servers.
 fn named(name: &str) -> Result<BTreeSet<&'static str>> {
     let mut words = BTreeSet::new();
     for profile in Profile::ALL {
@@ -162,7 +161,7 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>> {
         (!server.is_empty()).then(|| format!("subjects/{server}/"))
     });
     let mut servers = servers.collect::<BTreeSet<_>>();
-    // The Rust servers form one workspace, which only builds with every member.
+    // The Rust servers share a workspace, which only builds with all its members.
     let manifest =
         |path: &str| path.strip_suffix("Cargo.toml").filter(|folder| *folder != "subjects/").map(str::to_owned);
     let members = FILES

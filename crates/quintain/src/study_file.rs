@@ -1,4 +1,4 @@
-//! Turns the name of a study into a plan, and renders errors in a study.
+//! Expands the study with a given name into a plan, and renders errors in studies.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::{collected_mistakes, os_limits, output};
 
 const STDIN: &str = "stdin";
 
-/// The environment variable of Whip's benchmarks with the number of operations.
+/// Environment variable with the number of operations, as in Whip's benchmarks.
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 
@@ -23,9 +23,9 @@ pub(crate) struct Source {
     name: String,
     pub(crate) shown: String,
     text: String,
-    /// The directory that commands and file names of the study are relative to.
+    /// Base of relative paths in the study's commands and file names.
     pub(crate) directory: PathBuf,
-    /// A directory in the repository of the study.
+    /// Directory in the repository of the study; `None` for standard input.
     repository: Option<PathBuf>,
     pub(crate) is_built_in: bool,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Opened {
     pub(crate) profile: Profile,
 }
 
-/// Reads, checks and expands the study of `args` for a number of CPUs: this machine's, or the
-/// server machine's in a cluster.
+/// Reads, checks and expands the study of `args` for a number of CPUs: this machine's or, in a cluster, the server
+/// machine's. Fails with all errors.
 pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened> {
     find(&args.study)?.expand(args, machine_cpus, cluster)
 }
@@ -57,7 +57,7 @@ pub(crate) fn of_flags(
 }
 
 impl Source {
-    /// The study's revision; `None` for standard input or without a repository.
+    /// Revision of the study; `None` for standard input or without a repository.
     pub(crate) fn revision(&self) -> Option<String> {
         match self.is_built_in {
             true => Some(format!("built-in-{}", built_in::HASH)),
@@ -95,15 +95,15 @@ impl Source {
     }
 }
 
-/// The override of the operations factor from the environment, if the study has that factor. It
-/// precedes `--set`, which therefore wins.
+/// Value of the operations factor from the environment, if the study has that factor. It comes before `--set`, which
+/// therefore takes precedence.
 fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(String, String)> {
     let ops = ops.filter(|ops| !ops.trim().is_empty() && study.factors().any(|factor| factor == OPS))?;
     crate::output::message(&format!("note: the environment variable {NUM_OPS}={ops} sets `{OPS}`"));
     Some((OPS.to_owned(), ops))
 }
 
-/// Finds a study: a file, here or in `studies/`; a built-in study; or `-` for standard input.
+/// Finds a study: a file, here or in `studies/`; a built-in study; or `-` for standard input. Fails if there is none.
 fn find(study: &str) -> Result<Source> {
     if study == "-" {
         let (mut text, most) = (String::new(), study::TEXT_MAX_BYTES as u64 + 1);
@@ -147,8 +147,8 @@ fn find(study: &str) -> Result<Source> {
     Err(usage(text).hint(config::nearest::suggestion(study, names.iter().map(String::as_str))))
 }
 
-/// The directory where commands of a study start: the directory of its file. For a file in a
-/// directory `studies` it is the parent, because such studies name files next to `studies`.
+/// Directory in which commands of a study start: that of its file or, for a file in a directory `studies`, the parent,
+/// because such studies name files beside `studies`.
 pub(crate) fn directory_of(path: &Path) -> PathBuf {
     let folder = folder_of(path);
     let is_of_studies = folder.canonicalize().is_ok_and(|folder| folder.ends_with(built_in::STUDIES));

@@ -1,4 +1,4 @@
-//! `quintain verify`: checks that a server keeps its contract, so that its speed means something.
+//! `quintain verify`: checks that a server keeps its contract, without which its speed means nothing.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::cli::{StudyArgs, VerifyArgs};
 use crate::command_result::{Done, Exit, Problem, Result, exe, machine, usage};
 use crate::{output, signals, study_file};
 
-/// File descriptors that a case may need: many connections at once, plus the usual ones.
+/// Number of file descriptors that a case may need, most of them for connections.
 const FILES: u64 = 2_000;
 
 enum Subject {
@@ -85,7 +85,7 @@ fn one(args: &VerifyArgs, subject: &Subject, exe: &Path) -> Result<(Verification
         }
         Subject::Skipped(plan, why) => {
             say(&format!("{}\n  skipped: {why}", plan.process.command))?;
-            // Nothing was checked and nothing is wrong, so this is not a failure.
+            // Nothing was checked, so nothing has failed.
             return Ok((not_started(&plan.process.command, 0, why.clone()), Exit::Fine));
         }
     };
@@ -163,7 +163,7 @@ fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>> {
 fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<()> {
     let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
     let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
-        // Without a suite and a file there would be nothing to check.
+        // Without a suite and a file there is nothing to check.
         let hint =
             "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `pingpong`, `cache`";
         let is_empty = known.is_empty() && !orders.is_empty();
@@ -228,7 +228,7 @@ fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String)> {
 
 type MakeOrder<'a> = &'a dyn Fn(Option<Suite>, &str, &[Case]) -> Order;
 
-/// Builds a study and returns its distinct servers.
+/// Builds the servers of a study and returns each distinct server once. Fails if a build fails.
 fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
     let args = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
     let cpus = crate::run::cpus(None)?;
@@ -244,7 +244,7 @@ fn of_study(name: &str, order: MakeOrder<'_>) -> Result<Vec<Subject>> {
         is_new
     });
     opened.plan.points.iter_mut().for_each(|point| point.proxies.clear());
-    // The servers are verified later, all together, rather than at the end of the build.
+    // The servers are verified later and all together instead of after their builds.
     let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
     let host = lab::host_facts::read(Path::new("/"));
     let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &cpus);

@@ -1,4 +1,4 @@
-//! Other processes that use CPUs during a comparison: names them, waits for them, and gives advice.
+//! Handles other processes that use CPUs during a comparison: names them, waits for them, and gives advice.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use lab::other_processes::User;
 
 use crate::{output, signals};
 
-/// Length of one observation of the other processes.
+/// Length of one observation of other processes.
 const LOOK: Duration = Duration::from_millis(500);
-/// Consecutive quiet observations required.
+/// Number of consecutive observations without a busy process that count as quiet.
 const LOOKS: u32 = 4;
 
-/// Waits at most `max` until no other process uses CPUs, and names those that do.
+/// Waits until no other process uses CPUs, but at most `max`, and names those processes.
 pub(crate) fn wait(max: Duration) {
     wait_with(max, &signals::is_interrupted, || lab::other_processes::users(LOOK), output::message);
 }
@@ -38,7 +38,7 @@ fn wait_with(
             let max = output::time_words(max.as_secs_f64());
             return tell(&format!("warning: still not quiet after {max}: {words}"));
         }
-        // Repeat the message when the busiest process changes.
+        // The message is repeated when the busiest process changes.
         let first = users.first().map(|user| user.pid);
         if first != named {
             named = first;
@@ -58,7 +58,7 @@ fn is_open(test: &GateTest) -> bool {
     matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict)
 }
 
-/// An early warning that a comparison is unlikely to reach a verdict. `left` is its remaining time.
+/// Early warning that a comparison is unlikely to reach a verdict in its remaining time `left`; `None` otherwise.
 pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<String> {
     let gate = findings.gate.as_ref()?;
     let tests = gate.tests.iter().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
@@ -75,7 +75,7 @@ pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<Str
     })
 }
 
-/// Advice for a comparison without a verdict; `None` if it has one.
+/// Advice for a comparison that reached no verdict; `None` if it reached one.
 pub(crate) fn advice(findings: &Findings) -> Option<String> {
     let gate = findings.gate.as_ref()?;
     let open = gate.tests.iter().filter(|test| is_open(test) && !test.is_about_errors()).collect::<Vec<_>>();
@@ -112,8 +112,8 @@ pub(crate) fn advice(findings: &Findings) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Messages of a wait of at most 2 s, and observations used. Each process in `busy` has a CPU
-    /// during one observation; 0 is none.
+    /// Returns the messages of a wait of at most 2 s and the number of observations. Each number in `busy` is the
+    /// process that uses a CPU during one observation; 0 is none.
     fn waited(busy: &[u32]) -> (Vec<String>, usize) {
         let (mut messages, mut looks) = (Vec::new(), 0);
         let look = || {

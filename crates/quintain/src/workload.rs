@@ -14,7 +14,7 @@ use crate::cli::WorkloadShowArgs;
 use crate::command_result::{Exit, Problem, Result, machine, usage};
 use crate::{output, study_file};
 
-/// Number of lengths that the test distinguishes; longer ones share one cell.
+/// Number of lengths that the test distinguishes. Longer ones share one cell.
 const CELLS: u64 = 8192;
 const RANKS: u64 = 1000;
 
@@ -43,14 +43,14 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload)> {
         return Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), workload));
     }
     let name = args.preset.as_deref().unwrap_or("etc-2012");
-    // Parsing it as a study gives the best error message for a misspelled preset.
+    // Parsing the name as part of a study gives the best error message for a misspelled preset.
     let text = format!("load.workload.preset = {}\n", serde_json::Value::from(name));
     let workload =
         study::parse_workload(&text).map_err(|found| usage(&found[0].message).hint_if(found[0].hint.as_ref()))?;
     Ok((name.to_owned(), workload))
 }
 
-/// Samples `n` operations, and `n` lengths of keys and values.
+/// Samples `n` operations, `n` lengths of keys and `n` lengths of values.
 fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
     let mut stream = Stream::new(workload, seed, 0, 1)?;
     let texts = Texts::new(workload, seed)?;
@@ -75,14 +75,14 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
             *count += 1;
         }
     }
-    // Frequent keys would dominate the lengths, so each key number from 0 counts once.
+    // Frequent keys would dominate the lengths, so each key number counts once.
     let mut key_lengths = (0..n).map(|key| texts.key_bytes(key)).collect::<Vec<_>>();
     if per_key {
         value_lengths = (0..n).map(|key| stream.value_bytes(key).unwrap_or(0)).collect();
     }
     let (key_sizes, value_sizes) =
         (workload.key_sizes().map_err(anyhow::Error::msg)?, workload.value_sizes().map_err(anyhow::Error::msg)?);
-    // The share of numbers with each digit count; a key is at least as long as its number.
+    // Share of key numbers with each digit count. A key is at least as long as its number.
     let needs = (1..=13_u32).map(|digits| {
         let up_to = |digits: u32| 32_u64.saturating_pow(digits).min(n);
         (u64::from(digits), (up_to(digits) - if digits == 1 { 0 } else { up_to(digits - 1) }) as f64 / n as f64)
@@ -110,7 +110,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     if let (Some(reuse), true) =
         (workload.keys.reuse, workload.keys.one_hit == 0.0 && workload.keys.count > 0 || n > 1000)
     {
-        // The first operation of an empty population is always a new key.
+        // The first operation on an empty population always creates a key.
         let must = u64::from(workload.keys.count == 0);
         let new = workload.keys.one_hit + (1.0 - workload.keys.one_hit) * (1.0 - reuse);
         fit("new keys", chi_square(&[fresh - must.min(fresh), n - fresh], &[new, 1.0 - new]));
@@ -160,7 +160,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     })
 }
 
-/// The exact share of requests for the most popular keys of a fixed population.
+/// Exact share of requests for the `ranks` most popular keys of a fixed population.
 fn head_mass(popularity: Popularity, count: u64, ranks: u64) -> f64 {
     let all_alike = ranks.min(count) as f64 / count as f64;
     match popularity {
@@ -174,10 +174,10 @@ fn grid(low: u64, high: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(low), move |at| (*at < high).then(|| (at + (at / 24).max(1)).min(high)))
 }
 
-/// A length distribution in which some lengths are raised to a minimum, so that keys stay distinct.
+/// Length distribution in which short lengths are raised to a minimum, so that keys stay distinct.
 struct LengthLaw<'a> {
     sizes: &'a Sizes,
-    /// Minimum lengths, each with the share of values that it applies to.
+    /// Minimum lengths in bytes, each with the share of lengths that it applies to.
     least: Vec<(u64, f64)>,
 }
 
@@ -187,7 +187,7 @@ impl LengthLaw<'_> {
     }
 
     fn mean(&self) -> f64 {
-        // Lengths below the minimum move up to it.
+        // Shorter lengths move up to the minimum.
         let moved = |least: u64| (0..least).map(|size| self.sizes.cdf(size)).sum::<f64>();
         self.sizes.mean() + self.least.iter().map(|(least, share)| share * moved(*least)).sum::<f64>()
     }
@@ -236,7 +236,7 @@ impl LengthLaw<'_> {
             let share = sorted.partition_point(|&length| u64::from(length) <= size) as f64 / sorted.len() as f64;
             let now = (share, self.cdf(size));
             if size <= 24 {
-                // Below 24 bytes, draw a step per byte instead of a slope.
+                // Up to 24 bytes, each length is drawn as a step instead of a slope.
                 points.push((size as f64, before.0, before.1));
             }
             points.push((size as f64, now.0, now.1));

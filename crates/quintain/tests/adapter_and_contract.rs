@@ -1,4 +1,4 @@
-//! `quintain adapter` and `quintain contract` as processes: output, and the store after a kill.
+//! `quintain adapter` and `quintain contract` as processes: their output, and the store after a kill.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,7 +23,7 @@ fn service(status: &'static str) -> u16 {
             std::thread::spawn(move || {
                 let mut from = BufReader::new(stream.try_clone().unwrap());
                 let mut line = String::new();
-                // Write the response in one piece: a second small write would wait for the acknowledgment of the first.
+                // The response is one write: a second small one would wait for the acknowledgment of the first.
                 let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
                 while from.read_line(&mut line).is_ok_and(|read| read > 0) {
                     if line == "\r\n" && stream.write_all(answer.as_bytes()).is_err() {
@@ -76,9 +76,9 @@ fn entries_up_to_the_last_batch_survive_sigkill() {
     let (mut stream, count) = (connect(&adapter), answered.clone());
     let load = std::thread::spawn(move || while call(&mut stream, count.fetch_add(1, Ordering::SeqCst)) {});
     eventually("a few hundred calls", || (answered.load(Ordering::SeqCst) > 300).then_some(()));
-    // The latest count includes the current call.
+    // The latest count includes a call that may be incomplete.
     let sure = answered.load(Ordering::SeqCst) - 1;
-    // The second of two further batches began after the first had ended, and so after this moment.
+    // The second of two more batches began after the end of the first, and so after this moment.
     for _ in 0..2 {
         let before = adapter.metric("store_written_total");
         eventually("a batch", || (adapter.metric("store_written_total") > before).then_some(()));
@@ -114,7 +114,7 @@ fn entries_up_to_the_last_batch_survive_sigkill() {
     }
 }
 
-/// A service that discards request bodies and responds to each request with 200.
+/// Starts a service that discards request bodies and responds to each request with 200. Returns its port.
 fn discarding() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -295,7 +295,7 @@ fn contract_check_reports_warnings_and_errors() {
     assert!(ran.json().as_array().unwrap().iter().all(|finding| finding["line"].as_u64().unwrap() == 2));
 }
 
-/// A shop whose replies name the endpoint of its items. It serves no items itself.
+/// Starts a shop whose replies name the endpoint of its items but that serves no items. Returns its port.
 fn shop() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -322,7 +322,7 @@ fn shop() -> u16 {
     port
 }
 
-/// The journey resolves `.../v1/items/7`. The adapter has learned only `.../v1/items` from a reply.
+/// The journey resolves `.../v1/items/7`, but the adapter has learned only `.../v1/items` from a reply.
 #[test]
 fn longer_path_than_learned_goes_through_the_adapter() {
     let folder = Folder::new();

@@ -1,11 +1,11 @@
-//! Built-in studies, run in an empty directory, and the working directory of a study's commands.
+//! Built-in studies in an empty directory, and the working directory of a study's commands.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use crate::common::{Folder, Ran};
 
-/// A study whose command and body are relative to the directory of its file.
+/// Study whose command and body file are relative to the directory of its file.
 const BESIDE: &str = r#"question = "?"
 [subject]
 command = "./server -p {port}"
@@ -54,7 +54,7 @@ fn built_in_study_runs_in_an_empty_directory() {
 fn server_without_its_toolchain_becomes_a_row() {
     let folder = Folder::new();
     let mut command = folder.command(&["run", "volley", "--quick", "--set", "server=c-epoll,quintain"]);
-    // There is neither make nor a compiler. Describing the machine needs no programs.
+    // This `PATH` has no make and no compiler. Describing the machine needs no programs.
     let ran = Ran::from(command.env("PATH", folder.path()).output().unwrap()).expect(0);
     assert!(ran.out.contains("`make` is not installed"), "{}", ran.out);
 }

@@ -1,5 +1,4 @@
-//! The walkthrough of `examples/calculator` on real processes, with free ports: its programs,
-//! configurations and reports. AT-0 to AT-7.
+//! The walkthrough of `examples/calculator`, AT-0 to AT-7, on real processes with free ports.
 #![expect(clippy::disallowed_methods, reason = "these tests start programs as a reader of the walkthrough does")]
 
 use std::io::{BufRead, BufReader};
@@ -14,14 +13,14 @@ fn example(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(path)
 }
 
-/// `cargo test` builds the example program next to the binary.
+/// Path of the example program, which `cargo test` builds next to the binary.
 fn calculator() -> PathBuf {
     let exe = Path::new(crate::common::QUINTAIN).parent().unwrap().join("examples/calculator");
     assert!(exe.exists(), "{} is built by `cargo test` without `--test`", exe.display());
     exe
 }
 
-/// A process that has printed its readiness, ended with the test.
+/// A process that has printed its readiness. Dropping it ends the process.
 struct Process(Child);
 
 impl Process {
@@ -33,7 +32,7 @@ impl Process {
             line.clear();
             assert!(from.read_line(&mut line).unwrap() > 0, "{command:?} is not ready");
         }
-        // Drain its output so that it never blocks on writing.
+        // Draining its output keeps the process from blocking.
         std::thread::spawn(move || std::io::copy(&mut from, &mut std::io::sink()));
         Self(child)
     }
@@ -41,20 +40,20 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGTERM, so that adapters write their pending reports.
+        // SIGTERM lets adapters write their pending reports.
         crate::common::signal_process(self.0.id(), "TERM");
         let _ = self.0.wait();
     }
 }
 
-/// The processes of one objective, on their own ports; the last one started ends first.
+/// Processes of one objective with their own ports. The last one started ends first.
 struct World {
     folder: Folder,
     ports: Vec<(&'static str, u16)>,
     running: Vec<Process>,
 }
 
-/// A free port below the ephemeral range, which the system gives to no other process.
+/// Finds a free port below the ephemeral range, which the kernel gives to no other process.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);
@@ -83,7 +82,7 @@ impl World {
         format!("127.0.0.1:{}", self.port(port))
     }
 
-    /// Starts an adapter of the example, which writes its reports to a file of its name.
+    /// Starts an adapter of the example. It writes its reports to a file named after it.
     fn adapter(&mut self, name: &str, contract: &str) {
         let mut text = std::fs::read_to_string(example("calculator").join(format!("{name}.toml"))).unwrap();
         text = text.replace("plain.contract", &format!("{contract}.contract"));
@@ -138,7 +137,7 @@ impl World {
         })
     }
 
-    /// Ends all processes and returns the reports of these adapters.
+    /// Ends all processes and returns the reports of the named adapters.
     fn end(mut self, names: &[&str]) -> Vec<String> {
         while let Some(last) = self.running.pop() {
             drop(last);
@@ -156,7 +155,7 @@ fn objectives_1_to_3_one_adapter_and_an_unconfigured_service() {
     assert_eq!(world.client("2", "2", None), "2 + 2 = 3");
     world.adapter("client-alone", "plain");
     assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
-    // AT-2 and AT-3.
+    // AT-2 and AT-3: the adapters write the expected reports.
     let expect = format!(
         "[Whip] Contract Failure: Failed postcondition result == a + b\n\
          \t Occurring at: service Adder with default index at {} vouched for by unknown\n\
@@ -170,18 +169,18 @@ fn objectives_1_to_3_one_adapter_and_an_unconfigured_service() {
 #[test]
 fn objective_4_with_adapters_everywhere_the_blame_is_exact() {
     let world = World::full("plain", "-1");
-    // AT-4.
+    // AT-4: the report names the service that vouched for the endpoint.
     assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
     let told = world.reports("client", 1);
     assert!(told.contains(&format!("at {} vouched for by adder\n", world.at("8001"))), "{told}");
-    // AT-6.
+    // AT-6: the adapter of the adder blames the client for a failed precondition.
     assert_eq!(world.client("0", "0", Some("9090")), "0 + 0 = -1");
     world.reports("adder", 1);
     let [client, adder, discovery] = world.end(&["client", "adder", "discovery"]).try_into().unwrap();
     assert!(adder.contains("Failed precondition for RPC add (a > 0 && b > 0)"), "{adder}");
     assert!(adder.contains("Blaming: client (precondition failure)"), "{adder}");
-    // Repeated violations of one postcondition at one endpoint are reported once per period. The
-    // summary at the end counts the suppressed ones.
+    // Repeated violations of one postcondition at one endpoint are reported once per period. The summary at the end
+    // counts the suppressed ones.
     assert_eq!(client.matches("Contract Failure").count(), 1, "{client}");
     assert!(client.contains("Suppressed as repeats or by the rate limit: 1\n"), "{client}");
     assert_eq!(discovery, "");

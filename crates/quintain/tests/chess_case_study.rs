@@ -1,5 +1,5 @@
-//! The functional test suite of Whip's chess case study: its nine scenarios as journeys through a mock and an adapter
-//! on each side, and the adapters' reports. The original expects an empty stderr and never checks the reports.
+//! The functional tests of Whip's chess case study: nine scenarios as journeys through a mock and an adapter on each
+//! side, with the adapters' reports. The original expects an empty stderr and never checks reports.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn play(user: &str, game: &str, count: u32, played: &str, wish: &str, result: &s
 
 const OWN: &str = "\"{game}\"";
 
-/// Plays a scenario after `MakeGame`; returns the reports of the client's and server's adapters.
+/// Plays a scenario after `MakeGame`. Returns the reports of the client's and the server's adapter.
 fn reports(steps: &[String]) -> [Vec<Value>; 2] {
     let folder = Folder::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -117,7 +117,7 @@ fn calls_within_the_contract_cause_no_report() {
     }
 }
 
-/// The move has an index that the server never gave out, so the client is blamed for using it.
+/// The client uses an index that the server never returned, so the client is blamed.
 #[test]
 fn violations_are_blamed_on_the_client() {
     for (wrong, clause, index) in [

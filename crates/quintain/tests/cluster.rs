@@ -1,4 +1,4 @@
-//! `quintain run` on several machines that are all this one: real nodes, their connections, and the loss of a node.
+//! `quintain run` on a cluster of nodes that are all on this machine: connections, and the loss of a node.
 
 use std::process::Stdio;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const HOSTS: &str = "--hosts=subject=local,load=local,local,local";
 
-/// A study with one design point. quintain replaces `{address}` by the machine's address.
+/// Study with one design point. quintain replaces `{address}` with the machine's address.
 fn study(stop: &str, trials: u32) -> String {
     format!(
         r#"
@@ -39,7 +39,7 @@ fn sum<'a>(values: impl IntoIterator<Item = &'a Value>, of: impl Fn(&Value) -> &
 fn nodes(folder: &Folder) -> Vec<u32> {
     let directory = folder.path().canonicalize().unwrap();
     let mark = format!("node --directory {}", directory.display());
-    // A shell that execs a node also has the node's command in its own command line.
+    // Until exec, the shell that starts a node has the node's command in its own command line.
     let all = processes_with(&mark).into_iter().filter(|(_, line)| !line.contains(" exec "));
     all.map(|(pid, _)| pid).collect()
 }
@@ -74,7 +74,7 @@ fn merges_the_load_of_several_generators() {
         assert_eq!(sum(whole["windows"].as_array().unwrap(), |window| &window["requests"]), part("requests"));
         assert_eq!(whole["service"]["count"].as_u64(), Some(part("requests")));
         assert_eq!(whole["workers"].as_array().unwrap().len(), 3);
-        // All generators began at the same moment, within the uncertainty of their clocks.
+        // All generators began together, within the error of their clocks.
         let began = agents.iter().map(|agent| agent["measurement"]["began_ns"].as_i64().unwrap()).collect::<Vec<_>>();
         let doubt: i64 = agents.iter().map(|agent| agent["clock"]["error_ns"].as_i64().unwrap()).sum();
         let apart = began.iter().max().unwrap() - began.iter().min().unwrap();
@@ -88,7 +88,7 @@ fn merges_the_load_of_several_generators() {
             );
         }
         assert!(doubt > 0);
-        // Little's law over all generators: in a closed loop the mean number in flight is rate times service time.
+        // Little's law for all generators: in a closed loop, the mean number in flight is rate times service time.
         let mean_ns = whole["service"]["sum"].as_f64().unwrap() / whole["service"]["count"].as_f64().unwrap();
         let rate = whole["requests"].as_f64().unwrap() * 1e9 / whole["duration_ns"].as_f64().unwrap();
         let in_flight = whole["in_flight_mean"].as_f64().unwrap();
@@ -121,8 +121,7 @@ fn long_run(folder: &Folder) -> std::process::Child {
     }
 }
 
-/// Checks that the run names the lost machine and the reason, keeps its trials and leaves no
-/// processes. Then resumes it.
+/// Checks that the run names the lost machine and the reason, keeps its trials, leaves no processes and can resume.
 fn is_lost_and_goes_on(folder: &Folder, child: std::process::Child, why: &str) {
     let ran = Ran::from(child.wait_with_output().unwrap()).expect(4);
     assert!(ran.err.contains("lost local-") && ran.err.contains(why), "{}", ran.err);
@@ -263,8 +262,8 @@ fn rejects_invalid_clusters() {
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
 }
 
-/// Describes a cluster on this machine whose nodes are started by one command; `head` configures
-/// how. The server exits if it can see the cluster's ticket.
+/// Writes a cluster file for this machine whose nodes one command starts; `head` configures that command. The server
+/// exits if it can see the cluster's ticket.
 fn joining(folder: &Folder, head: &str) {
     let hosts = [("s", "subject"), ("a", "load"), ("b", "load")].map(|(name, role)| {
         format!("[[host]]\nname = '{name}'\nrole = '{role}'\naddress = '127.0.0.1'\nquintain = '{QUINTAIN}'\n")
@@ -307,7 +306,7 @@ fn nodes_started_by_mpirun_join() {
     }
     joining(&folder, "launcher = 'mpirun'");
     let mut command = folder.command(&["run", "mini.toml", "--cluster", "cluster.toml"]);
-    // Without this, Open MPI limits the number of processes per machine.
+    // Without this setting, Open MPI limits the number of processes per machine.
     let ran = Ran::from(command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").output().unwrap()).expect(0);
     assert!(ran.err.contains("started by mpirun, whose own connections are not encrypted"), "{}", ran.err);
     assert_eq!(records(&folder).len(), 2);

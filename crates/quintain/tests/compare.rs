@@ -1,5 +1,5 @@
-//! `quintain compare` on real processes. Unit tests of `analysis::gate` and `stats::gate` cover the
-//! decisions; these tests cover the command.
+//! `quintain compare` on real processes. Unit tests of `analysis::gate` and `stats::gate` cover the decisions; these
+//! tests cover the command.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,8 +8,8 @@ use crate::common::{Folder, QUINTAIN, Ran, eventually, processes_with};
 use serde_json::Value;
 
 const SERVER: &str = "quintain serve pingpong -p {port}";
-/// Ten pairs of short trials on any CPUs. The number of requests is fixed because a trial of fixed
-/// time may have none on a busy machine.
+/// Flags for ten pairs of short trials on any CPUs. The number of requests is fixed, because a trial of fixed length
+/// may have no requests on a busy machine.
 const SHORT: [&str; 8] =
     ["--max-pairs", "10", "--warmup", "5ms", "--set", "load.stop.requests=100", "--set", "load.share_cpus=true"];
 
@@ -37,7 +37,7 @@ fn repository(folder: &Folder) {
     }
 }
 
-/// The number of pairs; checks that each side has a trial in each.
+/// Counts the pairs and checks that each has one trial per side.
 fn pairs(ran: &Ran) -> u64 {
     let json = ran.json();
     let records = json["records"].as_array().unwrap();
@@ -48,7 +48,7 @@ fn pairs(ran: &Ran) -> u64 {
     of(0) as u64
 }
 
-/// Checks that exit code and verdict agree. A busy machine may prevent a verdict.
+/// Checks that the exit code and the verdict agree. A busy machine may prevent a verdict.
 fn agrees(ran: &Ran) {
     let json = ran.json();
     let verdict = json["findings"]["gate"]["verdict"].as_str().unwrap();
@@ -129,7 +129,7 @@ fn killed_comparison_leaves_nothing_and_resumes() {
     };
     let worktrees = || git(folder.path(), &["worktree", "list"]).lines().count();
     eventually("some trials", || (finished() >= 3).then_some(()));
-    // Another process may neither resume the run nor touch its worktrees.
+    // Another process must neither resume the run nor touch its worktrees.
     let refused = folder.quintain(&[&flags[..], &["--resume"]].concat()).expect(2);
     assert!(refused.err.contains(&format!("process {}", child.id())), "{}", refused.err);
     assert_eq!(worktrees(), 3);
@@ -146,7 +146,7 @@ fn killed_comparison_leaves_nothing_and_resumes() {
     let other = with("main", other.trim());
     assert!(other.contains("has head") && other.contains("`--head-rev` is"), "{other}");
     assert!(with("2m", "1m").contains("other flags"));
-    // `--resume` does not parse the URL after it as a run.
+    // `--resume` must not take the URL after it as a run.
     let (url, before) = flags.split_last().unwrap();
     let ran = folder.quintain(&[before, &["--resume", url]].concat());
     agrees(&ran);

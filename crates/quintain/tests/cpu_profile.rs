@@ -1,4 +1,4 @@
-//! `--profile` with a real `perf` if installed, and the message if it is not.
+//! `--profile` with a real `perf`, or the message if `perf` is not installed.
 
 use serde_json::Value;
 

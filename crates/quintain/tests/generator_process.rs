@@ -1,4 +1,4 @@
-//! The generator process as the lab uses it: every line has the format of `study::generator_messages`.
+//! The generator process as the lab uses it. Every line has the format of `study::generator_messages`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -76,7 +76,7 @@ fn generator_finishes_without_a_responding_lab() {
     let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
     let text = spec(&server.url()).to_string();
     let is_whole = |told: &[Told]| matches!(told, [.., Told::Measured(_), Told::Measurement(_)]);
-    // As started by hand: `quintain load --spec - < spec.json`.
+    // A user can start it with `quintain load --spec - < spec.json`.
     let (mut child, input, mut output) = generator(&folder, &text);
     drop(input);
     assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
@@ -136,8 +136,8 @@ fn errors_have_their_own_line() {
     }
 }
 
-/// The lab with the real generator: the server's usage covers exactly the measured time, and is
-/// read while the connections are open.
+/// Uses the lab with the real generator. The server's usage covers exactly the measured time, and is read while the
+/// connections are open.
 #[test]
 fn record_covers_the_measured_time() {
     let folder = Folder::new();
@@ -163,11 +163,10 @@ stop = { min = 2 }
     assert_eq!(records.len(), 2);
     for record in records {
         let subject = &record["subject"];
-        // Lines of the generator triggered both readings; without them there is no share.
+        // Lines of the generator trigger both readings. Without them there would be no share.
         let share = subject["measured_share"].as_f64().unwrap();
         assert!(share > 0.0 && share <= 1.0, "{subject}");
-        // The listeners of the main thread and of its worker, and the clients' sockets, which were
-        // all open when they were counted.
+        // The listeners of the main thread and of its worker, and the clients' sockets, were all open when counted.
         assert!(subject["sockets_max"].as_u64().unwrap() >= 300, "{subject}");
         assert!(subject["run_queue_ns"].is_u64(), "{subject}");
     }

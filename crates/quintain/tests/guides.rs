@@ -1,5 +1,5 @@
-//! Follows `docs/start` and `docs/guides` like a reader: in an empty directory, block by block, with
-//! the binary in the path. CONTRIBUTING.md has the conventions for commands, files and output.
+//! Follows `docs/start` and `docs/guides` like a reader: in an empty directory, block by block, with the binary in
+//! `PATH`. CONTRIBUTING.md has the conventions for commands, files and output.
 #![expect(clippy::print_stderr, reason = "what was not followed, and why, is told")]
 #![expect(clippy::disallowed_methods, reason = "these tests type into a shell what a reader of a guide types")]
 
@@ -17,9 +17,9 @@ use yaml_rust2::{Yaml, YamlLoader};
 use crate::common::{Folder, QUINTAIN};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Time limit for a server in the background to print the shown output.
+/// Time limit for a background server to print the output that the guide shows.
 const READY: Duration = Duration::from_secs(30);
-/// The shell prints this and the exit code after each command.
+/// Marker that the shell prints after each command, before the exit code.
 const ENDED: &str = "\u{1e}ended";
 
 fn guide(name: &str) -> String {
@@ -48,7 +48,7 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// One `$ ` line with its continuation lines and the output shown below it.
+/// A line that begins with `$ `, its continuation lines, and the output shown below it.
 #[derive(Debug, PartialEq)]
 struct Step {
     line: usize,
@@ -81,8 +81,8 @@ fn steps(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Replaces measured values: any number with a unit, any fraction and any interval matches any
-/// other. Column widths do not matter.
+/// Replaces measured values, so that any number with a unit, fraction or interval matches any other. Column widths do
+/// not matter.
 fn without_measurements(line: &str) -> String {
     static MEASURED: LazyLock<Regex> = LazyLock::new(|| {
         let number = r"\d+(?:,\d{3})*(?:\.\d+)?";
@@ -111,7 +111,7 @@ fn line_fits(shown: &str, line: &str) -> bool {
     rest.is_empty() || last.is_some_and(|last| line.ends_with(last))
 }
 
-/// Whether the output matches the shown lines, in which a line `...` stands for any lines.
+/// Whether the output matches the lines shown in the guide. A shown line `...` stands for any number of lines.
 fn fits(shown: &[String], lines: &[String]) -> bool {
     match shown {
         [] => lines.is_empty(),
@@ -120,7 +120,7 @@ fn fits(shown: &[String], lines: &[String]) -> bool {
     }
 }
 
-/// Lines without measurements, and without the note of a comparison on a busy machine.
+/// Removes measurements, and the note of a comparison on a busy machine.
 fn normal<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
     let lines = lines.filter(|line| !line.starts_with("The CPUs were shared with other work: "));
     let mut lines = lines.map(without_measurements).collect::<Vec<_>>();
@@ -160,8 +160,8 @@ impl Shell {
         String::from_utf8_lossy(&std::fs::read(&self.said).unwrap()[self.read..]).into_owned()
     }
 
-    /// Types a step and returns its output and exit code. A background step is done when it has
-    /// printed the shown output.
+    /// Runs a step in the shell and returns its output and exit code. A background step is done once it has printed the
+    /// output that the guide shows.
     fn run(&mut self, step: &Step) -> (String, i32) {
         let Step { command, shown, .. } = step;
         write!(self.stdin, "{{ {command}\n}} </dev/null\ns=$?; printf '\\n{ENDED} %d\\n' $s; (exit $s)\n").unwrap();
@@ -194,12 +194,12 @@ impl Drop for Shell {
     }
 }
 
-/// Background processes of the shell are in its process group. `kill -TERM --` is an error in dash.
+/// Signals the process group of the shell, which includes its background processes. dash rejects `kill -TERM --`.
 fn signal_process_group(leader: u32) {
     let _ = Command::new("/bin/sh").args(["-c", &format!("kill -s TERM -- -{leader}")]).stderr(Stdio::null()).status();
 }
 
-/// Ports in the guides. Tests replace each one by a free port below the ephemeral range.
+/// Ports in the guides. Tests replace each with a free port below the ephemeral range.
 const PORTS: [&str; 9] = ["8080", "11211", "7999", "8000", "8001", "38000", "38001", "9090", "9091"];
 
 fn with_free_ports(text: &str) -> String {
@@ -214,7 +214,7 @@ fn with_free_ports(text: &str) -> String {
     text
 }
 
-/// Follows a whole guide, one guide at a time because guides measure.
+/// Follows a whole guide. Guides run one at a time, because they measure.
 fn follow(name: &str) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,7 +229,7 @@ fn follow(name: &str) {
     for block in blocks(&text) {
         match (block.info.as_str(), block.info.split_once(' ')) {
             ("console" | "sh", _) => {
-                let mut is_busy = false; // for a verdict, so that what hangs on one is not as shown
+                let mut is_busy = false; // too busy for a verdict, so the output may differ
                 let steps = steps(&block);
                 for (at, step) in steps.iter().enumerate() {
                     let place = format!("docs/{name}:{}: `{}`", step.line, step.command);
@@ -238,8 +238,7 @@ fn follow(name: &str) {
                     if is_busy && !step.command.starts_with("quintain") {
                         continue;
                     }
-                    // Whether a comparison reaches a verdict depends on other processes, but the
-                    // note about a missing verdict must appear.
+                    // Other processes may prevent a verdict, but the output must then contain this note.
                     is_busy = step.command.contains("quintain compare ") && said.contains("\nNo verdict on ");
                     if is_busy && code != 0 {
                         assert!(
@@ -257,7 +256,7 @@ fn follow(name: &str) {
                 }
             }
             ("ssh", _) => {
-                // The other machines do not exist, so only parse the flags.
+                // These machines do not exist, so the test only parses the flags.
                 for step in steps(&block) {
                     let step = Step { command: format!("{} --help", step.command), ..step };
                     let (said, code) = shell.run(&step);
@@ -275,7 +274,7 @@ fn follow(name: &str) {
     assert!(ran > 0, "docs/{name} has no block that is run");
 }
 
-/// Whether a program that a guide needs is installed. Otherwise the guide is skipped.
+/// Whether a program that a guide needs is installed. Without it, the guide is skipped.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -367,8 +366,8 @@ fn every_guide_is_followed() {
     }
 }
 
-/// Makes a repository of two commits, and puts a `quintain` in the path that prints the study of a
-/// comparison without measuring.
+/// Creates a repository of two commits, and a `quintain` in `PATH` that prints the study of a comparison without
+/// measuring.
 fn dry() -> (Folder, String) {
     let folder = Folder::new();
     let script = folder.write("quintain", &format!("#!/bin/sh\nexec '{QUINTAIN}' \"$@\" --print-study\n"));
@@ -406,7 +405,7 @@ fn gitlab_job_of_the_guide_is_valid() {
         let output = shell.output().unwrap();
         assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // The kept artifacts are the written files.
+    // The kept artifacts must be the files that the command writes.
     let command = text(lines.iter().find(|line| text(line).starts_with("quintain compare")).unwrap());
     let kept = job["artifacts"]["paths"].as_vec().unwrap().iter().map(text);
     for file in kept.chain([text(&job["artifacts"]["reports"]["junit"])]) {

@@ -1,4 +1,4 @@
-//! `quintain init` with real servers, and with commands and flags that are wrong.
+//! `quintain init` with real servers, and with wrong commands and flags.
 
 use crate::common::{Folder, Server};
 
@@ -34,7 +34,7 @@ fn init_tries_the_commands_of_each_kind() {
         assert_eq!(written.lines().filter(|line| line.starts_with("tried  ")).count(), tried, "{written}");
         folder.quintain(&["check", name]).expect(0);
     }
-    // A server can replace the proxy, because `init` only requires a valid response from it.
+    // A server can stand in for the proxy, because `init` only requires a valid response from it.
     let proxy = "quintain serve http --host 127.0.0.1 -p {port} --seed {next_port}";
     let written = folder.quintain(&["init", "in/front.toml", "--command", SERVER, "--proxy", proxy]).expect(0).out;
     assert!(
@@ -53,7 +53,7 @@ fn a_recording_becomes_a_journey_that_runs() {
     assert!(written.starts_with("wrote  shop.toml: 6 of 14 requests, 4 values from responses\n"), "{written}");
     let again = folder.quintain(&["init", "--har", "shop.har"]).expect(2).err;
     assert!(again.contains("`shop.toml` exists"), "{again}");
-    // Recorded pauses are longer than this test.
+    // The recorded pauses are longer than this test may take.
     let text = std::fs::read_to_string(folder.path().join("shop.toml")).unwrap();
     let quick = text.lines().filter(|line| !line.starts_with("think")).collect::<Vec<_>>().join("\n");
     folder.write("quick.toml", &quick);

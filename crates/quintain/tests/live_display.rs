@@ -1,4 +1,4 @@
-//! Live display in a terminal emulated by `script` (util-linux).
+//! The live display in a terminal that `script` (util-linux) emulates.
 #![expect(clippy::disallowed_methods, reason = "this test acts as a person at a terminal and waits")]
 
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Folder, QUINTAIN};
 
-/// Time limit, generous for a machine busy with other tests.
+/// Time limit, generous because other tests may keep the machine busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const STUDY: &str = "question = 'Does it end?'\n[subject]\ncommand = 'quintain serve pingpong -p {port}'\n\
@@ -47,7 +47,7 @@ fn run_on_a_terminal_shows_its_load_until_ctrl_c() {
         }
     });
     let mut all = String::new();
-    // Appears after a window has ended and two reports have shown the CPU time used between them.
+    // This appears after a window has ended and two reports have shown the CPU time between them.
     until(&said, &mut all, "generator ");
     keys.write_all(b"\x03").unwrap();
     until(&said, &mut all, "exit 130");

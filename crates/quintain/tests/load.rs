@@ -219,7 +219,7 @@ fn hostile_servers_end_no_load() {
         let json = folder.quintain(&args).expect(3).json();
         assert_eq!(json["requests"], 0, "{kind}");
         assert!(json["errors"][error].as_u64().unwrap() > 0, "{kind}: {json}");
-        // The only known fact about latency is a lower bound from the waiting requests.
+        // Only a lower bound of the latencies is known, from the waiting requests.
         let latency = &json["latency_ns"];
         let bounds = latency["at_least"].as_array().unwrap();
         assert!(latency["p50"].is_null() || bounds.contains(&"p50".into()), "{kind}: {json}");
@@ -244,7 +244,7 @@ fn load_without_valid_responses_ends_with_a_report() {
     let json = folder.quintain(&args).expect(3).json();
     assert!(json["stop_reason"].as_str().unwrap().starts_with("requests: gave up, no response for"), "{json}");
 
-    // Ends before the first timeout, so there are no errors yet.
+    // The load ends before the first timeout, so there are no errors yet.
     let args = ["load", &silent.url(), "-d", "300ms", "--warmup", "10ms"];
     let words = "no response in the 0.300 s measured: 10 requests still waiting at the end";
     let out = folder.quintain(&args).expect(3).out;
@@ -261,16 +261,16 @@ fn calibrate_logs_the_truth_and_the_generator_agrees_on_the_count() {
     let truth: serde_json::Value = serde_json::from_str(&server.end()).unwrap();
     let answered = truth["requests"].as_u64().unwrap();
     assert_eq!((answered, &seen["requests"]), (2000, &serde_json::json!(2000)));
-    // A tenth of the responses take 3 ms: the median stays below, the p95 does not. The machine's
-    // own delays have no upper bound.
+    // A tenth of the responses take 3 ms, so the median is below and the p95 is not. The machine's own delays have no
+    // upper bound.
     assert!(truth["service_ns"]["p50"].as_f64().unwrap() >= 1e5);
     for p95 in [&truth["service_ns"]["p95"], &seen["latency_ns"]["p95"]] {
         assert!(p95.as_f64().unwrap() >= 3e6, "{p95}");
     }
 }
 
-/// A server that responds to a few requests and then goes silent, on all connections or on one, is
-/// reported as silent in both loops, even if the trial is shorter than the timeout.
+/// Checks a server that goes silent after a few requests, on one or all connections. Both loops must report it, even if
+/// the trial is shorter than the timeout.
 fn assert_silences(folder: &Folder) {
     let warned = |json: &serde_json::Value, start: &str| {
         json["warnings"].as_array().unwrap().iter().any(|warning| warning.as_str().unwrap().starts_with(start))

@@ -7,13 +7,13 @@ use crate::common::scripted_http_servers::{Does, OK, Scripted, certificate};
 use crate::common::{Folder, Ran, Server, eventually, signal_process};
 use serde_json::{Value, json};
 
-/// Loads a server without warm-up, so that the server's own count must agree.
+/// Loads a server without warm-up, so that the server counts as many requests as the generator.
 fn load(url: &str, more: &[&str]) -> Ran {
     let args = [&["load", url, "--warmup", "0s", "-q"][..], more].concat();
     Folder::new().quintain(&args)
 }
 
-/// Runs all cases in parallel, because they mostly wait.
+/// Checks all cases in parallel, because they mostly wait.
 fn each<T: Sync>(cases: &[T], check: impl Fn(&T) + Sync) {
     std::thread::scope(|scope| cases.iter().for_each(|case| drop(scope.spawn(|| check(case)))));
 }
@@ -41,8 +41,8 @@ fn a_load_as_with_wrk() {
 #[test]
 fn json_has_the_keys_of_http() {
     let server = Scripted::start(Does::Answer(OK));
-    // Use a fixed number of requests: a time limit may end with requests waiting, and then maximum
-    // and deviation are unknown.
+    // The number of requests is fixed: a time limit may end with requests waiting, and then maximum and deviation are
+    // unknown.
     let json = load(&server.url("/"), &["-c", "4", "-n", "2000", "--json"]).expect(0).json();
     let requests = number(&json["requests"]);
     assert_eq!(requests, 2000.0);
@@ -57,7 +57,7 @@ fn json_has_the_keys_of_http() {
     for (key, value) in [("protocol", json!("http")), ("pipeline", json!(1)), ("connection", json!("keep-alive"))] {
         assert_eq!(json[key], value, "{key}");
     }
-    // Little's law: rate times latency is the number in flight, except at both ends.
+    // Little's law: except at both ends, rate times latency is the number in flight.
     let (by_latency, counted) = (number(&json["in_flight_by_latency"]), number(&json["in_flight_mean"]));
     assert!(
         by_latency > 0.0 && by_latency <= 4.0 + 4.0 * number(&json["latency_ns"]["max"]) / (duration_s * 1e9),
@@ -101,7 +101,7 @@ fn methods_headers_and_bodies_arrive() {
     let json = load(&server.url("/x"), &flags).json();
     assert_eq!(server.first(), expected);
     assert_eq!((&json["requests"], &json["errors"]), (&json!(50), &json!({})), "{json}");
-    // A body without a method makes a POST.
+    // A body without `--method` makes the request a POST.
     let server = Scripted::start(Does::Answer(OK));
     load(&server.url("/"), &["--body", "hello", "-n", "1"]).expect(0);
     assert!(server.first().starts_with("POST / HTTP/1.1\r\n") && server.first().ends_with("\r\n\r\nhello"));
@@ -196,7 +196,7 @@ fn every_valid_framing_is_accepted() {
 
 #[test]
 fn reconnects_after_unannounced_close() {
-    // The response says keep-alive, but the server closes. Losing the next request is an error.
+    // The response says keep-alive, but the server closes the connection. The loss of the next request is an error.
     let server = Scripted::start(Does::AnswerAndClose(OK));
     let json = load(&server.url("/"), &["-c", "2", "-d", "300ms", "--json"]).expect(0).json();
     assert!(number(&json["requests"]) > 0.0 && number(&json["reconnects"]) > 0.0, "{json}");
@@ -326,7 +326,7 @@ fn the_client_closes_in_order_after_connection_close() {
     for (url, server) in [(plain.url("/"), &plain), (format!("https://{}/", tls.address), &tls)] {
         for backend in ["epoll", "io_uring"] {
             let before = server.closed();
-            // Without a close by the client, each of these servers would wait for a minute.
+            // Each of these servers would wait for a minute if the client did not close the connection.
             let flags = ["-k", "-c", "2", "-n", "40", "--backend", backend, "--json"];
             let flags = if url.starts_with("https") { &flags[..] } else { &flags[1..] };
             let json = load(&url, flags).expect(0).json();
@@ -341,7 +341,7 @@ fn think_time_outlasts_the_idle_timeout_of_a_server() {
     let server = Server::start(&["http", "--idle-timeout", "100ms"]);
     let url = format!("http://127.0.0.1:{}/", server.port);
     let json = load(&url, &["-c", "2", "--think", "400ms", "-d", "2s", "--json"]).expect(0).json();
-    // Each client sends every 0.4 s and a little more.
+    // Each client sends at intervals slightly longer than 0.4 s.
     assert!((6.0..=8.0).contains(&number(&json["requests"])), "{json}");
     assert_eq!(json["errors"], json!({}));
     assert!(number(&json["reconnects"]) >= 6.0, "{json}");
@@ -443,7 +443,7 @@ fn all_errors_are_reported_at_once() {
 
 #[test]
 fn exceeded_limits_are_reported_before_connecting() {
-    // Users who may raise hard limits are exempt, so root drops that capability.
+    // A user who may raise hard limits is exempt, so root drops that capability.
     let script = r#"ulimit -n 64; [ "$(id -u)" = 0 ] || exec "$0" "$@"; exec setpriv --bounding-set=-all --inh-caps=-all "$0" "$@""#;
     let folder = Folder::new();
     let mut command = folder.shell(script);
@@ -501,7 +501,7 @@ fn quintains_own_server_is_loaded_without_error() {
 #[test]
 fn search_reports_that_the_highest_rate_holds() {
     let server = Scripted::start(Does::Answer(OK));
-    // This objective holds on any machine at such a low rate.
+    // Any machine meets this objective at such a low rate.
     let args = ["load", "--find", "p50<5s", "--find-from", "150", "--find-to", "300", "-d", "400ms", "--json"];
     let ran = Folder::new().quintain(&[&args[..], &[&server.url("/")]].concat()).expect(0);
     let json = ran.json();
@@ -520,7 +520,7 @@ fn search_reports_that_the_highest_rate_holds() {
 fn search_without_valid_responses_fails_at_the_lowest_rate() {
     let found = Scripted::start(Does::Answer(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
     let args = ["--find", "errors<1%", "--find-from", "20", "-d", "200ms", "--json"];
-    // The lowest allowed rate fails, so the server failed.
+    // The lowest allowed rate fails, so the server has failed.
     let ran = load(&found.url("/"), &args).expect(3);
     let json = ran.json();
     assert!(json["search"]["low"].is_null() && !json["search"]["high"].is_null(), "{json}");
@@ -529,7 +529,7 @@ fn search_without_valid_responses_fails_at_the_lowest_rate() {
 
 #[test]
 fn undecidable_search_exits_as_not_possible_here() {
-    // A p99.9 needs 3,688 responses, and a trial has a hundred.
+    // A p99.9 needs 3,688 responses, but a trial has a hundred.
     let server = Scripted::start(Does::Answer(OK));
     let args = ["--find", "p99.9<5s", "--find-from", "500", "--find-to", "500", "-d", "200ms", "--json"];
     let json = load(&server.url("/"), &args).expect(4).json();

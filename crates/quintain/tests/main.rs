@@ -1,6 +1,6 @@
 //! End-to-end tests on real processes: their output and exit codes.
 //!
-//! All of them are in one binary, because each further one would be linked and run separately.
+//! All of these tests are in one binary, because linking and running further ones takes longer.
 
 mod adapter_and_contract;
 mod built_in_studies;

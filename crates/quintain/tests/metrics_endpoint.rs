@@ -1,4 +1,4 @@
-//! `quintain load --metrics`: scraped while a real load runs.
+//! `quintain load --metrics`, scraped while a real load runs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -62,7 +62,7 @@ fn value(text: &str, sample: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// The CPUs that the thread of this name may run on.
+/// CPUs on which the thread with this name may run; `None` without such a thread.
 fn cpus_of(pid: u32, thread: &str) -> Option<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut tasks = tasks.flatten().map(|task| task.path());
@@ -97,7 +97,7 @@ fn scrapes_a_running_load() {
     let (requests, count, sum) = (read("requests_total"), read("latency_seconds_count"), read("latency_seconds_sum"));
     assert!(count <= requests && read("elapsed_seconds") > 0.0 && read("recent_rate") > 0.0, "{body}");
     assert_eq!(read("latency_seconds_bucket{le=\"+Inf\"}"), count);
-    // Each client waits for its response: latencies add up to at most the time of all clients.
+    // Each client waits for its response, so the sum of latencies is at most the time of all clients.
     assert!(sum > 0.0 && sum <= 3.0 * (read("elapsed_seconds") + 0.3), "{body}");
     let buckets = body.lines().filter(|line| line.starts_with("quintain_load_latency_seconds_bucket"));
     let buckets = buckets.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).collect::<Vec<_>>();

@@ -1,10 +1,10 @@
-//! Miss-ratio curves of real processes. A cache that implements its policy has the miss ratio of
-//! the replay, another one deviates, and a missing program becomes a row.
+//! Miss-ratio curves of real processes. A cache that implements its policy has the miss ratio of the replay, a
+//! different cache deviates, and a missing program becomes a row.
 
 use crate::common::Folder;
 use serde_json::Value;
 
-/// Two memory limits below the footprint, with three trials each.
+/// Study with two memory limits below the footprint and three trials each.
 const STUDY: &str = r#"
 question = "Does it evict as it says?"
 [subject]
@@ -59,7 +59,7 @@ fn miss_ratio_of_an_lru_cache_matches_its_replay() {
         assert_eq!(point["strays"], false, "{point}");
     }
     assert!(points("wrong-lru").iter().any(|point| point["strays"] == true), "{found}");
-    // Clairvoyant policies miss least, and knowing sizes helps further.
+    // Clairvoyant policies miss least, and knowing sizes reduces misses further.
     let policy = |name: &str, at: usize| {
         let policy = found["policies"].as_array().unwrap().iter().find(|policy| policy["name"] == name).unwrap();
         number(&policy["points"][at]["miss_ratio"])

@@ -163,7 +163,7 @@ fn kind_of(record: &Value) -> (String, String) {
     (server, kind)
 }
 
-/// Starts a run with trials long enough to be killed; waits until one trial is stored and the next is being measured.
+/// Starts a run with trials long enough to be killed. Waits until one trial is stored and the next is being measured.
 fn begin(folder: &Folder) -> std::process::Child {
     folder.write("mini.toml", &study().replace("stop = \"150ms\"", "stop = \"1200ms\""));
     let child = folder.command(&["run", "mini.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -182,7 +182,7 @@ fn child_with(run: u32, word: &str) -> u32 {
     })
 }
 
-/// The server and the generator of a trial whose load has just begun.
+/// Process IDs of the server and the generator of a trial whose load has just begun.
 fn fresh_trial(run: u32) -> (u32, u32) {
     let before = child_with(run, "load --spec");
     let generator = eventually("a new generator", || {
@@ -344,7 +344,7 @@ fn reports_from_a_read_only_store() {
     };
     mode(&folder.path().join("quintain.db"), 0o444);
     mode(folder.path(), 0o555);
-    // Permissions do not restrict root, so root switches to another user.
+    // Permissions do not restrict root, so root switches to a different user.
     let as_anybody = |args: &[&str]| {
         let mut command = folder.command(args);
         if rustix::process::geteuid().is_root() {

@@ -1,9 +1,9 @@
-//! `quintain runs` and `quintain history`: list, export, remove, and compare by commit.
+//! `quintain runs` and `quintain history`: listing, exporting, removing, and comparing by commit.
 
 use crate::common::{Folder, QUINTAIN, Ran};
 use serde_json::Value;
 
-/// Two trials of one point: enough for an interval.
+/// Study with two trials of one point, enough for an interval.
 const STUDY: &str = r#"
 question = "How fast?"
 [subject]
@@ -27,7 +27,7 @@ fn git(folder: &Folder, words: &str) {
     assert!(done.status.success(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Runs of three commits, the last one with uncommitted changes.
+/// Runs a study at two commits, and once with uncommitted changes.
 fn three_runs() -> Folder {
     let folder = Folder::new();
     folder.write("mini.toml", STUDY);
@@ -117,7 +117,7 @@ fn runs_are_listed_exported_and_removed() {
     assert!(after < before && runs(&folder, &[]).len() == 2, "{before} {after}");
 }
 
-/// Two runs leave a difference open; the suggested command must work and use the same load.
+/// Two runs leave a difference undecided. The suggested command must work and use an equal load.
 #[test]
 fn suggested_comparison_uses_the_same_load() {
     let folder = Folder::new();

@@ -66,7 +66,7 @@ fn sigterm_drains_pending_requests() {
     let mut stream = connect(&server);
     stream.write_all(b"set k 0 0 3\r\nabc\r\n").unwrap();
     stream.read_exact(&mut [0; 8]).unwrap();
-    // A half-received request gets its response once the other half arrives.
+    // A half-received request is answered once the other half arrives.
     stream.write_all(b"set l 0 0 3\r\nd").unwrap();
     server.signal("TERM");
     stream.write_all(b"ef\r\nget k l\r\n").unwrap();
@@ -107,7 +107,7 @@ fn load_and_server_counts_agree_for_every_scheme() {
 #[test]
 fn only_values_beyond_the_limit_are_refused() {
     let folder = Folder::new();
-    // Half of the keys have values of 300 bytes; 200 are allowed.
+    // Half of the keys have values of 300 bytes, but only 200 are allowed.
     let sizes = "values.size = { law = \"bimodal\", low = 50, high = 300, high_share = 0.5 }\n";
     folder.write("large.toml", &format!("[load.workload]\npreset = \"ycsb-a\"\nkeys.count = 400\n{sizes}"));
     for scheme in SCHEMES {
@@ -122,7 +122,7 @@ fn only_values_beyond_the_limit_are_refused() {
     }
 }
 
-/// 6,000 operations in three seconds on 300 keys of 12 to 61 bytes, each set before it is read.
+/// Trace of 6,000 operations in three seconds on 300 keys of 12 to 61 bytes, each set before it is read.
 fn twitter() -> String {
     let mut lines = String::new();
     for index in 0..6_000_u64 {
@@ -172,7 +172,7 @@ fn a_trace_is_replayed_in_every_scheme() {
     let json = load(&folder, &server, "memcached", &timed);
     assert_eq!((number(&json, "/requests"), &json["errors"]), (6_000, &json!({})), "{json}");
     assert_eq!(json["latency_ns"]["clock"], "response");
-    // Not sooner than recorded: three seconds of trace at ten times the speed.
+    // The load is not faster than requested: three seconds of trace at ten times the speed.
     assert!(json["duration_s"].as_f64().unwrap() >= 0.2999, "{json}");
 }
 
@@ -235,8 +235,8 @@ fn large_values_in_flight_stay_within_the_documented_memory() {
                 );
             }
         }
-        // Matches `quintain serve cache --help`: the memory limit, 4 MiB, four of the largest
-        // values, and 16 KiB per connection.
+        // The bound matches `quintain serve cache --help`: the memory limit, 4 MiB, four of the largest values, and 16
+        // KiB per connection.
         let documented = 16_000_000 + (4 << 20) + 4 * ((1 << 20) + 250) + CLIENTS * (16 << 10);
         let used = anonymous_bytes(&server);
         assert!(used <= documented, "{used} of {documented} bytes, whole: {is_whole}");

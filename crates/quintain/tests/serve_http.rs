@@ -81,7 +81,7 @@ fn generator_and_server_count_the_same_http2_requests() {
     }
 }
 
-/// Endless requests and endless pipelining cost almost no memory.
+/// Endless requests and endless pipelining must cost almost no memory.
 #[test]
 fn memory_is_bounded() {
     let server = Server::start(&["http", "--max-body", "1GiB"]);
@@ -106,7 +106,7 @@ fn memory_is_bounded() {
     let chunks = b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let body = flood(chunks, &[b"4000\r\n", [b'x'; 0x4000].as_slice(), b"\r\n"].concat(), 200_000_000);
     let pipeline = {
-        // Unread responses eventually make the server stop reading.
+        // If the client does not read responses, the server eventually stops reading.
         let mut stream = connect(&server);
         stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
         let requests = b"GET /bytes/10000 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100);
@@ -160,7 +160,7 @@ fn curl_can_use_the_server() {
         assert_eq!(folder.path().join("discarded").metadata().unwrap().len(), 3_000_000);
         assert_eq!(curl(&["-o", "discarded"], "/nowhere"), "\n404 1");
         assert!(curl(&["-I"], "/bytes/3000000").contains("\r\nContent-Length: 3000000\r\n"));
-        // Above 1 MiB curl waits for `100 Continue`; `-T -` sends chunks.
+        // curl waits for `100 Continue` with bodies above 1 MiB; `-T -` sends chunks.
         assert_eq!(curl(&["--data-binary", "@body"], "/echo"), format!("{body}\n200 1"));
         assert_eq!(curl(&["--data-binary", "@body", "-H", "Expect: 100-continue"], "/echo"), format!("{body}\n200 1"));
         assert_eq!(curl(&["-T", "body", "-H", "Transfer-Encoding: chunked"], "/echo"), format!("{body}\n200 1"));

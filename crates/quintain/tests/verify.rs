@@ -1,4 +1,4 @@
-//! `quintain verify`: a correct server passes, and each server with one flaw fails the case made for that flaw.
+//! `quintain verify`: a correct server passes, and a server with one flaw fails the case for that flaw.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::common::Folder;
 
-/// A server of `/sum?a=1&b=2`, `/echo` and `/` with one flaw. It has a blocking thread per
-/// connection and ends with the test.
+/// Starts a server of `/sum?a=1&b=2`, `/echo` and `/` with one flaw. It has a blocking thread per connection and ends
+/// with the test.
 fn server(flaw: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -40,7 +40,7 @@ fn serve(mut stream: TcpStream, flaw: &str) {
                 let last = String::from_utf8_lossy(&last).replacen("\r\n", "\r\nConnection: close\r\n", 1);
                 answers.push(last.into_bytes());
                 let _ = stream.write_all(&answers.concat());
-                // Linger like nginx, so that a reset does not discard the responses.
+                // The server lingers, as nginx does, so that a reset does not discard the responses.
                 let _ = stream.shutdown(std::net::Shutdown::Write);
                 while stream.read(&mut room).is_ok_and(|got| got > 0) {}
                 return;
@@ -60,7 +60,7 @@ fn serve(mut stream: TcpStream, flaw: &str) {
     }
 }
 
-/// Method, path, whether to close, body, and length in bytes of a complete request.
+/// Parses a complete request into method, path, whether to close, body, and length in bytes. `None` if incomplete.
 fn request(bytes: &[u8]) -> Option<(String, String, bool, Vec<u8>, usize)> {
     let end = bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
@@ -98,7 +98,7 @@ fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
         _ => format!("Content-Length: {}\r\n", text.len()),
     };
     let shown = match flaw {
-        // The chunk size is one byte too small.
+        // This chunk size is one byte too small.
         "chunked" => format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len() - 1),
         "extra" => format!("{text}\r\n"),
         "head with body" => text,
@@ -113,7 +113,7 @@ const CASES: &str = include_str!("../../../examples/verify.toml");
 const CASES_OF_ALL: [&str; 11] =
     ["keep-alive", "slow-reader", "head", "unknown", "partial", "pipelined", "sum", "echo", "order", "missing", "raw"];
 
-/// Exit code, failed cases with their messages, and all output.
+/// Verifies a server with a flaw. Returns the exit code, failed cases with their messages, and all output.
 fn verify(flaw: &'static str, names: &[&str]) -> (Option<i32>, Vec<(String, String)>, String) {
     let folder = Folder::new();
     folder.write("cases.toml", CASES);
@@ -191,7 +191,7 @@ fn each_flaw_fails_the_case_made_for_it() {
     });
 }
 
-/// No case ran, so the server neither passes nor fails.
+/// No case ran, so the server neither passed nor failed.
 #[test]
 fn server_that_does_not_start_has_no_results() {
     let rows = [("echo cannot run here: no moon >&2; exit 69", 4, "no moon"), ("echo broken >&2; exit 1", 3, "broken")];

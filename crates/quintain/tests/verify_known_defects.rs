@@ -1,4 +1,4 @@
-//! `quintain verify` with servers that have one known defect each, and with the C subjects.
+//! `quintain verify` with servers that have one known defect each, and with the servers in C.
 #![expect(clippy::disallowed_methods, reason = "these tests start servers as their users do")]
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex};
 
 use crate::common::QUINTAIN;
 
-/// The server of `broken.c`, built once. It needs a C compiler, as do the C subjects.
+/// Server from `broken.c`, built once. Building it requires a C compiler, as the servers in C do.
 static BROKEN: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join("broken");
@@ -33,8 +33,8 @@ fn verify(protocol: &str, command: &str, cases: &[&str]) -> (Output, String) {
     (output, text)
 }
 
-/// Runs all cases, or the named ones. Returns whether the server passes, the cases that failed or
-/// were skipped, and the output.
+/// Runs the named cases, or all. Returns whether the server passed, the cases that failed or were skipped, and the
+/// output.
 fn misses_of(protocol: &str, command: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     let (output, text) = verify(protocol, command, cases);
     let missed = |line: &str| {
@@ -51,7 +51,7 @@ fn misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     misses_of("pingpong", &format!("'{}' {defect} -p {{port}}", BROKEN.1.display()), cases)
 }
 
-/// Like `misses_of`, for `examples/broken_http.rs`. In `around`, a shell command, `{}` stands for the server.
+/// Runs cases like [`misses_of`] on `examples/broken_http.rs`. `around` is a shell command with `{}` for the server.
 fn http_misses(around: &str, defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     misses_of("http", &around.replace("{}", &format!("{} {defect} -p {{port}}", example("broken_http"))), cases)
 }
@@ -66,7 +66,7 @@ fn example(name: &str) -> String {
     program.display().to_string()
 }
 
-/// Checks four rows at a time, because most of the time is spent waiting for timeouts.
+/// Checks four rows at a time, because they mostly wait for timeouts.
 fn for_each_row<T: Sync>(rows: &[T], look: impl Fn(&T) + Sync) {
     let rows = Mutex::new(rows.iter());
     let next = || rows.lock().expect("nothing panics while it holds the lock").next();
@@ -111,7 +111,7 @@ fn finds_and_ends_processes_in_other_sessions() {
         let of_this = format!("{}\0leaves-a-session\0", BROKEN.1.display());
         lines.filter(|line| line.starts_with(of_this.as_bytes())).count()
     };
-    // A killed process takes a moment to exit, and the test above may have such processes.
+    // A killed process takes a moment to exit, and other tests may have killed some.
     let mut tries = 0;
     while left() > 0 {
         tries += 1;
@@ -120,7 +120,7 @@ fn finds_and_ends_processes_in_other_sessions() {
     }
 }
 
-/// If a defect fails nearly every case, the case written for it reports the reason.
+/// Even if a defect fails nearly every case, the case written for it reports the reason.
 #[test]
 fn each_case_reports_its_defect() {
     let rows = [
@@ -207,7 +207,7 @@ fn each_http_case_reports_its_defect() {
     });
 }
 
-/// Cases of caches that need more than a table of requests and responses, and `answers`.
+/// Covers cases of caches that need more than a table of requests and responses, and `answers`.
 #[test]
 fn each_cache_case_reports_its_defect() {
     let cases = ["answers", "large", "many-keys", "pipelined", "slow-reader"];

@@ -1,4 +1,4 @@
-//! `quintain workload show` as its users see it.
+//! `quintain workload show` from the user's point of view.
 
 use crate::common::Folder;
 

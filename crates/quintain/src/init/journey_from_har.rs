@@ -1,4 +1,4 @@
-//! `quintain init --har`: writes a journey from a browser's recording.
+//! `quintain init --har`: converts a browser's recording into a journey.
 
 use std::path::{Path, PathBuf};
 

@@ -12,7 +12,7 @@ pub(super) fn of(draft: &Draft, runnable: &str) -> String {
     [head(draft, runnable), subject(draft), load(draft), rest(draft)].concat()
 }
 
-/// A TOML string. JSON escapes are valid in TOML.
+/// Formats a string for TOML. Its syntax includes all escapes of JSON.
 fn text(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
@@ -25,7 +25,7 @@ fn program(command: &str) -> String {
     named.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The name of a proxy in the study: its program's name, reduced to characters valid in a key.
+/// Name of a proxy in the study: the name of its program, reduced to characters that are valid in a key.
 fn proxy_name(draft: &Draft) -> String {
     let name = program(&draft.proxy);
     let name = name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '-' });
@@ -130,7 +130,7 @@ fn request(args: &HttpArgs) -> String {
     let method = args.method.as_deref().or(args.body.as_ref().map(|_| "POST"));
     let keys = [("method", method), ("body", args.body.as_deref()), ("expect_status", args.expect_status.as_deref())];
     let keys = keys.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}\n", text(value?))));
-    // Already checked, so each has a colon.
+    // Earlier checks ensure that every header has a colon.
     let headers = args.headers.iter().filter_map(|header| header.split_once(':'));
     let headers = headers.map(|(name, value)| format!("{} = {}", text(name.trim()), text(value.trim())));
     let headers = headers.collect::<Vec<_>>().join(", ");

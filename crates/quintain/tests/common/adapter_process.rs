@@ -1,4 +1,4 @@
-//! Adapters as separate processes.
+//! Adapters that run as separate processes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use super::Folder;
 
-/// An adapter process, killed with the test.
+/// An adapter process, which is killed when this value is dropped.
 pub struct Adapter {
     pub child: Child,
-    /// Lines printed before it was ready, including its addresses.
+    /// Lines that the adapter printed before it was ready, including its addresses.
     pub said: Vec<String>,
     later: Arc<Mutex<Vec<String>>>,
 }

@@ -1,4 +1,4 @@
-//! Shared helpers for tests of the binary: temporary directories, commands, and servers that end with the test.
+//! Helpers for tests of the binary: temporary directories, commands, and servers that end with the test.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::new_without_default)]
 #![expect(clippy::disallowed_methods, reason = "these tests start the binary as its users do")]
 
@@ -30,16 +30,16 @@ impl Folder {
         path
     }
 
-    /// A command of the binary with this directory as its working directory.
+    /// Builds a command of the binary that runs in this directory.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(QUINTAIN);
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
-        // Built-in studies are unpacked here.
+        // quintain unpacks the built-in studies here.
         command.env("XDG_CACHE_HOME", self.path().join("cache"));
         command
     }
 
-    /// A shell script; its arguments are `$0`, `$1` and so on.
+    /// Builds a command for a shell script. Its arguments are `$0`, `$1` and so on.
     pub fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).current_dir(self.path()).stdin(Stdio::null());
@@ -104,7 +104,7 @@ impl Server {
         signal_process(self.child.id(), signal);
     }
 
-    /// Ends the server with SIGTERM and returns its remaining output.
+    /// Ends the server with SIGTERM and returns the rest of its output.
     pub fn end(mut self) -> String {
         self.signal("TERM");
         let mut rest = String::new();
@@ -125,7 +125,7 @@ pub fn signal_process(pid: u32, signal: &str) {
     let _ = Command::new("/bin/sh").args(["-c", &format!("kill -{signal} {pid}")]).stderr(Stdio::null()).status();
 }
 
-/// Retries until `holds` returns a value, with a generous time limit.
+/// Retries until `holds` returns a value. Panics after a generous time limit.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();

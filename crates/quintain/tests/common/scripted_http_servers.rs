@@ -1,4 +1,4 @@
-//! Small scripted HTTP servers that respond correctly or incorrectly, to test the generator.
+//! Small HTTP servers that respond correctly or incorrectly as scripted, to test the generator.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -14,22 +14,22 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 
-/// The response of a server to each request.
+/// Script of a server: its response to each request.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
     Answer(&'static [u8]),
     AnswerAndClose(&'static [u8]),
     AnswerAndWait(&'static [u8]),
-    /// Responds with the request's head and body as the body.
+    /// Responds with the head and body of the request as the body.
     Echo,
-    /// Reads without ever responding.
+    /// Reads requests and never responds.
     Silence,
 }
 
-/// A server in threads of the test process; it ends with the test or the process.
+/// Server in threads of the test process. It ends when dropped or with the process.
 #[derive(Debug)]
 pub struct Scripted {
-    /// `host:port` for TCP; empty for a Unix socket.
+    /// Address `host:port` for TCP; empty for a Unix socket.
     pub address: String,
     seen: Arc<Seen>,
 }
@@ -38,7 +38,7 @@ pub struct Scripted {
 struct Seen {
     requests: AtomicU64,
     connections: AtomicU64,
-    /// Connections that the client closed cleanly, with `close_notify` over TLS.
+    /// Number of connections that the client closed cleanly, with `close_notify` over TLS.
     closed: AtomicU64,
     ended: AtomicBool,
     first: Mutex<Vec<u8>>,
@@ -50,7 +50,7 @@ impl Scripted {
         Self::on("127.0.0.1:0", does).unwrap()
     }
 
-    /// Listens on `address`. Fails if the machine does not have it.
+    /// Listens on `address`. Fails if the machine does not have this address.
     pub fn on(address: &str, does: Does) -> std::io::Result<Self> {
         Self::over(address, move |stream, seen| serve(stream, does, seen))
     }
@@ -129,7 +129,7 @@ impl Drop for Scripted {
     }
 }
 
-/// Serves one connection. A request ends after as many body bytes as its `Content-Length`.
+/// Serves one connection. The body of a request has as many bytes as its `Content-Length` says.
 fn serve(mut stream: impl Read + Write, does: Does, seen: &Seen) {
     seen.connections.fetch_add(1, Ordering::Relaxed);
     let (mut bytes, mut buffer) = (Vec::new(), [0; 65_536]);
@@ -182,7 +182,7 @@ fn request_end(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= end).then_some(end)
 }
 
-/// A self-signed certificate for these names, and a server configuration that uses it.
+/// Creates a self-signed certificate for these names, and a server configuration that uses it.
 pub fn certificate(names: &[&str]) -> (String, Arc<ServerConfig>) {
     let names = names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let rcgen::CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(names).unwrap();
