@@ -1,5 +1,5 @@
 //! Replaces quintain in tests. `exec` and `watchdog` are real. `load` is a small client whose file name selects its
-//! defect. `serve` is a small server with defects on request, and `lab` runs a plan that tests interrupt.
+//! defect. `serve` is a small server with defects on request, and `lab` runs a plan so that tests can kill it.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -212,7 +212,7 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             Ok(_) => Err("Error: bind: Address already in use (os error 98)".into()),
             Err(_) => answer(&listen()?),
         },
-        // Proxies forward to another port; some of them have side effects.
+        // Proxies forward to a different port, some of them with side effects.
         ("forward", [next] | [next, _, _]) => forward(&listen()?, next),
         ("forward-file", [file]) => {
             let text = std::fs::read_to_string(file)?;

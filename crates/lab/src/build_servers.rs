@@ -49,7 +49,7 @@ pub fn build_all(
                 break 'points;
             }
         }
-        // Nodes of a cluster report missing images and programs when they start them.
+        // A node of a cluster reports a missing image or program when it starts the server.
         if options.cluster.is_some() {
             continue;
         }

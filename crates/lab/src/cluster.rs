@@ -49,7 +49,7 @@ pub struct Generators {
     members: Vec<Member>,
     /// Launcher of the nodes that do not set their own; never [`Launcher::Auto`].
     pub launcher: Launcher,
-    /// Thread that sends beats to the nodes. The field precedes the nodes, so that the beats stop first.
+    /// Sender that keeps the beats to the nodes going. It precedes the nodes, so that the beats stop first.
     _beats: mpsc::Sender<()>,
     /// Command that started the nodes. It ends by itself after them.
     _gang: Option<launch_by_mpirun::Gang>,
@@ -67,7 +67,7 @@ pub struct Member {
     path: Option<study::record::Link>,
 }
 
-/// Settings for starting nodes.
+/// Settings and callbacks for starting nodes.
 pub struct Reach<'a> {
     /// Path of the quintain binary.
     pub exe: PathBuf,
@@ -211,8 +211,7 @@ impl Cluster {
         }
     }
 
-    /// Starts spinners on CPUs `subject` of the server's machine and all CPUs of the generators', or checks that they
-    /// run.
+    /// Starts spinners, or checks that they run, on CPUs `subject` of the server's machine and on all other machines.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for (role, member) in self.members() {
             let cpus = match role {

@@ -29,7 +29,7 @@ const NOT_THERE: &str = "/quintain-starts-containers-here";
 /// Exit status of a client if its program is not in the image.
 const NOT_FOUND: i32 = 127;
 
-/// An image, and an engine that has started a container of it on this machine.
+/// An image, and an engine that has started a container from the image on this machine.
 pub(crate) struct Image {
     pub(crate) engine: String,
     pub(crate) id: String,
@@ -43,7 +43,7 @@ pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), FoundImage>>);
 type FoundImage = Result<Rc<Image>, String>;
 
 impl Images {
-    /// Finds a server's image and records it in `used`; `None` without a container. Fails if none can be started.
+    /// Finds a server's image and records it in `used`; `None` without a container. Fails if no container can start.
     pub(crate) fn of<'a>(
         &self,
         plan: Option<&'a ContainerPlan>,
@@ -98,8 +98,7 @@ fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image
     let id = id.ok_or_else(|| {
         format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
     })?;
-    // Without systemd, podman must not ask it for a control group. Some runtimes do not support version 1 of these
-    // groups.
+    // Without systemd, podman must manage control groups itself. Some runtimes do not support version 1 of them.
     let tries: &[(&[&str], &[&'static str])] = match engine {
         "podman" => &[
             (&["podman"], &[]),

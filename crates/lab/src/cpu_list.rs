@@ -1,6 +1,6 @@
 //! CPU lists in the kernel's format: `0-3,8`.
 
-/// Parses `0-3,8` into an ascending list without duplicates; an empty string is an empty list. Errors name the part.
+/// Parses `0-3,8` into an ascending list without duplicates; an empty string is valid. Errors name the invalid part.
 pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -43,7 +43,7 @@ const INTERRUPTION_NS: u64 = 5_000;
 /// Interruptions of a busy loop on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
-    /// CPU number.
+    /// Number of the CPU, as the kernel counts CPUs.
     pub cpu: u32,
     /// Share of the time in which the loop did not run, from 0 to 1.
     pub lost: f64,

@@ -13,7 +13,7 @@ pub const STACKS_KEPT: usize = 400;
 pub const HOTTEST_KEPT: usize = 60;
 /// Maximum number of frames in a stack. A deeper stack keeps its innermost frames and the outermost one.
 pub const DEPTH_MAX: usize = 80;
-/// Maximum length of a name, characters.
+/// Maximum length of a function name, in characters.
 pub const NAME_MAX: usize = 160;
 /// Maximum number of distinct stacks, and of distinct functions. All further ones are counted together.
 const DISTINCT_MAX: usize = 50_000;

@@ -48,9 +48,9 @@ pub struct Hooks<'a> {
 /// Position of the lab in its run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Current phase.
+    /// Phase that the lab is in.
     pub phase: Phase,
-    /// Index of the design point.
+    /// Index of the design point in the plan.
     pub point: usize,
     /// Number of the block of this trial.
     pub block: u32,
@@ -67,7 +67,7 @@ pub struct Progress {
 /// Progress of a trial under load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
-    /// The generator's progress message.
+    /// Latest progress message of the generator.
     pub load: study::generator_messages::Progress,
     /// Latest sample of the server; `None` if there is none yet or the server runs on another machine.
     pub server: Option<Sample>,
@@ -84,7 +84,7 @@ pub enum Phase {
     Start,
     /// Loading the server before measuring.
     Warmup,
-    /// Measuring.
+    /// Loading the server and counting its responses.
     Measure,
     /// Stopping the server.
     Stop,

@@ -69,8 +69,8 @@ pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
     stream.local_addr().ok() != stream.peer_addr().ok()
 }
 
-/// Returns a free port outside `ip_local_port_range`, so that no client takes it in between. Each call returns a
-/// different port, so that no trial meets closing connections of the previous one.
+/// Returns a free port outside `ip_local_port_range`, so that no client takes the port before the server does. Each
+/// call returns a different port, so that no trial meets closing connections of the previous one.
 pub(crate) fn free_port() -> std::io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();

@@ -273,7 +273,7 @@ fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Optio
 }
 
 /// Time in ns that `cpus` worked for processes or were taken by the host of a virtual machine; `text` is `/proc/stat`.
-/// Excludes interrupts, because those of the network serve the server. Source: proc_stat(5).
+/// Excludes interrupts, because network interrupts serve the server. `None` if unknown. Source: proc_stat(5).
 fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
     let of = |cpu: &u32| {
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;

@@ -150,8 +150,8 @@ fn revision_of(point: &Point, directory: &Path, known: &mut Revisions) -> Option
     known.entry(folder).or_insert_with_key(|folder| git_revision::of(folder)).clone()
 }
 
-/// Directory of a server: that of the first existing file in its command, or the argument of `make -C` in its build.
-/// `None` if neither exists; the directory of a system program is irrelevant.
+/// Directory of a server: the parent of the first existing file in its command, or the argument of `make -C` in its
+/// build. `None` if neither exists; the directory of a system program is irrelevant.
 fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     let base = directory.join(point.subject.process.directory.as_deref().unwrap_or(""));
     let command = shell_words::split(&point.subject.process.command).ok()?;
@@ -170,7 +170,7 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
 /// Spinners on all CPUs in use, here or on the machines of a cluster.
 pub(crate) struct Spinners<'a> {
     bench: &'a Bench<'a>,
-    /// CPUs to keep awake; in a cluster, those of the server's machine.
+    /// CPUs to keep awake. In a cluster, they are CPUs of the server's machine.
     cpus: Vec<u32>,
     here: Option<Spinner>,
 }

@@ -50,7 +50,7 @@ pub(crate) struct Server<'a> {
     pub(crate) plan: &'a ProcessPlan,
     /// Returns the values of placeholders in the command and environment, except the server's port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
-    /// Called before each start with a function that fills in placeholders.
+    /// Prepares each start; receives a function that fills in placeholders.
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
     pub(crate) cpus: &'a [u32],
     pub(crate) address: IpAddr,
@@ -206,7 +206,7 @@ impl<'a> Server<'a> {
     fn fill(&self, text: &str, port: u16) -> String {
         let inside = self.plan.container.as_ref().and_then(|container| container.publish);
         study::fill(text, |name| match name {
-            // A server with its own network is reached from outside of it.
+            // A server with its own network is reached from outside that network.
             "address" if inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
             "address" => Some(self.address.to_string()),
             "port" => Some(inside.unwrap_or(port).to_string()),

@@ -35,7 +35,7 @@ pub const TICKET: &str = "QUINTAIN_TICKET";
 
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Creates a command. Nothing else in this crate may, so that no process starts unsupervised.
+/// Creates a command. Other modules must call this function, so that no process starts unsupervised.
 #[expect(clippy::disallowed_methods, reason = "this module owns the starting of processes")]
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
@@ -313,7 +313,7 @@ impl Child {
         format!("exited ({exit}) {when}{}{}", self.left_behind(), saying(&self.last_words()))
     }
 
-    /// `, but N processes it had started kept running ...`; empty if all have ended or the child crashed.
+    /// Clause `, but N processes it had started kept running ...`; empty if all have ended or the child crashed.
     fn left_behind(&self) -> String {
         let processes = match self.left {
             // After a crash the workers may end a little later.

@@ -53,7 +53,7 @@ struct Thread {
     ready: Option<(PathBuf, Instant)>,
 }
 
-/// Waits for a CPU that have not ended. The kernel counts a wait only when it ends.
+/// Unfinished waits for a CPU. The kernel counts a wait only when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     pub(crate) total_ns: u64,

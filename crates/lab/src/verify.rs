@@ -50,7 +50,7 @@ pub struct Order {
     pub seen_by_clients: bool,
 }
 
-/// The server to verify.
+/// Server to verify: one that is running, or a command that starts one.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
     /// A running server at this address. Cases that need its process are skipped.

@@ -25,7 +25,7 @@ const TOGETHER_MS: u64 = 400;
 const BODY_BYTES: u32 = 1 << 20;
 /// Number of connections that carry bodies: enough not to limit the throughput.
 const STREAMS: u32 = 4;
-/// CPU share of the server or a generator from which a transfer does not show the limit of the paths.
+/// CPU share of the server or a generator at or above which a transfer does not show the limit of the paths.
 const BUSY: f64 = 0.7;
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -25,7 +25,7 @@ use crate::{build_servers, lab_clocks, network_counters};
 /// Time for a node to end its children once the lab is gone. The watchdog and the kernel end the rest.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Settings of a node.
+/// Settings of a node that do not come from its lab.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Path of the quintain binary.

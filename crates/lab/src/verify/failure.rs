@@ -10,7 +10,7 @@ pub enum NotStarted {
     /// The server reported that this machine cannot run it.
     #[error("cannot run here: {0}")]
     Unrunnable(String),
-    /// The server did not start for any other reason.
+    /// The server failed to start for this other reason.
     #[error("{0}")]
     Failed(String),
     /// The caller interrupted the start.

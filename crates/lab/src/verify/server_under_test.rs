@@ -23,7 +23,7 @@ use crate::supervised_processes::{Child, Supervisor, pid_of};
 use crate::trial_end_reason::End;
 use crate::{lab_clocks, ports_and_readiness, procfs};
 
-/// The server to verify, and how to start it.
+/// Server to verify, and what is needed to start it.
 pub(super) struct Home<'a> {
     pub(super) target: Target<'a>,
     /// Supervisor of the server; `None` if the server was already running.
@@ -129,7 +129,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Sends as much of `asked` as the server accepts unread, and returns the length. Fails if it then neglects others.
+    /// Sends as much of `asked` as the server accepts unread, and returns the length. Fails if other clients starve.
     pub(super) fn fill(&self, slow: &mut Client, asked: &[u8]) -> Result<usize, String> {
         // A write without progress for this long means that the server accepts no more.
         let io_error = |error: io::Error| format!("cannot send: {}", reason(&error));

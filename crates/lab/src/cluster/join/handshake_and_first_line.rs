@@ -23,7 +23,7 @@ pub(super) struct Opening {
 /// Why a connection was refused or could not be opened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// The lab expects no node from its address, or expects this one elsewhere.
+    /// The lab expects no node from this address, or expects this node from a different address.
     #[error("no such node is expected from this address")]
     Address,
     /// The node did not join in time.
