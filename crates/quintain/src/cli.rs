@@ -36,7 +36,7 @@ const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`--fail-if`) o
                           or not possible on this machine, 125 no verdict with `undecided` 125, 130 interrupted.\n\
                           Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
-/// Groups of commands in `quintain --help`, in order.
+/// Groups of commands in `quintain --help`, in display order.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Measure", &["run", "compare", "check", "init", "studies"]),
     ("Load a running server", &["load", "workload"]),
@@ -47,7 +47,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Setup", &["help", "completions", "man"]),
 ];
 
-/// Template of the main help: clap lists subcommands, but cannot group them.
+/// Builds the template of the main help, because clap lists subcommands but cannot group them.
 fn grouped_help() -> String {
     let verbs = <Verb as Subcommand>::augment_subcommands(clap::Command::new("quintain"));
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n\n\
@@ -320,7 +320,7 @@ pub(crate) enum InitKind {
 }
 
 impl InitKind {
-    /// The name and the help text.
+    /// Name and help text of this kind of study.
     pub(crate) fn words(self) -> (String, String) {
         let value = self.to_possible_value().expect("no kind is hidden");
         (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
@@ -348,7 +348,7 @@ pub(crate) enum StudiesVerb {
     },
 }
 
-/// The working directory of a study's commands, for the help.
+/// Help on the working directory of a study's commands.
 const STUDY_HELP: &str = "Commands and file names of a study are relative to the directory of its file; of a file in a directory `studies`, to the directory above; \
                           of stdin, to the working directory. Store and report are written to the working directory.";
 
@@ -405,7 +405,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) json: bool,
 }
 
-/// The built-in cases to run; `None` runs none.
+/// Built-in cases to run; `None` for none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChosenSuite(pub(crate) Option<study::verification::Suite>);
 
@@ -766,7 +766,7 @@ fn weighted_journey(text: &str) -> Result<(String, u32), Invalid> {
     Ok((name.to_owned(), weight.ok_or_else(wrong)?))
 }
 
-/// The rate of an open loop, per second: on average, and by stage if it changes.
+/// Rate of an open loop per second: the mean, and the stages of a rate that changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct OfferedRate {
     pub(crate) mean_per_s: f64,
@@ -781,7 +781,7 @@ fn offered_rate(text: &str) -> Result<OfferedRate, Invalid> {
     Ok(OfferedRate { mean_per_s: load_shape::mean_per_s(&shape), shape })
 }
 
-/// The clients of a closed loop: at most, and by stage if their number changes.
+/// Number of clients of a closed loop: the maximum, and the stages of a number that changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Clients {
     pub(crate) max: u32,
@@ -797,11 +797,11 @@ fn clients(text: &str) -> Result<Clients, Invalid> {
     Ok(Clients { max: load_shape::clients_max(&shape), shape })
 }
 
-/// Warm-up before measuring.
+/// Rule that decides when the warm-up ends and measuring begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum WarmupRule {
     Time(Duration),
-    /// A fraction of the number of requests.
+    /// The warm-up has this fraction of the number of requests.
     Share(f64),
     #[default]
     Steady,
@@ -854,7 +854,7 @@ const MOCK_PROFILES: &[(&str, mocks::Profile)] =
     &[("shipped", mocks::Profile::Shipped), ("paper", mocks::Profile::Paper)];
 const MOCK_IDENTITIES: &[(&str, mocks::Identities)] =
     &[("fresh", mocks::Identities::Fresh), ("reused", mocks::Identities::Reused)];
-/// Makes a kind of misbehavior from the number of responses before going silent.
+/// Builds a kind of misbehavior from the number of responses before the silence.
 pub(crate) type Misbehave = fn(u64) -> Misbehaviour;
 const HOSTILE_KINDS: &[(&str, Misbehave)] = &[
     ("wrong-words", |_| Misbehaviour::WrongWords),
@@ -866,7 +866,7 @@ const HOSTILE_KINDS: &[(&str, Misbehave)] = &[
     ("freeze-one", Misbehaviour::FreezeOne),
 ];
 
-/// One of a set of words, such as those used in studies for the same thing.
+/// Parses one of the words in `known` into its value, as in a study.
 fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
     let words = PossibleValuesParser::new(known.iter().map(|(word, _)| *word));
     words.map(|word| known.iter().find(|(name, _)| *name == word).expect("clap has checked the word").1)
@@ -1382,7 +1382,7 @@ pub(crate) struct HistoryArgs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
     Own(Form),
-    /// For another tool.
+    /// A format that other tools read.
     Export(&'static Export),
 }
 
@@ -1403,7 +1403,7 @@ impl ValueEnum for Format {
     }
 }
 
-/// Quintain's own forms.
+/// Output format that quintain defines itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     Terminal,
@@ -1433,10 +1433,10 @@ pub(crate) enum Raw {
     Whip,
 }
 
-/// The protocol of a null server, and `COMMAND` of `quintain COMMAND`, which starts it.
+/// Protocol of a null server, and the `COMMAND` of `quintain COMMAND` that starts it.
 pub(crate) type NullServer = (&'static str, &'static str);
 
-/// Null servers by protocol. The first ones can be loaded by several generators.
+/// Null servers by protocol. Several generators can load only the first [`OF_CLUSTERS`].
 pub(crate) const NULL_SERVERS: &[(&str, NullServer)] = &[
     ("pingpong", ("pingpong", "serve calibrate --delay null")),
     ("http", ("http", "serve http")),
@@ -1487,12 +1487,12 @@ pub(crate) struct NodeArgs {
     pub(crate) rank: Option<u32>,
 }
 
-/// The declaration of a key of a study.
+/// Declaration of the study key at this path, with its unit and range.
 fn kind_of(path: &str) -> &'static Kind {
     &STUDY.at(path).kind
 }
 
-/// Parses a number with the unit and the range of a key of a study.
+/// Parses a number with the unit and range of the study key at `path`.
 fn number(path: &'static str) -> Collected<impl Fn(&str) -> Result<f64, Invalid> + Clone> {
     Collected(move |text: &str| kind_of(path).parse_flag(text))
 }
@@ -1506,7 +1506,7 @@ fn time(path: &'static str) -> Collected<impl Fn(&str) -> Result<Duration, Inval
     Collected(move |text: &str| kind_of(path).parse_flag(text).map(|ns| Duration::from_nanos(ns as u64)))
 }
 
-/// CPU numbers, ascending.
+/// CPU numbers in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
 
@@ -1517,7 +1517,7 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses an IP address and port.
+/// Parses an IP address and a port, such as `127.0.0.1:9100`.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected IP:PORT, such as 127.0.0.1:9100 or [::1]:0".to_owned())
 }
@@ -1533,7 +1533,7 @@ fn in_range<T: PartialOrd>(value: T, range: impl RangeBounds<T>, expected: impl 
     if range.contains(&value) { Ok(value) } else { Err(Invalid::new(expected)) }
 }
 
-/// A latency file, whose extension determines its kind.
+/// Parses the name of a latency file. Its extension, `.hgrm` or `.hlog`, determines its kind.
 fn hdr_file(text: &str) -> Result<(PathBuf, LatencyFile), String> {
     let path = PathBuf::from(text);
     let kind = match path.extension().and_then(std::ffi::OsStr::to_str) {
@@ -1548,7 +1548,7 @@ pub(crate) fn port(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("`{text}` is not a port: expected 1 to 65535"))
 }
 
-/// The time of a load, in seconds if it has no unit, as in wrk.
+/// Parses the duration of a load, in seconds if it has no unit, as in wrk. It must be above 0.
 fn load_time(text: &str) -> Result<Duration, Invalid> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
     if is_number { some_time(&format!("{text}s")) } else { some_time(text) }
@@ -1599,7 +1599,7 @@ fn pairs(text: &str) -> Result<u32, Invalid> {
     in_range(units::count(text)?, range, format!("expected {least} to {most}")).map(|count| count as u32)
 }
 
-/// Checks a time and returns its text.
+/// Checks a time limit and returns it unchanged.
 fn max_time(text: &str) -> Result<String, Invalid> {
     kind_of("trials.stop.max_time").parse_flag(text).map(|_| text.to_owned())
 }

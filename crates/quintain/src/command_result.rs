@@ -28,7 +28,7 @@ pub(crate) struct Problem {
     pub(crate) exit: Exit,
     pub(crate) error: anyhow::Error,
     pub(crate) hint: Option<String>,
-    /// Whether `error` is complete: several errors, rendered with their locations.
+    /// Whether `error` consists of errors that are already rendered with their locations.
     pub(crate) rendered: bool,
 }
 

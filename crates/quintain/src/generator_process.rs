@@ -66,7 +66,7 @@ pub(crate) fn generator(path: &str) -> Done {
         // A failed write means that the lab is gone, and this process ends with it.
         let _ = output::json_line(told.to_json());
         if is_over {
-            // Connections stay open until the lab has read the line, is gone, or the timeout has passed.
+            // Connections stay open until the lab has read the line or is gone, or until the timeout.
             let _ = read.recv_timeout(HOLD_MAX);
         }
     };

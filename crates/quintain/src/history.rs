@@ -95,8 +95,8 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
     Ok((analysis.finish(), trials))
 }
 
-/// Analyzes the trials of a stored run point by point, and returns their number. Each of the `threads` holds the trials
-/// of one design point in memory.
+/// Analyzes the trials of a stored run point by point. Returns the analysis and the number of trials. Each of the
+/// `threads` holds the trials of one design point in memory.
 fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
     let (points, path) = (store.points(&run.id)?, &store.path);
     let read = |store: &mut Option<Store>, point: &Option<usize>| {

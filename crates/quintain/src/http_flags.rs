@@ -286,8 +286,7 @@ impl Parts {
         Self { method, headers, body, from_file: args.urls.is_some(), is_grpc: args.grpc }
     }
 
-    /// Builds one request per entry. A single URL always takes the body; entries of a file only without `GET` or
-    /// `HEAD`.
+    /// Builds one request per entry. A single URL takes the body; entries of a file do unless they are `GET` or `HEAD`.
     fn requests(self, entries: &[Entry], connection: Connection, mistakes: &mut Mistakes) -> Vec<HttpRequest> {
         let has_body = self.is_grpc || self.body.is_some() && !self.from_file;
         let default = if has_body { "POST" } else { "GET" };

@@ -20,7 +20,7 @@ type Counts = [u64; LATENCY_BOUNDS_NS.len() + 1];
 pub(crate) struct Strip {
     columns: VecDeque<(f64, Counts)>,
     before: Counts,
-    /// CPUs that the generator used in the last interval, and those of the server if known.
+    /// Number of CPUs in use in the last interval: by the generator, and by the server if known.
     cpus: Option<(f64, Option<f64>)>,
     used_before: Option<(Progress, Option<Sample>)>,
 }

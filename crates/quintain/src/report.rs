@@ -25,7 +25,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
-    // The process of a running run completes it itself.
+    // A run in progress is completed by its own process.
     if run.state != Some(RunState::Running) && simulated_policies::complete(&mut run, &records) {
         // Storing saves the computation next time. It may fail, because the store may be read-only.
         let _ = store.update_run(&run);
@@ -157,7 +157,7 @@ fn trial_of_no_trace() -> Problem {
     problem.hint("drop it, or add `--format trace`")
 }
 
-/// Findings of runs of the same study, profile and machine, up to `newest`, oldest first.
+/// Findings of runs that share study, profile and machine with `newest`, up to `newest`, oldest first.
 fn runs_up_to(store: &Store, newest: &Run, findings: &Findings) -> Result<Vec<Findings>> {
     let mut history = Vec::new();
     for summary in store.runs()?.iter().rev() {

@@ -18,7 +18,7 @@ use crate::collected_mistakes::Mistakes;
 use crate::command_result::{Exit, Problem, Result, machine, usage};
 use crate::{output, signals};
 
-/// Default connection limit of `serve http`, unless descriptors are fewer.
+/// Default connection limit of `serve http`, if descriptors allow that many.
 const CONNECTIONS: u32 = 65_536;
 /// Descriptors that are not connections: standard streams, listener, event loops, and connections being refused.
 const OTHER_DESCRIPTORS: u64 = 512;
@@ -136,7 +136,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<()> {
     Ok(())
 }
 
-/// Adds the connection limit: `asked`, or as many as descriptors allow. Fails if there are fewer than `asked`.
+/// Adds the connection limit: `asked`, or at most [`CONNECTIONS`]. Fails if descriptors do not suffice for `asked`.
 fn limited(listen: ListenArgs, asked: Option<u32>, drain: Duration) -> Result<Listen> {
     Ok(Listen { connections: Some(connections(asked)? as usize), drain_ns: nanos(drain), ..listen.into() })
 }

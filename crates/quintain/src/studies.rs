@@ -19,7 +19,7 @@ const LARGE: u32 = 256;
 struct Listed {
     name: &'static str,
     question: String,
-    /// Programs that a full run needs. Rows that lack one report that.
+    /// Programs that a full run needs. A row reports which of them it lacks.
     needs: BTreeSet<String>,
     profiles: Vec<Time>,
 }

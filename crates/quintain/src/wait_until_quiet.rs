@@ -11,10 +11,10 @@ use crate::{output, signals};
 
 /// Length of one observation of other processes.
 const LOOK: Duration = Duration::from_millis(500);
-/// Number of consecutive observations without a busy process that count as quiet.
+/// Number of consecutive quiet observations that end the wait.
 const LOOKS: u32 = 4;
 
-/// Waits until no other process uses CPUs, but at most `max`, and names those processes.
+/// Waits up to `max` until other processes use at most [`lab::other_processes::BUSY`] CPUs; names the busiest.
 pub(crate) fn wait(max: Duration) {
     wait_with(max, &signals::is_interrupted, || lab::other_processes::users(LOOK), output::message);
 }

@@ -1,4 +1,4 @@
-//! HTTP studies on real processes: requests arrive at the server, and responses in the report.
+//! HTTP studies on real processes: requests reach the server, and their responses reach the report.
 
 use crate::common::Folder;
 use serde_json::Value;

@@ -12,7 +12,7 @@ pub(super) fn of(draft: &Draft, runnable: &str) -> String {
     [head(draft, runnable), subject(draft), load(draft), rest(draft)].concat()
 }
 
-/// Formats a string for TOML. Its syntax includes all escapes of JSON.
+/// Formats a string for TOML, which accepts all escapes of JSON.
 fn text(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
