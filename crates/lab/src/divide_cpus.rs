@@ -68,7 +68,7 @@ fn finish(mut subject: Vec<u32>, mut generator: Vec<u32>) -> Share {
     Share { subject, generator, shared }
 }
 
-/// Groups CPUs by physical core, ordered by node. The first node with at least `needed` cores comes first.
+/// Groups CPUs by physical core, ordered by NUMA node. The first node with at least `needed` cores comes first.
 fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     let mut sorted = cpus.to_vec();
     sorted.sort_by_key(|cpu| (cpu.node, cpu.package, cpu.core, cpu.index));

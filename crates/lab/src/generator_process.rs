@@ -74,7 +74,7 @@ impl Engine for Generator {
     }
 }
 
-/// Time for which the open loop polls before each intended send, ns; 0 without CPUs of its own.
+/// Time for which the generator polls before each intended send, ns; 0 in a closed loop or without own CPUs.
 pub(crate) fn spin_ns(has_own_cpus: bool, arrivals: Arrivals) -> u64 {
     if has_own_cpus && !matches!(arrivals, Arrivals::Closed { .. }) { 100_000 } else { 0 }
 }

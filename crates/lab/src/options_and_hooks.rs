@@ -39,7 +39,7 @@ pub struct Hooks<'a> {
     pub store: &'a mut dyn FnMut(&mut Record) -> Result<(), String>,
     /// Decides what to do next at the design point with this index, before each trial. Receives all records of the run.
     pub next: &'a mut dyn FnMut(usize, &[Record]) -> study::Next,
-    /// Called at each change of phase and a few times per second under load.
+    /// Receives the progress at each change of phase and a few times per second under load.
     pub progress: &'a mut dyn FnMut(&Progress),
     /// Whether to stop at once; called about twenty times per second.
     pub interrupted: &'a dyn Fn() -> bool,
