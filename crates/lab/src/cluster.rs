@@ -61,6 +61,7 @@ pub struct Generators {
 pub struct Member {
     name: String,
     pub(crate) address: IpAddr,
+    /// CPUs that the node may use, with their topology.
     pub cpus: Vec<Cpu>,
     hello: Hello,
     link: Link,
